@@ -1,0 +1,4 @@
+"""Talking to models, and writing benchmark content with them.
+
+May import `schema` only.
+"""

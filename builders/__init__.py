@@ -1,0 +1,4 @@
+"""From the curated banks under ``bank/`` to the items of every suite.
+
+May import `schema`, `agents` and `eval` (generators only).
+"""
