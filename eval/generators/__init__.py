@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Protocol
 
 from PIL.Image import Image
@@ -45,8 +46,15 @@ GENERATORS: dict[str, Callable[[Spec], Generator]] = {
 
 
 def open_generator(text: str) -> Generator:
-    """The generator that a spec such as ``render:`` names. Raises ValueError for an unknown kind."""
+    """The generator that a spec such as ``render:`` names; ValueError for an unknown kind."""
     spec = Spec.parse(text)
     if spec.kind not in GENERATORS:
         raise ValueError(f"no generator {spec.kind!r}: choose from {', '.join(sorted(GENERATORS))}")
     return GENERATORS[spec.kind](spec)
+
+
+def encode_png(image: Image) -> bytes:
+    """The image as PNG without metadata; the same bytes for the same pixels under one Pillow."""
+    buffer = BytesIO()
+    image.convert("RGB").save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()

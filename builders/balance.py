@@ -1,0 +1,121 @@
+"""Balanced designs: which entities meet, and which of the two is mentioned first.
+
+Two properties keep entity and order apart in the analysis: every entity appears about equally
+often, and about equally often first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+Pair = tuple[str, str]
+T = TypeVar("T", bound=Hashable)
+
+
+def balanced_pairs(
+    first: Sequence[str],
+    second: Sequence[str] | None,
+    count: int,
+    rng: random.Random,
+    allowed: Callable[[str, str], bool] = lambda a, b: True,
+) -> list[Pair]:
+    """`count` distinct unordered pairs, each given in its order of mention, shuffled.
+
+    Pairs are drawn within `first`, or between `first` and `second`. On each side the numbers of
+    appearances differ by at most one, and of each entity's appearances half are first (an odd one
+    may fall either way). Raises ValueError where no such design is found.
+    """
+    for _ in range(100):
+        edges = _regular_edges(first, second, count, rng, allowed)
+        if edges is not None:
+            pairs = orient(edges, rng)
+            rng.shuffle(pairs)
+            return pairs
+    raise ValueError(f"no balanced design of {count} pairs on {len(first)} entities")
+
+
+def _regular_edges(
+    first: Sequence[str],
+    second: Sequence[str] | None,
+    count: int,
+    rng: random.Random,
+    allowed: Callable[[str, str], bool],
+) -> list[Pair] | None:
+    """Greedy: the least used entity meets the least used partner it has not met; None if stuck."""
+    sides = (list(first), list(first if second is None else second))
+    degree = dict.fromkeys([*sides[0], *sides[1]], 0)
+    partners = {
+        a: {b for b in sides[1] if a != b and allowed(a, b) and allowed(b, a)} for a in sides[0]
+    }
+    edges: list[Pair] = []
+    while len(edges) < count:
+        open_entities = [a for a in sides[0] if partners[a]]
+        if not open_entities:
+            return None
+        a = min(open_entities, key=lambda e: (degree[e], rng.random()))
+        b = min(sorted(partners[a]), key=lambda e: (degree[e], rng.random()))
+        edges.append((a, b))
+        partners[a].discard(b)
+        if second is None:
+            partners[b].discard(a)
+        degree[a] += 1
+        degree[b] += 1
+    for side in sides:
+        used = [degree[e] for e in side]
+        if max(used) - min(used) > 1:
+            return None
+    return edges
+
+
+def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
+    """Give every edge a direction so that each vertex starts half of its edges (give or take one).
+
+    Euler: join the vertices of odd degree to one extra vertex, walk closed trails, and direct each
+    edge as it is walked; then every vertex is left as often as it is entered.
+    """
+    outside = ""
+    neighbours: dict[str, list[tuple[str, int]]] = {}
+    ends = list(edges)
+    degree: dict[str, int] = {}
+    for a, b in edges:
+        degree[a] = degree.get(a, 0) + 1
+        degree[b] = degree.get(b, 0) + 1
+    ends += [(vertex, outside) for vertex in sorted(degree) if degree[vertex] % 2]
+    for number, (a, b) in enumerate(ends):
+        neighbours.setdefault(a, []).append((b, number))
+        neighbours.setdefault(b, []).append((a, number))
+    for around in neighbours.values():
+        rng.shuffle(around)
+    walked: set[int] = set()
+    directed: dict[int, Pair] = {}
+    for start in sorted(neighbours):
+        vertex = start
+        while True:
+            around = neighbours[vertex]
+            while around and around[-1][1] in walked:
+                around.pop()
+            if not around:
+                if vertex != start:
+                    raise AssertionError("a closed trail must end where it began")
+                break
+            following, number = around.pop()
+            walked.add(number)
+            directed[number] = (vertex, following)
+            vertex = following
+    return [directed[number] for number in range(len(edges))]
+
+
+class Rotation(Generic[T]):
+    """Hands out the least used of the choices that fit, ties at random."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._used: dict[T, int] = {}
+
+    def take(self, choices: Sequence[T]) -> T:
+        """One of `choices`, which is not empty."""
+        choice = min(choices, key=lambda c: (self._used.get(c, 0), self._rng.random()))
+        self._used[choice] = self._used.get(choice, 0) + 1
+        return choice

@@ -1,0 +1,70 @@
+"""Reading bank files: YAML lists of entries, each checked against its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import ValidationError
+
+from ..schema import Struct
+
+E = TypeVar("E", bound=Struct)
+
+DEFAULT_BANK = Path(__file__).parent / "bank"
+"""The curated bank that ships with the package."""
+
+
+class BankError(ValueError):
+    """A bank file that can't be used; the message names file, entry and field."""
+
+
+def read_entries(path: Path, model: type[E]) -> list[E]:
+    """Every entry of one bank file, in its order. Raises BankError for the first bad one."""
+    entries = []
+    for number, item in enumerate(_read_list(path), 1):
+        try:
+            entries.append(model.model_validate(item))
+        except ValidationError as error:
+            name = next(iter(item.values()), "") if isinstance(item, dict) else item
+            raise BankError(f"{path}, entry {number} ({name}): {_reasons(error)}") from None
+    return entries
+
+
+def read_folder(folder: Path, model: type[E]) -> dict[str, list[E]]:
+    """Entries of every ``*.yaml`` of a folder, by file name without suffix, sorted."""
+    return {path.stem: read_entries(path, model) for path in sorted(folder.glob("*.yaml"))}
+
+
+def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
+    """Entries by a field that must be unique. Raises BankError naming the repeated value."""
+    table: dict[str, E] = {}
+    for entry in entries:
+        name = getattr(entry, field)
+        if name in table:
+            raise BankError(f"{where}: {field} {name!r} stands twice")
+        table[name] = entry
+    return table
+
+
+def _read_list(path: Path) -> list[Any]:
+    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    except FileNotFoundError:
+        raise BankError(f"{path}: no such bank file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BankError(f"{path}: not YAML ({error})") from None
+    if not isinstance(data, list):
+        raise BankError(f"{path}: a bank file is a list of entries")
+    return data
+
+
+def _reasons(error: ValidationError) -> str:
+    return "; ".join(
+        ".".join(map(str, e["loc"])) + ": " + e["msg"] if e["loc"] else e["msg"]
+        for e in error.errors()
+    )

@@ -1,0 +1,142 @@
+"""The build: every suite from the banks, seed pictures, and the checks all rows must pass."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ..eval.generators import open_generator
+from ..schema import Row
+from .bank import DEFAULT_BANK, BankError
+from .manifest import Build, BuiltConfig, read_changes
+from .seeds import SeedRow, draw_seeds
+from .suite import Banks, Fault
+from .suites import SUITES
+
+NO_IMAGES = "none"
+
+Progress = Callable[[str, int, int], None]
+"""Told the name of a stage, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What a build is a function of, and how it is run."""
+
+    configs: tuple[str, ...] = ()
+    """Names of the configs to build; empty: all."""
+    bank: Path = DEFAULT_BANK
+    """Folder of the bank files."""
+    seed: int = 0
+    """Seed of every sampled suite."""
+    seed_images: str = "render:"
+    """Spec of the generator of seed pictures, or `none`."""
+    jobs: int = 1
+    """Processes that draw; the result does not depend on it."""
+
+
+class BuildError(Exception):
+    """Rows that fail their checks; the message lists them."""
+
+
+def build(settings: BuildSettings, progress: Progress = lambda stage, done, total: None) -> Build:
+    """Everything that the settings ask for, checked.
+
+    Raises BankError for a bank file that can't be used, ValueError for an unknown config or
+    generator, and BuildError where a row fails a check.
+    """
+    names = settings.configs or tuple(SUITES)
+    if unknown := [name for name in names if name not in SUITES]:
+        raise ValueError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
+    banks = Banks(settings.bank)
+    changes = read_changes(settings.bank)
+    rows: dict[str, list[Row]] = {}
+    for number, name in enumerate(n for n in SUITES if n in names):
+        progress("items", number, len(names))
+        # Seeded by suite: a config is the same whether it is built alone or with the others.
+        rows[name] = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+    progress("items", len(names), len(names))
+    identity = _draw(rows, settings, progress)
+    problems = [
+        f"{name}: {fault.row}: {fault.field}: {fault.message}"
+        for name in rows
+        for fault in suite_faults(name, rows[name], banks)
+    ]
+    if problems:
+        more = f"\n... and {len(problems) - 20} more" if len(problems) > 20 else ""
+        raise BuildError("rows fail their checks:\n" + "\n".join(problems[:20]) + more)
+    return Build(
+        configs=tuple(_built(name, rows[name]) for name in rows),
+        changes=changes,
+        seed=settings.seed,
+        seed_images=identity,
+        bank_sha256=bank_digest(settings.bank),
+    )
+
+
+def _built(name: str, rows: list[Row]) -> BuiltConfig:
+    suite = SUITES[name]
+    return BuiltConfig(
+        name, rows, suite.rows, suite.source, suite.summary, suite.license, suite.breakdown
+    )
+
+
+def _draw(
+    rows: dict[str, list[Row]], settings: BuildSettings, progress: Progress
+) -> dict[str, str]:
+    """Adds the seed pictures in place; returns who drew them."""
+    names = [
+        name for name in rows if rows[name] and "seed_image" in type(rows[name][0]).model_fields
+    ]
+    if settings.seed_images == NO_IMAGES or not names:
+        return {}
+    total = sum(len(rows[name]) for name in names)
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        progress("seed images", done, total)
+
+    advance(0)
+    seeds = cast(list[SeedRow], [row for name in names for row in rows[name]])
+    drawn = iter(draw_seeds(seeds, settings.seed_images, settings.jobs, advance))
+    for name in names:
+        rows[name] = [next(drawn).model_copy(update={"license": SUITES[name].license})
+                      for _ in rows[name]]  # fmt: skip
+    return open_generator(settings.seed_images).identity()
+
+
+def suite_faults(name: str, rows: list[Any], banks: Banks) -> Iterator[Fault]:
+    """What is wrong with the rows of one config: ids, the suite's own checks, their number."""
+    seen: set[str] = set()
+    for row in rows:
+        if row.id in seen:
+            yield Fault(row.id, "id", "stands twice")
+        seen.add(row.id)
+    suite = SUITES[name]
+    yield from suite.faults(rows, banks)
+    if len(rows) > suite.rows:
+        yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
+
+
+def check_rows(name: str, rows: list[Row], bank: Path = DEFAULT_BANK) -> Iterator[Fault]:
+    """The content rules for the rows of a released config; needs a config this package builds."""
+    if name in SUITES:
+        yield from suite_faults(name, rows, Banks(bank))
+
+
+def bank_digest(bank: Path) -> str:
+    """SHA-256 over the names and bytes of all bank files. Raises BankError where there are none."""
+    digest = hashlib.sha256()
+    files = sorted(bank.rglob("*.yaml"), key=lambda path: path.relative_to(bank).as_posix())
+    if not files:
+        raise BankError(f"{bank}: holds no bank file")
+    for path in files:
+        digest.update(path.relative_to(bank).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,93 @@
+"""Checks on the texts of rows that several suites share; each yields what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from ..schema import Entity, Row
+from .phrases import side_word, spatial_word, wrong_article
+from .suite import Fault
+from .taxonomy import Taxonomy
+
+R = TypeVar("R", bound=Row)
+
+
+def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
+    """Shape and grammar of a prompt: one line, upper-case start, full stop, fitting articles."""
+    for field in fields:
+        text: str = getattr(row, field)
+        if text != " ".join(text.split()) or not text:
+            yield Fault(row.id, field, f"is not one line of words: {text!r}")
+            continue
+        if not (text[0].isupper() or text[0].isdigit()) or not text.endswith("."):
+            yield Fault(row.id, field, f"is not a sentence: {text!r}")
+        if (wrong := wrong_article(text)) is not None:
+            yield Fault(row.id, field, f"has the wrong article in {wrong!r}")
+
+
+def neutral_faults(row: Row, *fields: str, allowed: str = "") -> Iterator[Fault]:
+    """No spatial word in a neutral prompt, but for the one phrase `allowed`."""
+    for field in fields:
+        text: str = getattr(row, field)
+        if (word := spatial_word(text.replace(allowed, "") if allowed else text)) is not None:
+            yield Fault(row.id, field, f"holds the spatial word {word!r}")
+
+
+def side_faults(row: Row, *fields: str) -> Iterator[Fault]:
+    """No word that names a side."""
+    for field in fields:
+        if (word := side_word(getattr(row, field))) is not None:
+            yield Fault(row.id, field, f"gives the answer away with {word!r}")
+
+
+def entity_faults(row: Row, taxonomy: Taxonomy, *fields: str) -> Iterator[Fault]:
+    """Entities are those of the taxonomy, unchanged."""
+    for field in fields:
+        entity: Entity = getattr(row, field)
+        known = taxonomy.entities.get(entity.name)
+        if known is None:
+            yield Fault(row.id, field, f"{entity.name!r} is no entity of the taxonomy")
+        elif known.row != entity:
+            yield Fault(row.id, field, f"{entity.name!r} differs from the taxonomy")
+
+
+def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
+    """The text names the phrases, in this order."""
+    text: str = getattr(row, field)
+    start = 0
+    for phrase in phrases:
+        found = text.lower().find(phrase.lower(), start)
+        if found < 0:
+            yield Fault(row.id, field, f"does not mention {phrase!r} in its place: {text!r}")
+            return
+        start = found + len(phrase)
+
+
+def equal_fault(row: Row, field: str, expected: Any) -> Iterator[Fault]:
+    """The field is what the row's other fields make it."""
+    found = getattr(row, field)
+    if found != expected:
+        yield Fault(row.id, field, f"is {found!r}, its own row makes it {expected!r}")
+
+
+def duplicate_faults(
+    rows: Iterable[R], field: str, key: Callable[[R], Hashable]
+) -> Iterator[Fault]:
+    """No two rows with the same key; give one that swapping the order of mention leaves alone."""
+    seen: dict[Hashable, str] = {}
+    for row in rows:
+        value = key(row)
+        if value in seen:
+            yield Fault(row.id, field, f"duplicates {seen[value]}: {getattr(row, field)!r}")
+        seen[value] = row.id
+
+
+def count_faults(rows: Iterable[Row], field: str, counts: Mapping[Any, int]) -> Iterator[Fault]:
+    """Exactly `counts[value]` rows have `value` in `field`."""
+    found = Counter(getattr(row, field) for row in rows)
+    for value in sorted({*counts, *found}):
+        if found[value] != counts.get(value, 0):
+            message = f"{value} has {found[value]} rows, must have {counts.get(value, 0)}"
+            yield Fault("", field, message)

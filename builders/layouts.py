@@ -1,0 +1,208 @@
+"""Layouts that code can recompute: each gives the horizontal coordinate of what a pair names.
+
+A bank entry cites one in `check`; the build fails where the coordinates contradict the entry.
+Coordinates grow to the viewer's right; units are those of the layout and only their order counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Mapping[str, Any]
+
+
+class LayoutError(ValueError):
+    """A check that names an unknown layout or key, or that contradicts the coordinates."""
+
+
+def coordinates(check: Check) -> tuple[float, float]:
+    """Horizontal coordinates of the left and the right thing of a check.
+
+    >>> coordinates({"layout": "qwerty", "left": "Q", "right": "P"})
+    (2.0, 11.0)
+
+    Raises LayoutError for an unknown layout, key or a missing value.
+    """
+    layout = check.get("layout")
+    if layout not in LAYOUTS:
+        raise LayoutError(f"layout {layout!r} is unknown: choose from {', '.join(sorted(LAYOUTS))}")
+    try:
+        return LAYOUTS[layout](check)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise LayoutError(f"check {dict(check)}: {error!r} is no key of layout {layout}") from None
+
+
+def verify_check(check: Check) -> None:
+    """Raises LayoutError unless the left thing's coordinate is smaller than the right one's."""
+    left, right = coordinates(check)
+    if not left < right:
+        raise LayoutError(
+            f"check {dict(check)}: {check['left']} at {left:g} is not left of "
+            f"{check['right']} at {right:g}"
+        )
+
+
+def _keys(positions: Mapping[str, float]) -> Callable[[Check], tuple[float, float]]:
+    return lambda check: (positions[str(check["left"])], positions[str(check["right"])])
+
+
+def _function(position: Callable[[str], float]) -> Callable[[Check], tuple[float, float]]:
+    return lambda check: (position(str(check["left"])), position(str(check["right"])))
+
+
+def _row(keys: str, start: float) -> dict[str, float]:
+    return {key: start + i for i, key in enumerate(keys)}
+
+
+_FUNCTION_KEYS = {f"F{n}": 1.5 + n + 0.5 * ((n - 1) // 4) for n in range(1, 13)}
+# Centres on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
+_FRAME = {
+    "Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625, "Space": 6.875,
+    "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375,
+    **_FUNCTION_KEYS,
+}  # fmt: skip
+
+
+def _board(top: str, home: str, bottom: str) -> dict[str, float]:
+    digits = _row("1234567890", 1.5)
+    return {**_FRAME, **digits, **_row(top, 2.0), **_row(home, 2.25), **_row(bottom, 2.75)}
+
+
+_QWERTY = _board("QWERTYUIOP", "ASDFGHJKL", "ZXCVBNM")
+_BOARDS = {
+    "qwerty": _QWERTY,
+    # The key between the left shift and the bottom row's first letter moves that row by one.
+    "azerty": {**_QWERTY, **_row("AZERTYUIOP", 2.0), **_row("QSDFGHJKLM", 2.25),
+               **_row("WXCVBN", 2.75)},
+    "qwertz": {**_QWERTY, "Z": _QWERTY["Y"], "Y": _QWERTY["Z"]},
+    "dvorak": _board("',.PYFGCRL", "AOEUIDHTNS", ";QJKXBMWVZ"),
+}  # fmt: skip
+
+
+def _pad(*rows: str) -> dict[str, float]:
+    return {key: float(x) for row in rows for x, key in enumerate(row.split())}
+
+
+_NUMPAD = {**_pad("_ / * -", "7 8 9 +", "4 5 6", "1 2 3 Enter"), "0": 0.5, ".": 2.0}
+_PHONE = _pad("1 2 3", "4 5 6", "7 8 9", "* 0 #")
+_CALCULATOR = _pad("7 8 9 /", "4 5 6 *", "1 2 3 -", "0 . = +")
+
+_SEMITONES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+
+
+def _pitch(note: str) -> float:
+    """Semitones above C0, e.g. of `F#3`."""
+    accidental = {"#": 1, "b": -1}.get(note[1], 0)
+    octave = int(note[2:] if accidental else note[1:])
+    return float(12 * octave + _SEMITONES[note[0]] + accidental)
+
+
+def _clock(hour: str) -> float:
+    number = int(hour)
+    if not 1 <= number <= 12:
+        raise ValueError(hour)
+    return round(math.sin(math.radians(30 * number)), 9)
+
+
+def _chess(square: str, sign: int) -> float:
+    if len(square) != 2 or square[0] not in "abcdefgh" or square[1] not in "12345678":
+        raise ValueError(square)
+    return sign * float("abcdefgh".index(square[0]))
+
+
+_DARTS = [20, 1, 18, 4, 13, 6, 10, 15, 2, 17, 3, 19, 7, 16, 8, 11, 14, 9, 12, 5]
+
+
+def _dartboard(sector: str) -> float:
+    return round(math.sin(math.radians(18 * _DARTS.index(int(sector)))), 9)
+
+
+_WINDS = ("N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW").split()
+
+
+def _compass(point: str) -> float:
+    return round(math.sin(math.radians(22.5 * _WINDS.index(point))), 9)
+
+
+_PERIODS = [
+    "H . . . . . . . . . . . . . . . . He",
+    "Li Be . . . . . . . . . . B C N O F Ne",
+    "Na Mg . . . . . . . . . . Al Si P S Cl Ar",
+    "K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr",
+    "Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe",
+    "Cs Ba . Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn",
+    "Fr Ra . Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og",
+]
+_GROUPS = {
+    symbol: float(group)
+    for period in _PERIODS
+    for group, symbol in enumerate(period.split(), 1)
+    if symbol != "."
+}
+
+_VERTICAL_BANDS = {
+    "FR": "blue white red", "IT": "green white red", "IE": "green white orange",
+    "BE": "black yellow red", "RO": "blue yellow red", "TD": "blue yellow red",
+    "ML": "green yellow red", "GN": "red yellow green", "CI": "orange white green",
+    "NG": "green white green", "PE": "red white red", "MX": "green white red",
+    "AD": "blue yellow red", "MD": "blue yellow red", "SN": "green yellow red",
+    "CM": "green red yellow", "CA": "red white red",
+}  # fmt: skip
+"""Vertical bands from the hoist to the fly, obverse, hoist at the viewer's left."""
+
+
+def _flag(check: Check) -> tuple[float, float]:
+    bands = _VERTICAL_BANDS[check["flag"]].split()
+    names = (str(check["left"]), str(check["right"]))
+    if any(bands.count(name) != 1 for name in names):
+        raise ValueError(f"band of {check['flag']}")
+    return float(bands.index(names[0])), float(bands.index(names[1]))
+
+
+def _ascending(check: Check) -> tuple[float, float]:
+    if not check["axis"]:
+        raise ValueError("axis")
+    left, right = check["value"]
+    return float(left), float(right)
+
+
+_MINIMUM_DEGREES = 3.0
+
+
+def _world_map(check: Check) -> tuple[float, float]:
+    left, right = (float(degrees) for degrees in check["lon"])
+    if not (-180 <= left <= 180 and -180 <= right <= 180) or abs(left - right) < _MINIMUM_DEGREES:
+        raise ValueError(f"lon {left:g}, {right:g} (needs {_MINIMUM_DEGREES:g} degrees apart)")
+    return left, right
+
+
+_DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+
+
+def _calendar_week(check: Check) -> tuple[float, float]:
+    start = _DAYS.index(check["start"])
+    left, right = (_DAYS.index(check[side]) for side in ("left", "right"))
+    return float((left - start) % 7), float((right - start) % 7)
+
+
+LAYOUTS: dict[str, Callable[[Check], tuple[float, float]]] = {
+    **{name: _keys(board) for name, board in _BOARDS.items()},
+    "numpad": _keys(_NUMPAD),
+    "phone_keypad": _keys(_PHONE),
+    "calculator": _keys(_CALCULATOR),
+    "number_line": _function(float),
+    "piano": _function(_pitch),
+    "clock": _function(_clock),
+    "chess_white": _function(lambda square: _chess(square, 1)),
+    "chess_black": _function(lambda square: _chess(square, -1)),
+    "dartboard": _function(_dartboard),
+    "compass": _function(_compass),
+    "periodic_table": _keys(_GROUPS),
+    "flag_vertical_bands": _flag,
+    "ascending": _ascending,
+    "world_map": _world_map,
+    "calendar_week": _calendar_week,
+}
+"""Every layout by name; a check holds `layout`, `left`, `right` and what the layout needs."""

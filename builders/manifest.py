@@ -1,0 +1,65 @@
+"""What a build hands to the cards: rows, and the facts that the release's documents state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..schema import Row, Struct
+from .bank import BankError, read_entries
+
+
+class Change(Struct):
+    """One released version and what it brought."""
+
+    version: str
+    """Semantic version, without `v`."""
+    date: str
+    """Day of the release, YYYY-MM-DD."""
+    notes: list[str]
+    """One sentence each."""
+
+
+@dataclass(frozen=True)
+class BuiltConfig:
+    """One config, ready to be written."""
+
+    name: str
+    """Config name, a key of `schema.ROWS`."""
+    rows: list[Row]
+    """Rows of the config's type, in release order."""
+    planned: int
+    """Rows of the config when complete."""
+    source: str
+    """Paper and section that defines it."""
+    summary: str
+    """One sentence."""
+    license: str
+    """SPDX expression of its rows."""
+    breakdown: tuple[str, ...]
+    """Columns by whose values the card counts the rows."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Everything that one build made."""
+
+    configs: tuple[BuiltConfig, ...]
+    """In the order of the card."""
+    changes: tuple[Change, ...]
+    """Released versions, newest first; the first is the one being built."""
+    seed: int
+    """Seed of every sampled suite."""
+    seed_images: dict[str, str]
+    """Identity of the generator that drew the seed pictures; empty where there are none."""
+    bank_sha256: str
+    """Digest over the names and bytes of all bank files."""
+
+
+def read_changes(bank: Path) -> tuple[Change, ...]:
+    """The versions of the bank, newest first. Raises BankError where there is none."""
+    file = bank / "changes.yaml"
+    changes = read_entries(file, Change)
+    if not changes:
+        raise BankError(f"{file}: names no version")
+    return tuple(changes)

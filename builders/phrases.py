@@ -1,0 +1,78 @@
+"""English for prompts: articles, counted noun phrases, and the words that prompts may not hold."""
+
+from __future__ import annotations
+
+import re
+
+SPATIAL_WORDS = (
+    "left right above below beneath beside besides between behind front near next adjacent "
+    "alongside opposite under underneath over top bottom leftmost rightmost middle center "
+    "centre upper lower foreground background flanking west east western eastern"
+).split()
+"""Words that say where a thing is; neutral prompts hold none of them."""
+
+_SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS)})\b", re.IGNORECASE)
+_LEFT_RIGHT = re.compile(r"\b(left|right|leftmost|rightmost)(?:-?hand)?\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(an?) ([a-z]+)", re.IGNORECASE)
+_CONSONANT_SOUND = re.compile(r"(?:uni(?!n)|use|usu|one|once|eu)", re.IGNORECASE)
+_VOWEL_SOUND = re.compile(r"(?:hour|honest|heir)", re.IGNORECASE)
+
+
+def article(noun: str) -> str:
+    """`a` or `an`, by the sound that the noun phrase starts with.
+
+    >>> article("owl"), article("unicycle"), article("male architect")
+    ('an', 'a', 'a')
+    """
+    if _CONSONANT_SOUND.match(noun):
+        return "a"
+    return "an" if noun[0].lower() in "aeiou" or _VOWEL_SOUND.match(noun) else "a"
+
+
+def indefinite(noun: str) -> str:
+    """The noun with its indefinite article."""
+    return f"{article(noun)} {noun}"
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence: first letter upper-cased, one full stop at the end."""
+    text = text[0].upper() + text[1:]
+    return text if text.endswith(".") else text + "."
+
+
+def listing(phrases: list[str]) -> str:
+    """Phrases joined in order.
+
+    >>> listing(["one cat", "one dog", "one fox"])
+    'one cat, one dog and one fox'
+    """
+    return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " and " + phrases[-1]
+
+
+def spatial_word(text: str) -> str | None:
+    """The first spatial word in the text, or None.
+
+    >>> spatial_word("One cat next to one dog.")
+    'next'
+    """
+    found = _SPATIAL.search(text)
+    return found.group(1) if found else None
+
+
+def side_word(text: str) -> str | None:
+    """The first word that names a side (left, right-hand, ...), or None."""
+    found = _LEFT_RIGHT.search(text)
+    return found.group(0) if found else None
+
+
+def wrong_article(text: str) -> str | None:
+    """The first article that does not fit the word after it, with that word, or None.
+
+    >>> wrong_article("A photo of a apple.")
+    'a apple'
+    """
+    for found in _ARTICLE.finditer(text):
+        # "A" before a noun may also be a name: the A key, note A.
+        if found.group(1) != "A" and found.group(1).lower() != article(found.group(2)):
+            return found.group(0)
+    return None

@@ -1,0 +1,61 @@
+"""Seed pictures of the I2I suites: drawn by any generator, in parallel, independent of order."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+from ..eval.generators import Generator, ImageRequest, encode_png, open_generator
+from ..schema import EncodedImage, I2ICorrectness, I2IHomogenization
+
+SeedRow = I2IHomogenization | I2ICorrectness
+
+_CHUNK = 25
+_generator: Generator | None = None
+
+
+def draw_seeds(
+    rows: list[SeedRow], generator: str, jobs: int, progress: Callable[[int], None]
+) -> list[SeedRow]:
+    """The rows with their seed picture, each drawn from `seed_prompt` with the row's first seed.
+
+    `generator` is a spec such as ``render:``; `progress` is told how many were drawn since the last
+    call. The pictures depend on the rows alone, not on `jobs`. Raises what the generator raises.
+    """
+    requests = [(row.seed_prompt, row.seeds[0]) for row in rows]
+    drawn: list[SeedRow] = []
+    for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
+        drawn.append(
+            row.model_copy(
+                update={
+                    "seed_image": EncodedImage(bytes=encoded, path=f"{row.id}.png"),
+                    "image_sha256": hashlib.sha256(encoded).hexdigest(),
+                    "seed_source": generator.partition(":")[0],
+                }
+            )
+        )
+        progress(1)
+    return drawn
+
+
+def _draw_all(requests: list[tuple[str, int]], generator: str, jobs: int) -> Iterator[bytes]:
+    if jobs == 1:
+        _open(generator)
+        yield from map(_draw, requests)
+        return
+    # Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=_open, initargs=(generator,)) as pool:
+        yield from pool.map(_draw, requests, chunksize=_CHUNK)
+
+
+def _open(generator: str) -> None:
+    global _generator
+    _generator = open_generator(generator)
+
+
+def _draw(request: tuple[str, int]) -> bytes:
+    assert _generator is not None
+    return encode_png(_generator.generate(ImageRequest(*request)))

@@ -1,0 +1,103 @@
+"""What a suite is: a name, the rows it promises, how they are made and what they must satisfy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from ..schema import Row, Struct
+from .bank import read_entries
+from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
+from .sequences import Sequence, read_sequences
+from .taxonomy import Taxonomy
+
+R = TypeVar("R", bound=Row)
+
+
+class CocoClass(Struct):
+    """One of the 80 COCO detection classes."""
+
+    id: int
+    """COCO category id, 1-90."""
+    label: str
+    """Official label."""
+    countable: bool
+    """False where the label is a plural (`skis`, `scissors`) and takes no article."""
+
+
+class Published(Struct):
+    """An object of a published list, in its order."""
+
+    label: str
+    """COCO label."""
+
+
+@dataclass(frozen=True)
+class Banks:
+    """The bank folder, each part read once and when it is first needed.
+
+    Every property raises BankError for a file that is missing or wrong.
+    """
+
+    root: Path
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return Taxonomy.read(self.root)
+
+    @cached_property
+    def standards(self) -> dict[str, Standard]:
+        return read_standards(self.root)
+
+    @cached_property
+    def pairs(self) -> dict[str, list[ConstrainedPair]]:
+        return read_pairs(self.root)
+
+    @cached_property
+    def sequences(self) -> list[Sequence]:
+        return read_sequences(self.root, self.standards)
+
+    @cached_property
+    def coco(self) -> list[CocoClass]:
+        return read_entries(self.root / "coco.yaml", CocoClass)
+
+    @cached_property
+    def spatial_uc_objects(self) -> list[str]:
+        return [o.label for o in read_entries(self.root / "spatial_uc.yaml", Published)]
+
+
+class Fault(NamedTuple):
+    """What is wrong with one row."""
+
+    row: str
+    """Id of the row; empty where the whole table is meant."""
+    field: str
+    """Column; may be empty."""
+    message: str
+    """What is wrong."""
+
+
+@dataclass(frozen=True)
+class Suite(Generic[R]):
+    """One config of the release, and how it comes about."""
+
+    name: str
+    """Name of the config, a key of `schema.ROWS`."""
+    rows: int
+    """Rows when complete; while the bank can fill only fewer, the config is a preview."""
+    source: str
+    """Paper and section that defines it."""
+    summary: str
+    """One sentence for the card."""
+    build: Callable[[Banks, random.Random], list[R]]
+    """Rows in release order; the generator is seeded for this suite alone."""
+    faults: Callable[[list[R], Banks], Iterator[Fault]]
+    """What is wrong with the rows beyond what their type checks."""
+    breakdown: tuple[str, ...] = ()
+    """Columns by whose values the card counts the rows."""
+    license: str = "CC-BY-4.0"
+    """SPDX expression of the rows' licence."""

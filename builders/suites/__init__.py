@@ -1,0 +1,34 @@
+"""One module a suite: its rows from the banks, and what they must satisfy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..suite import Suite
+from . import (
+    i2i_correctness,
+    i2i_homogenization,
+    order_beyond,
+    spatial_3d,
+    spatial_multi,
+    spatial_uc,
+    spatial_visor,
+    t2i_correctness,
+    t2i_homogenization,
+)
+
+SUITES: dict[str, Suite[Any]] = {
+    module.SUITE.name: module.SUITE
+    for module in (
+        t2i_homogenization,
+        t2i_correctness,
+        i2i_homogenization,
+        i2i_correctness,
+        spatial_uc,
+        spatial_visor,
+        spatial_multi,
+        spatial_3d,
+        order_beyond,
+    )
+}
+"""Every suite that the builders make, in the order of the card."""

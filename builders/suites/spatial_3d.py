@@ -1,0 +1,92 @@
+"""`spatial_3d`: two things and a relation in depth (T2I-CompBench 3D style, 1,000 rows)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from ...schema import Provenance, Spatial3D, item_id
+from ..balance import balanced_pairs
+from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
+from ..phrases import indefinite, sentence
+from ..suite import Banks, Fault, Suite
+
+Depth = Literal["in_front_of", "behind", "hidden_by"]
+
+PHRASES: dict[Depth, str] = {
+    "in_front_of": "in front of",
+    "behind": "behind",
+    "hidden_by": "partly hidden by",
+}
+PAIR_COUNTS: dict[Depth, int] = {"in_front_of": 200, "behind": 200, "hidden_by": 100}
+"""Pairs of prompts for each relation; the two of a pair exchange the things."""
+
+_SIZES = ("small", "medium", "large")
+
+
+def prompt(a: str, relation: Depth, b: str) -> str:
+    """One sentence.
+
+    >>> prompt("cat", "hidden_by", "umbrella")
+    'A cat partly hidden by an umbrella.'
+    """
+    return sentence(f"{indefinite(a)} {PHRASES[relation]} {indefinite(b)}")
+
+
+def build(banks: Banks, rng: random.Random) -> list[Spatial3D]:
+    things = {e.name: e for e in banks.taxonomy.entities.values() if e.kind != "human"}
+
+    def comparable(a: str, b: str) -> bool:
+        # Nothing can be seen of a spoon behind a bus: sizes one step apart at most.
+        steps = _SIZES.index(things[a].size) - _SIZES.index(things[b].size)
+        return abs(steps) <= 1 and b not in things[a].confusable
+
+    pairs = balanced_pairs(list(things), None, sum(PAIR_COUNTS.values()), rng, comparable)
+    relations = [relation for relation, count in PAIR_COUNTS.items() for _ in range(count)]
+    return [
+        Spatial3D(
+            relation=relation,
+            object_a=first,
+            object_b=second,
+            prompt=prompt(first, relation, second),
+            pair_id=item_id("spatial_3d-pair", relation, *sorted((a, b))),
+            review=["code"],
+            provenance=Provenance(
+                bank="animals.yaml objects.yaml",
+                entry=f"{first}, {second}",
+                author="rules",
+                calls=[],
+            ),
+        )
+        for relation, (a, b) in zip(relations, pairs, strict=True)
+        for first, second in ((a, b), (b, a))
+    ]
+
+
+def faults(rows: list[Spatial3D], banks: Banks) -> Iterator[Fault]:
+    pairs: dict[str, list[Spatial3D]] = {}
+    for row in rows:
+        yield from text_faults(row, "prompt")
+        yield from equal_fault(row, "prompt", prompt(row.object_a, row.relation, row.object_b))
+        for field in ("object_a", "object_b"):
+            if getattr(row, field) not in banks.taxonomy.entities:
+                yield Fault(row.id, field, f"{getattr(row, field)!r} is no entity of the taxonomy")
+        pairs.setdefault(row.pair_id, []).append(row)
+    for rows_of_pair in pairs.values():
+        places = sorted((row.object_a, row.object_b) for row in rows_of_pair)
+        if len(places) != 2 or places[0] != places[1][::-1]:
+            yield Fault(rows_of_pair[0].id, "pair_id", f"its pair holds {places}")
+    yield from duplicate_faults(rows, "prompt", lambda row: row.prompt)
+    yield from count_faults(rows, "relation", {r: 2 * n for r, n in PAIR_COUNTS.items()})
+
+
+SUITE = Suite(
+    name="spatial_3d",
+    rows=2 * sum(PAIR_COUNTS.values()),
+    source="T2I-CompBench 3D style, PSE 3D (prompts ours)",
+    summary="In front of, behind, partly hidden by: each with the two things exchanged.",
+    build=build,
+    faults=faults,
+    breakdown=("relation",),
+)

@@ -1,0 +1,145 @@
+"""`t2i_homogenization`: neutral prompts on two entities (OTS-Bench, 1,700 rows)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ...schema import PairType, Provenance, Row, T2IHomogenization
+from ..balance import Rotation, balanced_pairs
+from ..checks import (
+    count_faults,
+    duplicate_faults,
+    entity_faults,
+    equal_fault,
+    neutral_faults,
+    text_faults,
+)
+from ..phrases import listing, sentence
+from ..suite import Banks, Fault, Suite
+from ..taxonomy import Action, Kind, Taxonomy, suits
+
+PAIR_COUNTS: dict[PairType, int] = {
+    "H-H": 500,
+    "A-A": 300,
+    "O-O": 300,
+    "H-A": 200,
+    "H-O": 200,
+    "A-O": 200,
+}
+KINDS: dict[str, Kind] = {"H": "human", "A": "animal", "O": "object"}
+
+
+def entity_pairs(
+    taxonomy: Taxonomy, pair_type: PairType, count: int, rng: random.Random
+) -> list[tuple[str, str]]:
+    """Balanced pairs of entity names; look-alikes never meet, where the design leaves the choice.
+
+    Every two of the 25 animals make exactly the 300 pairs of A-A, so none can be left out there.
+    """
+    kinds = [KINDS[letter] for letter in pair_type.split("-")]
+    sides = [[e.name for e in taxonomy.of_kind(kind)] for kind in kinds]
+    second = None if kinds[0] == kinds[1] else sides[1]
+    size = len(sides[0])
+    if second is None and count == size * (size - 1) // 2:
+        return balanced_pairs(sides[0], None, count, rng)
+
+    def allowed(a: str, b: str) -> bool:
+        return b not in taxonomy.entities[a].confusable
+
+    return balanced_pairs(sides[0], second, count, rng, allowed)
+
+
+def prompt(first: str, first_action: str, second: str, second_action: str) -> str:
+    """One neutral sentence.
+
+    >>> prompt("male chef", "waving", "goat", "")
+    'One male chef waving and one goat.'
+    """
+    parts = [
+        f"one {name} {action}".strip()
+        for name, action in ((first, first_action), (second, second_action))
+    ]
+    return sentence(listing(parts))
+
+
+def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
+    taxonomy = banks.taxonomy
+    rotation: Rotation[str] = Rotation(rng)
+    rows: list[T2IHomogenization] = []
+    for pair_type, count in PAIR_COUNTS.items():
+        for number, (a, b) in enumerate(entity_pairs(taxonomy, pair_type, count, rng)):
+            # Every other row: half of each pair type, as the pairs come shuffled.
+            acting = number % 2 == 1
+            actions = [_action(taxonomy, name, rotation) if acting else None for name in (a, b)]
+            words = [action.participle or "" if action else "" for action in actions]
+            used = " ".join(["occupations.yaml", "animals.yaml", "objects.yaml"])
+            rows.append(
+                T2IHomogenization(
+                    pair_type=pair_type,
+                    first=taxonomy.entities[a].row,
+                    second=taxonomy.entities[b].row,
+                    first_action=words[0],
+                    second_action=words[1],
+                    prompt=prompt(a, words[0], b, words[1]),
+                    swapped_prompt=prompt(b, words[1], a, words[0]),
+                    review=["code"],
+                    provenance=Provenance(
+                        bank=f"{used} actions.yaml" if acting else used,
+                        entry=" ".join(action.id for action in actions if action),
+                        author="rules",
+                        calls=[],
+                    ),
+                )
+            )
+    return rows
+
+
+def _action(taxonomy: Taxonomy, name: str, rotation: Rotation[str]) -> Action:
+    choices = taxonomy.single_actions(taxonomy.entities[name])
+    return taxonomy.actions[rotation.take([action.id for action in choices])]
+
+
+def faults(rows: list[T2IHomogenization], banks: Banks) -> Iterator[Fault]:
+    taxonomy = banks.taxonomy
+    for row in rows:
+        yield from text_faults(row, "prompt", "swapped_prompt")
+        yield from neutral_faults(row, "prompt", "swapped_prompt")
+        yield from entity_faults(row, taxonomy, "first", "second")
+        mentioned = ((row.first.name, row.first_action), (row.second.name, row.second_action))
+        (a, does), (b, does_too) = mentioned
+        yield from equal_fault(row, "prompt", prompt(a, does, b, does_too))
+        yield from equal_fault(row, "swapped_prompt", prompt(b, does_too, a, does))
+        kinds = {row.first.kind, row.second.kind}
+        if {KINDS[letter] for letter in row.pair_type.split("-")} != kinds:
+            yield Fault(row.id, "pair_type", f"is {row.pair_type}, the entities are {kinds}")
+        for field, (name, words) in zip(("first_action", "second_action"), mentioned, strict=True):
+            yield from action_faults(row, field, name, words, taxonomy)
+    yield from duplicate_faults(
+        rows, "prompt", lambda row: frozenset((row.prompt, row.swapped_prompt))
+    )
+    yield from count_faults(rows, "pair_type", PAIR_COUNTS)
+
+
+def action_faults(
+    row: Row, field: str, name: str, participle: str, taxonomy: Taxonomy
+) -> Iterator[Fault]:
+    """The action, if any, is a visible one of the taxonomy and suits the entity."""
+    entity = taxonomy.entities.get(name)
+    if not participle or entity is None:
+        return
+    known = [a for a in taxonomy.actions.values() if a.participle == participle]
+    if not any(a.visible and suits(a, entity) for a in known):
+        yield Fault(row.id, field, f"{participle!r} is no visible action that suits {name!r}")
+
+
+SUITE = Suite(
+    name="t2i_homogenization",
+    rows=sum(PAIR_COUNTS.values()),
+    source="OTS-Bench, T2I homogenization",
+    summary="Neutral prompts on two entities, with the mention order swapped: does the "
+    "first-mentioned always stand left?",
+    build=build,
+    faults=faults,
+    breakdown=("pair_type",),
+)

@@ -1,0 +1,305 @@
+"""The taxonomy bank: 138 entities and 172 actions or states (OTS-Bench, section 3 and appendix)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from ..schema import Entity, Struct
+from .bank import BankError, by_name, read_entries
+from .phrases import article
+
+Kind = Literal["human", "animal", "object"]
+GENDERS = ("male", "female")
+
+
+class Occupation(Struct):
+    """One of 32 occupations; each gives a male and a female entity."""
+
+    occupation: str
+    """Name, singular."""
+    plural: str
+    """Name, plural."""
+    category: str
+    """One of eight categories of four occupations."""
+    look: str
+    """Dress and gear by which a judge tells it in a picture."""
+    soc_2018: str | None
+    """SOC 2018 code, where one fits."""
+    soc_level: Literal["detailed", "broad", "minor"] | None
+    """How fine the code is."""
+    confusable: list[str]
+    """Occupations that a careful viewer could take it for by look alone."""
+
+
+class Grounding(Struct):
+    """Ids of a concept elsewhere; None where it has none there."""
+
+    coco: int | None
+    """COCO category id, 1-90."""
+    imagenet: str | None
+    """WordNet id of an ImageNet synset."""
+    openimages: str | None
+    """Display name of an Open Images boxable class."""
+
+
+class Thing(Struct):
+    """An animal or an object."""
+
+    name: str
+    """Name, singular."""
+    plural: str
+    """Name, plural."""
+    article: Literal["a", "an"]
+    """Indefinite article."""
+    category: str
+    """One of five (animals) or seven (objects) categories."""
+    look: str
+    """How a judge recognises it."""
+    size: Literal["small", "medium", "large"]
+    """Typical real size."""
+    grounding: Grounding
+    """The same concept elsewhere."""
+    confusable: list[str]
+    """Names that a careful viewer could take it for."""
+
+
+class Suits(Struct):
+    """Which entities of the kind an action suits; both lists empty: every one."""
+
+    categories: list[str]
+    """Whole categories."""
+    entities: list[str]
+    """Single entities, added to the categories'."""
+
+
+class Directed(Struct):
+    """Clauses of an action that one entity does to another."""
+
+    active: str
+    """Follows the agent; holds ``{patient}``."""
+    passive: str
+    """Follows the patient; holds ``{agent}``."""
+
+
+class Phrases(Struct):
+    """The two forms of an action in a sentence."""
+
+    participle: str
+    """Follows a noun phrase: one nurse *kneeling on one knee*."""
+    clause: str
+    """Follows a subject: the nurse *is kneeling on one knee*."""
+
+
+class Action(Struct):
+    """One of 172 actions and states."""
+
+    id: str
+    """Slug; never changes."""
+    kind: Kind
+    """Which entities it is for."""
+    group: str
+    """The paper's group."""
+    name: str
+    """As the paper prints it, where it does."""
+    source: Literal["paper", "ours"]
+    """Who listed it."""
+    participle: str | None
+    """Follows a noun phrase; None for pairs and for some directed actions."""
+    clause: str | None
+    """Follows a subject; None likewise."""
+    suits: Suits
+    """Which entities can do or have it."""
+    visible: bool
+    """Whether one still image can show it; only then it is used in items."""
+    contrast: list[str]
+    """Ids of actions that clearly differ from it in a picture."""
+    directed: Directed | None
+    """Clauses, where one entity does it to another."""
+    pair: tuple[Phrases, Phrases] | None
+    """Group `parallel`: what each of two people does."""
+
+
+GROUP_SIZES: dict[Kind, dict[str, int]] = {
+    "human": {"upper_limbs": 6, "torso_lower_limbs": 9, "interactive": 10, "parallel": 10},
+    "animal": {
+        "static_posture": 4,
+        "head_tail": 10,
+        "limb_body": 10,
+        "body_type_specific": 25,
+        "species_interaction": 6,
+    },
+    "object": {
+        "motion": 9,
+        "visual": 7,
+        "morphological": 8,
+        "condition": 18,
+        "category_specific": 20,
+        "object_specific": 20,
+    },
+}
+"""Number of actions in each group; 35 + 55 + 82 = 172."""
+
+CATEGORY_SIZES: dict[Kind, tuple[int, int]] = {"human": (8, 8), "animal": (5, 5), "object": (7, 7)}
+"""Categories of each kind, and entities in each: 64 + 25 + 49 = 138."""
+
+
+@dataclass(frozen=True)
+class TaxonomyEntity:
+    """An entity with what builders need beyond what a row shows."""
+
+    row: Entity
+    """As rows carry it."""
+    plural: str
+    """Name, plural."""
+    confusable: frozenset[str]
+    """Names of entities that it may be taken for."""
+    size: Literal["small", "medium", "large"]
+    """Typical real size; people are large."""
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.row.kind
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Entities by name and actions by id, in the order of the bank."""
+
+    entities: dict[str, TaxonomyEntity]
+    actions: dict[str, Action]
+
+    @classmethod
+    def read(cls, bank: Path) -> Taxonomy:
+        """Raises BankError for a count, name or cross-reference that is wrong."""
+        occupations = read_entries(bank / "occupations.yaml", Occupation)
+        animals = read_entries(bank / "animals.yaml", Thing)
+        objects = read_entries(bank / "objects.yaml", Thing)
+        entities = [e for o in occupations for e in _humans(o)]
+        entities += [_thing("animal", a, bank) for a in animals]
+        entities += [_thing("object", o, bank) for o in objects]
+        table: dict[str, TaxonomyEntity] = {}
+        for entity in entities:
+            if entity.name in table:
+                raise BankError(f"{bank}: entity {entity.name!r} stands twice")
+            table[entity.name] = entity
+        actions = read_entries(bank / "actions.yaml", Action)
+        taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")))
+        taxonomy._check(bank)
+        return taxonomy
+
+    def of_kind(self, kind: Kind) -> list[TaxonomyEntity]:
+        """Entities of one kind, in the order of the bank."""
+        return [e for e in self.entities.values() if e.kind == kind]
+
+    @cached_property
+    def _single(self) -> dict[str, list[Action]]:
+        """For each entity the visible actions that it can do alone."""
+        single = [
+            a
+            for a in self.actions.values()
+            if a.visible and a.participle and a.clause and not a.directed and not a.pair
+            and a.group not in ("interactive", "species_interaction")
+        ]  # fmt: skip
+        return {
+            name: [a for a in single if suits(a, entity)] for name, entity in self.entities.items()
+        }
+
+    def single_actions(self, entity: TaxonomyEntity) -> list[Action]:
+        """Visible actions or states that the entity can do or have by itself."""
+        return self._single[entity.name]
+
+    def directed_actions(self, kind: Kind) -> list[Action]:
+        """Visible actions that one entity of the kind does to another."""
+        return [a for a in self.actions.values() if a.kind == kind and a.visible and a.directed]
+
+    def parallel_pairs(self) -> list[Action]:
+        """Visible pairs of things that two people do at once."""
+        return [a for a in self.actions.values() if a.visible and a.pair]
+
+    def _check(self, bank: Path) -> None:
+        for kind, (categories, size) in CATEGORY_SIZES.items():
+            counts = _counts(e.row.category for e in self.of_kind(kind))
+            if len(counts) != categories or set(counts.values()) != {size}:
+                raise BankError(
+                    f"{bank}: {kind} needs {categories} categories of {size}, has {counts}"
+                )
+        file = bank / "actions.yaml"
+        for kind, groups in GROUP_SIZES.items():
+            counts = _counts(a.group for a in self.actions.values() if a.kind == kind)
+            if counts != groups:
+                raise BankError(f"{file}: {kind} actions must be {groups}, are {counts}")
+        for entity in self.entities.values():
+            for other in entity.confusable:
+                if other not in self.entities or entity.name not in self.entities[other].confusable:
+                    raise BankError(f"{bank}: {entity.name}: confusable {other!r} is not mutual")
+        for action in self.actions.values():
+            _check_action(action, self, file)
+
+
+def suits(action: Action, entity: TaxonomyEntity) -> bool:
+    """Whether the entity can do or have it."""
+    if action.kind != entity.kind:
+        return False
+    named = action.suits
+    return (
+        not (named.categories or named.entities)
+        or entity.row.category in named.categories
+        or entity.name in named.entities
+        or any(entity.name == f"{g} {o}" for g in GENDERS for o in named.entities)
+    )
+
+
+def _check_action(action: Action, taxonomy: Taxonomy, file: Path) -> None:
+    where = f"{file}, {action.id}"
+    kind_entities = taxonomy.of_kind(action.kind)
+    categories = {e.row.category for e in kind_entities}
+    names = {e.name for e in kind_entities} | {e.name.split(" ", 1)[-1] for e in kind_entities}
+    if unknown := set(action.suits.categories) - categories:
+        raise BankError(f"{where}: suits.categories: unknown {sorted(unknown)}")
+    if unknown := set(action.suits.entities) - names:
+        raise BankError(f"{where}: suits.entities: unknown {sorted(unknown)}")
+    for other in action.contrast:
+        partner = taxonomy.actions.get(other)
+        if partner is None or action.id not in partner.contrast or partner.kind != action.kind:
+            raise BankError(f"{where}: contrast {other!r} is not a mutual action of its kind")
+    if (action.pair is not None) != (action.group == "parallel"):
+        raise BankError(f"{where}: exactly the group `parallel` has a pair")
+    if action.directed and (
+        "{patient}" not in action.directed.active or "{agent}" not in action.directed.passive
+    ):
+        raise BankError(f"{where}: directed: active names {{patient}}, passive names {{agent}}")
+
+
+def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
+    for gender in GENDERS:
+        row = Entity(
+            name=f"{gender} {occupation.occupation}",
+            kind="human",
+            category=occupation.category,
+            look=f"{'man' if gender == 'male' else 'woman'}: {occupation.look}",
+        )
+        # A man and a woman of look-alike occupations are still told apart.
+        confusable = frozenset(f"{gender} {other}" for other in occupation.confusable)
+        yield TaxonomyEntity(row, f"{gender} {occupation.plural}", confusable, "large")
+
+
+def _thing(kind: Kind, thing: Thing, bank: Path) -> TaxonomyEntity:
+    if thing.article != article(thing.name):
+        raise BankError(f"{bank}: {thing.name}: article {thing.article!r} does not fit")
+    row = Entity(name=thing.name, kind=kind, category=thing.category, look=thing.look)
+    return TaxonomyEntity(row, thing.plural, frozenset(thing.confusable), thing.size)
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return counts

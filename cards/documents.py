@@ -1,0 +1,216 @@
+"""The texts of a release, rendered from its facts: the same facts always give the same bytes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from string import Template
+from typing import Any
+
+import yaml
+
+from ..schema import CANARY, SPLIT, feature_dict
+from .croissant import render_croissant
+from .facts import ConfigFacts, Facts
+
+SAMPLE_COLUMNS = 3
+
+
+def render_documents(facts: Facts) -> dict[str, str]:
+    """Every text file of the release but manifest and checksums, by path."""
+    values = _values(facts)
+    documents = {
+        name: _template(name).substitute(values)
+        for name in ("README.md", "datasheet.md", "CANARY.md", "LICENSE", "CITATION.cff")
+    }
+    documents["README.md"] = f"---\n{_front_matter(facts)}---\n\n{documents['README.md']}"
+    documents["CHANGELOG.md"] = _changelog(facts)
+    documents["eval.yaml"] = _eval_yaml(facts)
+    rai = yaml.safe_load(_template("rai.yaml").substitute(values))
+    documents["croissant.json"] = render_croissant(facts, rai)
+    return documents
+
+
+def _template(name: str) -> Template:
+    return Template(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))
+
+
+def _values(facts: Facts) -> dict[str, str]:
+    default = _default(facts)
+    return {
+        "version": facts.version,
+        "date": facts.date,
+        "tag": facts.tag,
+        "url": facts.url,
+        "repo_id": facts.repo_id,
+        "rows": f"{facts.rows:,}",
+        "config_count": str(len(facts.configs)),
+        "pictures": f"{sum(c.pictures for c in facts.configs):,}",
+        "seed": str(facts.seed),
+        "seed_images": _generator(facts),
+        "bank_sha256": facts.bank_sha256,
+        "canary": CANARY,
+        "default_config": default.name,
+        "default_field": next(iter(default.example)),
+        "configs": _config_table(facts),
+        "previews": _previews(facts),
+        "breakdowns": _breakdowns(facts),
+        "examples": _examples(facts),
+        "samples": _samples(facts),
+        "reviewed": _reviewed(facts),
+        **{f"made_with_{name}": version for name, version in facts.made_with.items()},
+    }
+
+
+def _default(facts: Facts) -> ConfigFacts:
+    """The config that `load_dataset` gives without a name."""
+    by_name = {config.name: config for config in facts.configs}
+    return by_name.get("t2i_homogenization", facts.configs[0])
+
+
+def _generator(facts: Facts) -> str:
+    if not facts.seed_images:
+        return "nobody yet (this build has none)"
+    return "`" + ", ".join(f"{k}={v}" for k, v in sorted(facts.seed_images.items())) + "`"
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _config_table(facts: Facts) -> str:
+    return _table(
+        ["config", "rows", "of", "status", "from", "what it asks"],
+        [
+            [f"`{c.name}`", f"{c.rows:,}", f"{c.planned:,}", c.status, c.source, c.summary]
+            for c in facts.configs
+        ],
+    )
+
+
+def _previews(facts: Facts) -> str:
+    previews = [c for c in facts.configs if c.status == "preview"]
+    if not previews:
+        return "All configs are complete."
+    lines = []
+    for c in previews:
+        lack = f"{c.rows:,} of {c.planned:,} rows"
+        if "i2i" in c.name and not c.pictures:
+            lack += ", without seed pictures"
+        lines.append(f"* `{c.name}` is a **preview**: {lack}. Scores on it are not comparable with "
+                     f"those on the complete config.")  # fmt: skip
+    return "\n".join(lines)
+
+
+def _breakdowns(facts: Facts) -> str:
+    return _table(
+        ["config", "by", "rows"],
+        [
+            [f"`{c.name}`", column, ", ".join(f"{value} {n:,}" for value, n in counts.items())]
+            for c in facts.configs
+            for column, counts in c.breakdown.items()
+        ],
+    )
+
+
+def _examples(facts: Facts) -> str:
+    return "\n".join(
+        f"* `{c.name}`: " + " · ".join(f"{name}: “{text}”" for name, text in c.example.items())
+        for c in facts.configs
+    )
+
+
+def _samples(facts: Facts) -> str:
+    if not facts.samples:
+        return "*This build has no seed pictures.*"
+    lines = []
+    for start in range(0, len(facts.samples), SAMPLE_COLUMNS):
+        part = facts.samples[start : start + SAMPLE_COLUMNS]
+        pictures = [f"![seed picture]({sample.file})" for sample in part]
+        captions = [f"*{sample.caption}*" for sample in part]
+        lines += [pictures, captions] if start else [pictures, ["---"] * len(part), captions]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _reviewed(facts: Facts) -> str:
+    return _table(
+        ["config", "checked by"],
+        [
+            [f"`{c.name}`", ", ".join(f"{who} {n:,}" for who, n in c.reviewed.items())]
+            for c in facts.configs
+        ],
+    )
+
+
+def _changelog(facts: Facts) -> str:
+    parts = ["# Changelog\n"]
+    for change in facts.changes:
+        notes = "".join(f"* {note}\n" for note in change.notes)
+        parts.append(f"## {change.version} ({change.date})\n\n{notes}")
+    return "\n".join(parts)
+
+
+def _eval_yaml(facts: Facts) -> str:
+    """Registers the repository as a benchmark on the Hub (Hub docs, evaluation results)."""
+    return yaml.safe_dump(
+        {
+            "name": "counterprior",
+            "description": "Does an image generator follow the prompt, or its prior?",
+            "evaluation_framework": "counterprior",
+            "tasks": [
+                {"id": c.name, "config": c.name, "split": SPLIT}
+                for c in facts.configs
+                if c.status == "complete"
+            ],
+        },
+        sort_keys=False,
+        allow_unicode=True,
+    )
+
+
+def _front_matter(facts: Facts) -> str:
+    default = _default(facts)
+    licenses = sorted({part.lower() for c in facts.configs for part in c.license.split(" AND ")})
+    data = {
+        "pretty_name": "counterprior",
+        "language": ["en"],
+        "license": licenses,
+        "task_categories": ["text-to-image", "image-to-image"],
+        "tags": ["benchmark", "bias", "spatial-reasoning", "counterfactual", "synthetic"],
+        "size_categories": [_size_category(facts.rows)],
+        "annotations_creators": ["machine-generated", "expert-generated"],
+        "source_datasets": ["original"],
+        "configs": [_config_yaml(c, facts, c is default) for c in facts.configs],
+        "dataset_info": [_info_yaml(c) for c in facts.configs],
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _config_yaml(config: ConfigFacts, facts: Facts, default: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "config_name": config.name,
+        "data_files": [{"split": SPLIT, "path": config.file}],
+        # `datasets` keys its cache of a local folder on this YAML and not on the data: the digest
+        # makes a rebuilt or another folder another key.
+        "version": facts.version,
+        "description": f"rows sha256 {config.rows_sha256}",
+    }
+    return entry | ({"default": True} if default else {})
+
+
+def _info_yaml(config: ConfigFacts) -> dict[str, Any]:
+    import datasets
+
+    features = datasets.Features.from_dict(feature_dict(config.name))
+    return {
+        "config_name": config.name,
+        "features": features._to_yaml_list(),
+        "splits": [{"name": SPLIT, "num_bytes": config.arrow_bytes, "num_examples": config.rows}],
+        "download_size": config.bytes,
+        "dataset_size": config.arrow_bytes,
+    }
+
+
+def _size_category(rows: int) -> str:
+    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
+    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")

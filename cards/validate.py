@@ -1,0 +1,171 @@
+"""Is a release folder what it says it is? Every fault is named by file, row and field."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata, util
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..release import CHECKSUMS, Problem, iter_records, read_checksums, verify
+from ..schema import ROWS, Row, arrow_schema, image_columns
+from .croissant_records import record_problems
+from .documents import render_documents
+from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
+
+CheckRows = Callable[[str, list[Row]], Iterable[tuple[str, str, str]]]
+"""Given a config and its rows, what is wrong with them: row id, field and message each."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found wrong with a release, and what could not be checked."""
+
+    checked: str
+    """Folder or repository."""
+    problems: tuple[Problem, ...]
+    """Empty where all is well."""
+    notes: tuple[str, ...] = ()
+    """Checks that were left out, and why."""
+
+    def text(self) -> str:
+        """A line for each problem and note, then the verdict."""
+        lines = [*map(str, self.problems), *(f"note: {note}" for note in self.notes)]
+        verdict = f"{len(self.problems)} problems" if self.problems else "valid"
+        return "\n".join([*lines, f"{self.checked}: {verdict}"])
+
+    def to_json(self) -> str:
+        """The same for a machine."""
+        return json.dumps(asdict(self), indent=1)
+
+
+def validate(root: Path, check_rows: CheckRows) -> Report:
+    """Everything that is wrong with a release folder.
+
+    `check_rows` holds the content rules, which belong to the builders. Raises ReleaseError where
+    `root` has no manifest or no checksums to start from.
+    """
+    facts = read_facts(root)
+    problems = verify(root)
+    notes = []
+    for config in facts.configs:
+        problems += _config_problems(root, config, check_rows)
+    problems += _checksum_problems(root, facts)
+    made_with = facts.made_with["counterprior"]
+    if made_with == metadata.version("counterprior"):
+        problems += _document_problems(root, facts)
+    else:
+        notes.append(f"documents not compared: they are rendered by counterprior {made_with}")
+    if util.find_spec("mlcroissant") is None:
+        notes.append("Croissant records not iterated: install counterprior[croissant]")
+    else:
+        problems += record_problems(root, facts)
+    return Report(str(root), tuple(problems), tuple(notes))
+
+
+def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> Iterator[Problem]:
+    if config.name not in ROWS:
+        yield Problem(
+            MANIFEST, f"config {config.name!r} is unknown to this version", field="configs"
+        )
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_schema(root / config.file)
+        records = list(iter_records(root, config.name))
+    except (pa.ArrowException, OSError) as error:
+        yield Problem(config.file, f"can't be read: {error}")
+        return
+    expected = arrow_schema(config.name)
+    for name in expected.names:
+        if name not in found.names:
+            yield Problem(config.file, "column is missing", field=name)
+        elif found.field(name).type != expected.field(name).type:
+            message = f"column is {found.field(name).type}, must be {expected.field(name).type}"
+            yield Problem(config.file, message, field=name)
+    for name in found.names:
+        if name not in expected.names:
+            yield Problem(config.file, "column is unknown", field=name)
+    if found.metadata != expected.metadata:
+        yield Problem(config.file, "footer lacks the features of `datasets`", field="huggingface")
+    rows = []
+    for number, record in enumerate(records):
+        label = str(record.get("id") or number)
+        try:
+            rows.append(ROWS[config.name].model_validate(record))
+        except ValidationError as error:
+            for detail in error.errors():
+                field = ".".join(map(str, detail["loc"])) or "id"
+                yield Problem(config.file, detail["msg"], row=label, field=field)
+        yield from _image_problems(config, record, label)
+    if rows:
+        for row, field, message in check_rows(config.name, rows):
+            yield Problem(config.file, message, row=row, field=field)
+        yield from _fact_problems(config, rows, len(records))
+
+
+def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
+    from PIL import Image
+
+    for name in image_columns(config.name):
+        image = record.get(name)
+        if image is None:
+            continue
+        if hashlib.sha256(image["bytes"]).hexdigest() != record.get("image_sha256"):
+            yield Problem(config.file, "is not the picture's", row=label, field="image_sha256")
+        try:
+            with Image.open(io.BytesIO(image["bytes"])) as opened:
+                opened.load()
+                mode = opened.mode
+        except (OSError, SyntaxError, ValueError) as error:
+            yield Problem(config.file, f"is no readable image: {error}", row=label, field=name)
+        else:
+            if mode != "RGB":
+                yield Problem(config.file, f"is {mode}, must be RGB", row=label, field=name)
+
+
+def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:
+    """The manifest says of the rows what the rows say."""
+    facts = counted(rows, config.planned, config.breakdown)
+    facts["rows"] = count
+    for name, value in facts.items():
+        if getattr(config, name) != value:
+            message = f"says {getattr(config, name)}, the rows give {value}"
+            yield Problem(MANIFEST, message, row=config.name, field=name)
+
+
+def _checksum_problems(root: Path, facts: Facts) -> Iterator[Problem]:
+    checksums = read_checksums(root)
+    if checksums.get("version") != facts.version:
+        yield Problem(CHECKSUMS, f"is of version {checksums.get('version')}", field="version")
+    for config in facts.configs:
+        entry = checksums["files"].get(config.file, {})
+        for name in ("sha256", "bytes", "rows", "rows_sha256"):
+            if entry.get(name) != getattr(config, name):
+                message = f"says {entry.get(name)}, {MANIFEST} says {getattr(config, name)}"
+                yield Problem(CHECKSUMS, message, row=config.file, field=name)
+
+
+def _document_problems(root: Path, facts: Facts) -> Iterator[Problem]:
+    """Each document is, line by line, what the manifest renders."""
+    for name, expected in render_documents(facts).items():
+        try:
+            found = (root / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            yield Problem(name, f"can't be read: {error}")
+            continue
+        lines = zip_longest(found.splitlines(), expected.splitlines())
+        for number, (line, rendered) in enumerate(lines, 1):
+            if line != rendered:
+                message = f"says {line!r}, {MANIFEST} renders {rendered!r}"
+                yield Problem(name, message, field=f"line {number}")
+                break

@@ -1,0 +1,100 @@
+"""Writing a release folder, so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..builders.manifest import Build
+from ..release import CHECKSUMS, ReleaseError, sha256_file
+from ..schema import I2ICorrectness, I2IHomogenization
+from .documents import SAMPLE_COLUMNS, render_documents
+from .facts import MANIFEST, Facts, Sample, collect, write_facts
+from .parquet import write_parquet
+
+SAMPLES_PER_CONFIG = SAMPLE_COLUMNS
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """A fresh folder that takes the place of `out` when the block ends well.
+
+    A release that is at `out` stays there until then; what a killed run left behind is removed by
+    the next. Raises ReleaseError where `out` holds something that is no release, or where another
+    process is writing to it.
+    """
+    out = out.absolute()
+    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
+        raise ReleaseError(f"{out} is not empty and no release: give another --out, or empty it")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial, previous = (out.with_name(f".{out.name}.{what}") for what in ("partial", "previous"))
+    with (out.with_name(f".{out.name}.lock")).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ReleaseError(f"{out}: another process is building it") from None
+        for left_over in (partial, previous):
+            shutil.rmtree(left_over, ignore_errors=True)
+        partial.mkdir()
+        try:
+            yield partial
+            if out.exists():
+                out.rename(previous)
+            partial.rename(out)
+        finally:
+            for left_over in (partial, previous):
+                shutil.rmtree(left_over, ignore_errors=True)
+            os.unlink(lock.name)
+
+
+def write_release(build: Build, root: Path) -> Facts:
+    """Every file of the release, below the empty folder `root`; returns its facts."""
+    written = {
+        config.name: write_parquet(config.name, config.rows, root) for config in build.configs
+    }
+    facts = collect(build, written, _write_samples(build, root))
+    write_facts(facts, root)
+    for name, text in render_documents(facts).items():
+        (root / name).write_text(text, encoding="utf-8")
+    _write_checksums(facts, root)
+    return facts
+
+
+def _write_samples(build: Build, root: Path) -> list[Sample]:
+    """Pictures for the card: the first of each pair type, with its instruction."""
+    samples = []
+    for config in build.configs:
+        shown: set[str] = set()
+        for row in config.rows:
+            if not isinstance(row, I2IHomogenization | I2ICorrectness) or row.seed_image is None:
+                break
+            if row.pair_type in shown or len(shown) == SAMPLES_PER_CONFIG:
+                continue
+            shown.add(row.pair_type)
+            path = root / "assets" / row.seed_image.path
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(row.seed_image.bytes)
+            text = (
+                row.instruction if isinstance(row, I2IHomogenization) else row.aligned_instruction
+            )
+            samples.append(Sample(file=f"assets/{path.name}", caption=text))
+    return samples
+
+
+def _write_checksums(facts: Facts, root: Path) -> None:
+    logical = {c.file: {"rows": c.rows, "rows_sha256": c.rows_sha256} for c in facts.configs}
+    files = {}
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        name = path.relative_to(root).as_posix()
+        files[name] = {
+            "sha256": sha256_file(path),
+            "bytes": path.stat().st_size,
+            **logical.get(name, {}),
+        }
+    text = json.dumps({"version": facts.version, "files": files}, indent=1)
+    (root / CHECKSUMS).write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,185 @@
+"""Reading a release: `load` a config of it, or `verify` all of it, against its own checksums.
+
+`datasets` keys its cache of a local folder on the card, not on the data, and falls back to any
+cached version when the Hub or a revision is out of reach. So nothing is believed here before its
+logical digest has been compared with `checksums.json` of the very revision that was asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .schema import ROWS, SPLIT, columns, image_columns, rows_digest
+
+if TYPE_CHECKING:
+    import datasets
+
+CHECKSUMS = "checksums.json"
+
+
+class ReleaseError(Exception):
+    """A release that is not what it says it is; the message names file, config and remedy."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a release."""
+
+    file: str
+    """Path relative to the release folder."""
+    message: str
+    """What is wrong, and what to do where it isn't plain."""
+    row: str = ""
+    """Id or number of the row; empty where the whole file is meant."""
+    field: str = ""
+    """Column, key or line; empty where the whole row or file is meant."""
+
+    def __str__(self) -> str:
+        place = ":".join(part for part in (self.file, self.row, self.field) if part)
+        return f"{place}: {self.message}"
+
+
+def parquet_path(config: str) -> str:
+    """Where a config lies in a release, relative to its root."""
+    return f"{config}/{SPLIT}-00000-of-00001.parquet"
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_checksums(root: Path) -> dict[str, Any]:
+    """`checksums.json` of a release folder. Raises ReleaseError where there is none to read."""
+    path = root / CHECKSUMS
+    try:
+        checksums: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReleaseError(f"{path}: not there; is {root} a release made by `build`?") from None
+    except ValueError as error:
+        raise ReleaseError(f"{path}: not JSON ({error}); fetch or build the release anew") from None
+    if not isinstance(checksums.get("files"), dict):
+        raise ReleaseError(f"{path}: has no `files` table; fetch or build the release anew")
+    return checksums
+
+
+def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
+    """The rows of one config of a release folder, images as encoded bytes."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(root / parquet_path(config)) as file:
+        for batch in file.iter_batches(batch_size=256):
+            yield from batch.to_pylist()
+
+
+def load(
+    path_or_repo: str | Path,
+    config: str,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+) -> datasets.Dataset:
+    """One config of a release, checked against the release's own logical digest.
+
+    `path_or_repo` is a release folder or the id of a dataset repository on the Hub; `revision` a
+    tag or commit of the latter (default: the newest commit, resolved once, so that checksums and
+    rows are of one revision). Images stay encoded until they are accessed.
+
+    Raises ReleaseError where the release has no such config, or where what `datasets` returned is
+    not what the release published (a stale or foreign cache, a changed file).
+    """
+    import datasets
+
+    root = Path(path_or_repo)
+    local = root.is_dir()
+    if local and revision is not None:
+        raise ReleaseError(f"{root} is a folder and has no revisions; leave out revision=")
+    if not local:
+        root, revision = _fetch_checksums(str(path_or_repo), revision)
+    file = parquet_path(config)
+    expected = read_checksums(root)["files"].get(file)
+    if expected is None:
+        raise ReleaseError(f"{path_or_repo} has no config {config!r}: {CHECKSUMS} lacks {file}")
+    dataset = datasets.load_dataset(
+        str(path_or_repo),
+        config,
+        split=SPLIT,
+        revision=None if local else revision,
+        cache_dir=None if cache_dir is None else str(cache_dir),
+    )
+    if dataset.column_names != list(columns(config)):
+        raise ReleaseError(f"{path_or_repo}, {config}: columns are {dataset.column_names}")
+    encoded = dataset
+    for column in image_columns(config):
+        encoded = encoded.cast_column(column, datasets.Image(decode=False))
+    found = rows_digest(encoded)
+    if found != expected["rows_sha256"]:
+        raise ReleaseError(
+            f"{path_or_repo}, {config}: the rows that `datasets` returned have digest {found}, "
+            f"{CHECKSUMS} says {expected['rows_sha256']}: a stale cache or a changed file. Load "
+            f"with another cache_dir=, or run `counterprior verify` on the release"
+        )
+    return dataset
+
+
+def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
+    """Folder with the checksums of one revision, and its commit. Never answered from a cache."""
+    from huggingface_hub import HfApi, hf_hub_download
+
+    commit = HfApi().dataset_info(repo, revision=revision).sha
+    if commit is None:
+        raise ReleaseError(f"{repo}: the Hub names no commit for revision {revision!r}")
+    path = hf_hub_download(repo, CHECKSUMS, repo_type="dataset", revision=commit)
+    return Path(path).parent, commit
+
+
+def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Problem]:
+    """Compare every file of a release with its checksums: bytes, number of rows, logical digest.
+
+    A repository id is downloaded first, at one commit. Returns what is wrong; an empty list means
+    that the release is what it was when it was built. Raises ReleaseError where there are no
+    checksums to compare with.
+    """
+    root = Path(path_or_repo)
+    if not root.is_dir():
+        from huggingface_hub import snapshot_download
+
+        _, commit = _fetch_checksums(str(path_or_repo), revision)
+        root = Path(snapshot_download(str(path_or_repo), repo_type="dataset", revision=commit))
+    listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
+    problems = []
+    present = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in (CHECKSUMS, ".gitattributes")
+    }
+    for name in sorted(present - set(listed)):
+        problems.append(Problem(name, f"is not in {CHECKSUMS}"))
+    for name, entry in listed.items():
+        if name not in present:
+            problems.append(Problem(name, "is missing"))
+        elif sha256_file(root / name) != entry["sha256"]:
+            problems.append(Problem(name, f"bytes differ from {CHECKSUMS} (sha256)"))
+    configs = [c for c in ROWS if parquet_path(c) in listed and parquet_path(c) in present]
+    return problems + [p for c in configs for p in _verify_rows(root, c, listed[parquet_path(c)])]
+
+
+def _verify_rows(root: Path, config: str, entry: dict[str, Any]) -> list[Problem]:
+    import pyarrow as pa
+
+    file = parquet_path(config)
+    try:
+        records = list(iter_records(root, config))
+    except (pa.ArrowException, OSError) as error:
+        return [Problem(file, f"is no readable parquet file ({error})")]
+    if len(records) != entry["rows"]:
+        return [Problem(file, f"has {len(records)} rows, {CHECKSUMS} says {entry['rows']}")]
+    if not all("id" in r for r in records) or rows_digest(records) != entry["rows_sha256"]:
+        return [Problem(file, f"content differs from {CHECKSUMS} (rows_sha256)")]
+    return []

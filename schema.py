@@ -1,0 +1,610 @@
+"""The row of every config: its fields, its Arrow schema, its id and its digest; nothing else.
+
+A config is one pydantic model; the sentence under each field becomes the column's description in
+the card and in Croissant. Ids hash what makes an item *this* item and survive reordering, additions
+and errata; digests hash everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import types
+import typing
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+if TYPE_CHECKING:
+    import datasets
+    import pyarrow as pa
+
+CANARY = "counterprior-canary-6b1f0c52-9d0e-4f6e-8d55-2f1c4f7a9e30"
+"""Stands in every row and in CANARY.md: found in a training corpus, it means a leaked test."""
+
+SPLIT = "test"
+"""The one split of every config."""
+
+SEEDS_PER_ITEM = 4
+"""Published seeds a row; suites with one image a prompt use the first."""
+
+PairType = Literal["H-H", "A-A", "O-O", "H-A", "H-O", "A-O"]
+"""Kinds of the two entities: human, animal, object."""
+
+
+class Struct(BaseModel):
+    """A frozen record whose fields are documented by the string under each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Provenance(Struct):
+    """Where a row comes from."""
+
+    bank: str
+    """Bank file(s) the row was made from, relative to `builders/bank/`, separated by a space."""
+    entry: str
+    """Ids of the bank entries, separated by a space."""
+    author: str
+    """Who wrote the row: `rules` (seeded sampling from the bank), `curated`, or `openai:MODEL`."""
+    calls: list[str]
+    """Ledger ids of the model calls it was written with; empty where no model was called."""
+
+
+class EncodedImage(Struct):
+    """An image as `datasets` stores it."""
+
+    bytes: bytes
+    """The encoded file, PNG."""
+    path: str
+    """A bare file name; the bytes are here, not there."""
+
+
+class Entity(Struct):
+    """One of the 138 entities, as a row mentions it."""
+
+    name: str
+    """The entity as named in prompts, e.g. `female nurse`."""
+    kind: Literal["human", "animal", "object"]
+    """Kind of the entity."""
+    category: str
+    """Category in the taxonomy, e.g. `healthcare`."""
+    look: str
+    """How a judge recognises it in a picture."""
+
+
+class Row(Struct):
+    """What every row of every config carries."""
+
+    KEY: ClassVar[tuple[str, ...]] = ()
+    """Fields that identify the item; a change of any other field is an edit of the same item."""
+
+    id: str = ""
+    """Content hash: stable under reordering and additions."""
+    suite: str
+    """Name of the config, so that rows keep their origin when configs are concatenated."""
+    status: Literal["new", "revised", "retired"] = "new"
+    """`new`, `revised` since an earlier release, or `retired`: still listed, no longer scored."""
+    review: list[str]
+    """What checked the row: `code` (validators), `reviewer-model` (a second model), `human`."""
+    provenance: Provenance
+    """Where the row comes from."""
+    seeds: list[int] = []
+    """Seeds to generate with, four per row, in order."""
+    license: str = "CC-BY-4.0"
+    """SPDX expression of the row's licence."""
+    canary: str = CANARY
+    """Constant marker; never part of a prompt."""
+
+    @model_validator(mode="after")
+    def _identify(self) -> Self:
+        expected = item_id(self.suite, *self.key())
+        if not self.id:
+            object.__setattr__(self, "id", expected)
+        elif self.id != expected:
+            raise ValueError(f"id is {self.id!r}, the hash of the content is {expected!r}")
+        if not self.seeds:
+            object.__setattr__(self, "seeds", item_seeds(self.id))
+        return self
+
+    def key(self) -> tuple[Any, ...]:
+        """The values that `id` hashes."""
+        return tuple(getattr(self, name) for name in self.KEY)
+
+
+class T2IHomogenization(Row):
+    """A neutral prompt on two entities, and the same with the mention order swapped.
+
+    OTS-Bench, T2I homogenization: 1,700 rows.
+    """
+
+    KEY = ("prompt",)
+    suite: Literal["t2i_homogenization"] = "t2i_homogenization"
+    pair_type: PairType
+    """Kinds of the two entities, in the paper's order (not the order of mention)."""
+    first: Entity
+    """The entity that `prompt` mentions first."""
+    second: Entity
+    """The entity that `prompt` mentions second."""
+    first_action: str
+    """What the first entity does or how it is; empty in rows without actions."""
+    second_action: str
+    """What the second entity does or how it is; empty in rows without actions."""
+    prompt: str
+    """The neutral prompt: no spatial word."""
+    swapped_prompt: str
+    """The same content with the second entity mentioned first."""
+
+
+class T2ICorrectness(Row):
+    """A pair whose left/right layout a standard fixes, asked for in both mention orders.
+
+    OTS-Bench, T2I correctness: 400 rows.
+    """
+
+    suite: Literal["t2i_correctness"] = "t2i_correctness"
+    domain: str
+    """Field of knowledge, one bank file each."""
+    difficulty: Literal["obvious", "subtle", "tricky"]
+    """How easily a person gets it right."""
+    kind: Literal["functional", "temporal", "conventional"]
+    """Why the layout is fixed."""
+    left: str
+    """What is on the left for whoever looks at the picture."""
+    right: str
+    """What is on the right."""
+    context: str
+    """Where the two are, with the viewpoint where it matters."""
+    frame: str
+    """Observer and frame of reference that make left and right unambiguous."""
+    aligned_prompt: str
+    """Mentions the left thing first."""
+    reverse_prompt: str
+    """Mentions the right thing first; the correct picture is the same."""
+    standards: list[str]
+    """Titles of the standards or authorities that fix the layout."""
+    rationale: str
+    """Why left is left."""
+    tell_left: str
+    """How a judge recognises the left thing in a picture."""
+    tell_right: str
+    """How a judge recognises the right thing in a picture."""
+    mirror_safe: bool
+    """True where a mirrored picture would be a possible picture with the two exchanged."""
+    scope: str
+    """Where it holds: `universal`, a country, a system or a variant."""
+    code_check: str
+    """Name of the layout from whose coordinates code recomputed left and right; may be empty."""
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.provenance.entry,)
+
+
+class I2IHomogenization(Row):
+    """A seed picture of two entities and an edit that does not say which of them acts.
+
+    OTS-Bench, I2I homogenization: 1,100 rows.
+    """
+
+    KEY = ("seed_prompt", "instruction")
+    suite: Literal["i2i_homogenization"] = "i2i_homogenization"
+    pair_type: PairType
+    """Kinds of the two entities."""
+    left: Entity
+    """The entity on the left of the seed picture."""
+    right: Entity
+    """The entity on the right of the seed picture."""
+    action: str
+    """What one of the two is to do, or how it is to be."""
+    instruction: str
+    """The under-specified edit instruction."""
+    seed_prompt: str
+    """Explicit text from which a seed picture can be made by any generator."""
+    seed_source: str
+    """Generator that made the seed picture; `none` where there is no picture."""
+    seed_image: EncodedImage | None
+    """The seed picture, RGB."""
+    image_sha256: str
+    """SHA-256 of the encoded seed picture; empty where there is none."""
+
+
+class I2ICorrectness(Row):
+    """A seed picture of two entities and an edit that binds actions to them, in both orders.
+
+    OTS-Bench, I2I correctness: 1,100 rows.
+    """
+
+    KEY = ("seed_prompt", "aligned_instruction")
+    suite: Literal["i2i_correctness"] = "i2i_correctness"
+    pair_type: PairType
+    """Kinds of the two entities."""
+    relation: Literal["independent", "directed"]
+    """`independent`: each does its own thing; `directed`: one acts on the other."""
+    left: Entity
+    """The entity on the left of the seed picture."""
+    right: Entity
+    """The entity on the right of the seed picture."""
+    aligned_instruction: str
+    """Mentions the left entity first."""
+    reverse_instruction: str
+    """Mentions the right entity first; who does what is unchanged."""
+    left_expected: str
+    """What the left entity does or undergoes in a correct edit, as a clause without subject."""
+    right_expected: str
+    """What the right entity does or undergoes in a correct edit."""
+    agent: Literal["left", "right", "both"]
+    """Who acts: `both` in independent rows."""
+    seed_prompt: str
+    """Explicit text from which a seed picture can be made by any generator."""
+    seed_source: str
+    """Generator that made the seed picture; `none` where there is no picture."""
+    seed_image: EncodedImage | None
+    """The seed picture, RGB."""
+    image_sha256: str
+    """SHA-256 of the encoded seed picture; empty where there is none."""
+
+
+class EvaluationQuestion(Struct):
+    """One weighted yes/no question about one picture (CF-World 3.3)."""
+
+    weight: int
+    """Share in the score: the answer's weight over the sum of the three."""
+    text: str
+    """The question, answerable from the picture alone."""
+
+
+class Counterfactual(Row):
+    """One prompt of a group of three: the scene, the altered law with and without its outcome.
+
+    CF-World: 1,091 groups x L1, L2, L3.
+    """
+
+    KEY = ("group", "level")
+    suite: Literal["counterfactual"] = "counterfactual"
+    group: str
+    """Id of the group of three."""
+    level: Literal["L1", "L2", "L3"]
+    """L1 the scene; L2 premise, scene and outcome; L3 premise and scene."""
+    discipline: str
+    """Physics, Biology, Chemistry, Geography or Sociology."""
+    branch: str
+    """Branch of the discipline, e.g. optics."""
+    prompt: str
+    """The text to draw."""
+    law: str
+    """The law of our world."""
+    altered_law: str
+    """The premise of the counterfactual world."""
+    assessment_point: str
+    """What the picture must show at this level."""
+    visual_integrity: EvaluationQuestion
+    """Is the picture sound in itself? Weight 1-3."""
+    assessment: EvaluationQuestion
+    """Does it show the assessment point? Weight 12-16."""
+    logic_consistency: EvaluationQuestion
+    """Does the whole scene obey the law of its world? Weight 7-9."""
+
+
+class CounterfactualDenominalized(Row):
+    """An L2 prompt whose outcome is described instead of named (CF-World 5.3)."""
+
+    KEY = ("group",)
+    suite: Literal["counterfactual_denominalized"] = "counterfactual_denominalized"
+    group: str
+    """Id of the group in `counterfactual`."""
+    prompt: str
+    """L2 with the outcome's nouns described."""
+    original_prompt: str
+    """The L2 prompt it was made from."""
+    replaced: list[str]
+    """The nouns that were replaced."""
+    assessment_point: str
+    """What the picture must show."""
+
+
+class RuleDecoupling(Row):
+    """A symbolic prompt that states a rule, in its factual or a counterfactual variant.
+
+    CF-World 5.1: 198 prompts on 33 rules.
+    """
+
+    KEY = ("rule", "variant")
+    suite: Literal["rule_decoupling"] = "rule_decoupling"
+    rule: str
+    """Id of the rule."""
+    variant: str
+    """Id of the variant within the rule."""
+    factual: bool
+    """True for a variant that holds in our world."""
+    prompt: str
+    """The text to draw, with plain shapes only."""
+    assessment_point: str
+    """What the picture must show."""
+
+
+class AttributeDecoupling(Row):
+    """A pair of concepts, rare or common together (CF-World 5.2: 100 + 100)."""
+
+    KEY = ("pair", "rarity")
+    suite: Literal["attribute_decoupling"] = "attribute_decoupling"
+    pair: str
+    """Id that the rare and the common row share."""
+    rarity: Literal["rare", "common"]
+    """Whether the two concepts usually occur together."""
+    concepts: list[str]
+    """The two concepts."""
+    prompt: str
+    """The text to draw."""
+    assessment_point: str
+    """What the picture must show."""
+
+
+class SpatialUC(Row):
+    """A prompt of SpatialBench-UC v1.0.1, text unchanged (200 rows, 50 object pairs)."""
+
+    KEY = ("prompt_id",)
+    suite: Literal["spatial_uc"] = "spatial_uc"
+    prompt_id: str
+    """The published id, `v1_000000` to `v1_000199`."""
+    pair_id: str
+    """The published id that a prompt shares with its counterfactual."""
+    relation: Literal["left_of", "right_of", "above", "below"]
+    """What holds between `object_a` and `object_b`."""
+    object_a: str
+    """The object mentioned first; a COCO label."""
+    object_b: str
+    """The object mentioned second; a COCO label."""
+    prompt: str
+    """The published text (its articles are unchanged: `a apple`)."""
+    counterfactual_id: str
+    """`prompt_id` of the prompt that states the same scene the other way round."""
+
+
+class SpatialVISOR(Row):
+    """A two-object spatial prompt of VISOR, text unchanged (25,280 rows)."""
+
+    KEY = ("visor_id",)
+    suite: Literal["spatial_visor"] = "spatial_visor"
+    visor_id: int
+    """The published id, in 0..31,679 (single-object and `and` prompts are not in this config)."""
+    relation: Literal["left_of", "right_of", "above", "below"]
+    """What holds between `object_a` and `object_b`."""
+    object_a: str
+    """The object mentioned first; a COCO label."""
+    object_b: str
+    """The object mentioned second; a COCO label."""
+    prompt: str
+    """The published text (its articles are unchanged: `a skis`)."""
+
+
+class SpatialMulti(Row):
+    """Three or four objects and the relations between them (PSE B.2: 100 + 100)."""
+
+    KEY = ("prompt",)
+    suite: Literal["spatial_multi"] = "spatial_multi"
+    objects: list[str]
+    """The objects in order of mention; COCO labels."""
+    subjects: list[str]
+    """Subject of each relation, in order."""
+    relations: list[str]
+    """`left_of`, `right_of`, `above` or `below`, one for each subject."""
+    references: list[str]
+    """What each relation refers to: `subjects[i]` is `relations[i]` of `references[i]`."""
+    prompt: str
+    """The text to draw."""
+
+
+class Spatial3D(Row):
+    """Two objects and a relation in depth (T2I-CompBench 3D style: 1,000 rows)."""
+
+    KEY = ("prompt",)
+    suite: Literal["spatial_3d"] = "spatial_3d"
+    relation: Literal["in_front_of", "behind", "hidden_by"]
+    """What holds between `object_a` and `object_b`; hidden means partly covered."""
+    object_a: str
+    """The object mentioned first."""
+    object_b: str
+    """The object mentioned second."""
+    prompt: str
+    """The text to draw."""
+    pair_id: str
+    """Id that a prompt shares with the one in which the two objects change places."""
+
+
+class OrderBeyond(Row):
+    """Mention order beyond two entities side by side (OTS-Bench rebuttal: 500 + 100 + 200)."""
+
+    KEY = ("setting", "prompt")
+    suite: Literal["order_beyond"] = "order_beyond"
+    setting: Literal["three_homogenization", "three_correctness", "vertical", "depth"]
+    """Three entities without or with a fixed order; two entities one above / before the other."""
+    axis: Literal["horizontal", "vertical", "depth"]
+    """The axis along which order is judged: left to right, top to bottom, front to back."""
+    entities: list[str]
+    """Names in order of mention in `prompt`."""
+    looks: list[str]
+    """How a judge recognises each, in the same order."""
+    prompt: str
+    """Neutral: says nothing of the order. In `three_correctness` it mentions left to right."""
+    swapped_prompt: str
+    """The same content mentioned in the opposite order."""
+    expected: list[str]
+    """`three_correctness`: the names from left to right. Else empty: no order is right."""
+    standards: list[str]
+    """Titles of what fixes the order; empty where nothing does."""
+
+
+class Consistency(Row):
+    """An image with its dense caption, edits and questions (ACON)."""
+
+    KEY = ("image_sha256",)
+    suite: Literal["consistency"] = "consistency"
+    image: EncodedImage
+    """The picture, RGB."""
+    image_sha256: str
+    """SHA-256 of the encoded picture."""
+    caption: str
+    """Dense caption, 7-10 self-contained sentences."""
+    edits: list[str]
+    """Three edit prompts."""
+    questions: list[str]
+    """Ten yes/no questions, then two for each edit."""
+    answers: list[bool]
+    """Right answer of each question, True for yes."""
+    written_by: list[str]
+    """Who wrote caption, edits and questions, in this order."""
+    checked_by: list[str]
+    """Who checked caption, edits and questions, in this order."""
+
+
+ROWS: dict[str, type[Row]] = {
+    "t2i_homogenization": T2IHomogenization,
+    "t2i_correctness": T2ICorrectness,
+    "i2i_homogenization": I2IHomogenization,
+    "i2i_correctness": I2ICorrectness,
+    "counterfactual": Counterfactual,
+    "counterfactual_denominalized": CounterfactualDenominalized,
+    "rule_decoupling": RuleDecoupling,
+    "attribute_decoupling": AttributeDecoupling,
+    "spatial_uc": SpatialUC,
+    "spatial_visor": SpatialVISOR,
+    "spatial_multi": SpatialMulti,
+    "spatial_3d": Spatial3D,
+    "order_beyond": OrderBeyond,
+    "consistency": Consistency,
+}
+"""Row type of every config, in the order of the card."""
+
+_ADMINISTRATIVE = ("status", "review", "provenance", "seeds", "license", "canary")
+_SCALARS = {str: "string", int: "int64", float: "float64", bool: "bool"}
+
+
+def canonical(value: Any) -> bytes:
+    """`value` as JSON in one spelling: sorted keys, UTF-8, no spaces."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode()
+
+
+def item_id(suite: str, *key: Any) -> str:
+    """The id of the item of `suite` that `key` identifies: the suite and 12 hex digits.
+
+    >>> item_id("spatial_uc", "v1_000000")
+    'spatial_uc-e7ca0e3cc00e'
+    """
+    return f"{suite}-{hashlib.sha256(canonical([suite, *key])).hexdigest()[:12]}"
+
+
+def item_seeds(item: str) -> list[int]:
+    """`SEEDS_PER_ITEM` seeds in [0, 2**31), a function of the id alone.
+
+    Items get different seeds so that no two of them start from the same noise.
+    """
+    digest = hashlib.sha256(f"seeds of {item}".encode()).digest()
+    return [int.from_bytes(digest[4 * i : 4 * i + 4], "big") % 2**31 for i in range(SEEDS_PER_ITEM)]
+
+
+def columns(config: str) -> dict[str, Any]:
+    """Column name to pydantic field: id and suite, then content, then administration."""
+    fields = ROWS[config].model_fields
+    content = [n for n in fields if n not in (*_ADMINISTRATIVE, "id", "suite")]
+    return {name: fields[name] for name in ("id", "suite", *content, *_ADMINISTRATIVE)}
+
+
+def description(config: str, column: str) -> str:
+    """The sentence that documents a column."""
+    own = ROWS[config].model_fields[column].description
+    return own or Row.model_fields[column].description or ""
+
+
+def _bare(annotation: Any) -> Any:
+    """The annotation without `None` and with literals as the type of their values."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
+    elif origin is Literal:
+        annotation = type(typing.get_args(annotation)[0])
+    return annotation
+
+
+def _arrow_type(annotation: Any) -> pa.DataType:
+    import pyarrow as pa
+
+    annotation = _bare(annotation)
+    if annotation is bytes:
+        return pa.binary()
+    if typing.get_origin(annotation) is list:
+        return pa.list_(_arrow_type(typing.get_args(annotation)[0]))
+    if annotation in _SCALARS:
+        return pa.type_for_alias(_SCALARS[annotation])
+    return pa.struct(
+        [(n, _arrow_type(f.annotation)) for n, f in annotation.model_fields.items()],
+    )
+
+
+def _feature(annotation: Any) -> dict[str, Any]:
+    """The feature as `datasets` writes it; lists as `Sequence`, which 2.21 to 5.2 all read."""
+    annotation = _bare(annotation)
+    if annotation is EncodedImage:
+        return {"_type": "Image"}
+    if typing.get_origin(annotation) is list:
+        return {"feature": _feature(typing.get_args(annotation)[0]), "_type": "Sequence"}
+    if annotation in _SCALARS:
+        return {"dtype": _SCALARS[annotation], "_type": "Value"}
+    return {n: _feature(f.annotation) for n, f in annotation.model_fields.items()}
+
+
+def feature_dict(config: str) -> dict[str, Any]:
+    """The features of `config` in the JSON form of a parquet footer."""
+    return {name: _feature(field.annotation) for name, field in columns(config).items()}
+
+
+def arrow_schema(config: str) -> pa.Schema:
+    """Arrow schema of `config`, with the footer metadata that gives `datasets` its features."""
+    import pyarrow as pa
+
+    metadata = {"huggingface": json.dumps({"info": {"features": feature_dict(config)}})}
+    return pa.schema(
+        [(name, _arrow_type(field.annotation)) for name, field in columns(config).items()],
+        metadata=metadata,
+    )
+
+
+def features(config: str) -> datasets.Features:
+    """`datasets.Features` of `config`."""
+    import datasets
+
+    return datasets.Features.from_arrow_schema(arrow_schema(config))
+
+
+def image_columns(config: str) -> list[str]:
+    """Names of the columns that hold images."""
+    return [n for n, f in columns(config).items() if _bare(f.annotation) is EncodedImage]
+
+
+def to_record(row: Row) -> dict[str, Any]:
+    """The row as plain Python, columns in the order of the schema."""
+    data = row.model_dump()
+    return {name: data[name] for name in columns(row.suite)}
+
+
+def row_digest(record: dict[str, Any]) -> str:
+    """SHA-256 of one record; an image counts by the SHA-256 of its bytes, not by its file name."""
+    return hashlib.sha256(canonical(_digestible(record))).hexdigest()
+
+
+def rows_digest(records: Iterable[dict[str, Any]]) -> str:
+    """Logical digest of a table: independent of row order, parquet writer and compression."""
+    lines = sorted((r["id"], canonical(_digestible(r))) for r in records)
+    digest = hashlib.sha256()
+    for _, line in lines:
+        digest.update(line + b"\n")
+    return digest.hexdigest()
+
+
+def _digestible(value: Any) -> Any:
+    if isinstance(value, dict):
+        if isinstance(value.get("bytes"), bytes):
+            return {"sha256": hashlib.sha256(value["bytes"]).hexdigest()}
+        return {k: _digestible(v) for k, v in value.items()}
+    return value

@@ -1,0 +1,99 @@
+"""Shared fixtures: a network that ends at loopback, and releases built once for all workers."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # huggingface_hub and datasets read these when they are imported.
+    import os
+
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reaches beyond this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test tried to reach {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def cli() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the installed command as a user does."""
+
+    def run(*args: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).with_name("counterprior")), *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, **options)
+
+    return run
+
+
+def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: str) -> Path:
+    """A release that all xdist workers share; built by the first that needs it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen-") else base
+    out = shared / name
+    with (shared / f"{name}.building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not out.exists():
+            command = [
+                str(Path(sys.executable).with_name("counterprior")),
+                "build",
+                "--out",
+                str(out),
+            ]
+            done = subprocess.run([*command, *options], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="session")
+def full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that `counterprior build` makes; read only."""
+    return _built_once(tmp_path_factory, "full")
+
+
+@pytest.fixture(scope="session")
+def text_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three text configs; read only."""
+    names = ("t2i_homogenization", "t2i_correctness", "spatial_uc")
+    options = [word for name in names for word in ("--config", name)]
+    return _built_once(tmp_path_factory, "text", *options)
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`datasets` caches below the test's own folder."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets_cache")
+    yield
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """Real data beside the checkout; skips where it is missing."""
+    data = SHARED / "data"
+    if not data.is_dir():
+        pytest.skip("no real data beside the checkout")
+    return data

@@ -1,0 +1,40 @@
+"""Docstring examples run, and every command stands in the README with an example in its help."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import counterprior
+from counterprior.cli import app
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    m.name
+    for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")
+    if m.name.split(".")[1] in ("agents", "builders", "cards", "corpus_analysis", "eval")
+    or m.name in ("counterprior.schema", "counterprior.release", "counterprior.console")
+]
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [m for m in MODULES if "make_atlas" not in m])
+def test_docstring_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name: str) -> None:
+    assert f"counterprior {name}" in (ROOT / "README.md").read_text()
+    assert f"Example: `counterprior {name}" in (COMMANDS[name].help or "")
+
+
+def test_no_path_of_a_machine_in_the_project() -> None:
+    for path in ROOT.rglob("*"):
+        text = path.suffix in (".py", ".md", ".yaml", ".toml", ".txt", ".cff", "")
+        if path.is_file() and text and not {".git", ".venv"} & set(path.parts):
+            content = path.read_text(encoding="utf-8", errors="ignore")
+            assert str(ROOT) not in content, path

@@ -1,0 +1,81 @@
+"""Layouts that code recomputes: facts that anyone can look up, and what bad checks get."""
+
+from typing import Any
+
+import pytest
+
+from counterprior.builders.layouts import LAYOUTS, LayoutError, coordinates, verify_check
+
+TRUE: list[dict[str, Any]] = [
+    {"layout": "qwerty", "left": "Q", "right": "P"},
+    {"layout": "qwerty", "left": "Tab", "right": "Backspace"},
+    {"layout": "azerty", "left": "A", "right": "Z"},
+    {"layout": "azerty", "left": "L", "right": "M"},
+    {"layout": "qwertz", "left": "T", "right": "Z"},
+    {"layout": "qwertz", "left": "Y", "right": "X"},
+    {"layout": "dvorak", "left": "A", "right": "S"},
+    {"layout": "numpad", "left": "7", "right": "9"},
+    {"layout": "phone_keypad", "left": "*", "right": "#"},
+    {"layout": "calculator", "left": "4", "right": "*"},
+    {"layout": "number_line", "left": "-3", "right": "0.5"},
+    {"layout": "piano", "left": "F#3", "right": "Bb3"},
+    {"layout": "piano", "left": "B3", "right": "C4"},
+    {"layout": "clock", "left": "9", "right": "3"},
+    {"layout": "clock", "left": "11", "right": "1"},
+    {"layout": "chess_white", "left": "a8", "right": "h1"},
+    {"layout": "chess_black", "left": "h1", "right": "a8"},
+    {"layout": "dartboard", "left": "11", "right": "6"},
+    {"layout": "compass", "left": "W", "right": "NE"},
+    {"layout": "periodic_table", "left": "Na", "right": "Cl"},
+    {"layout": "periodic_table", "left": "Fe", "right": "Cu"},
+    {"layout": "flag_vertical_bands", "flag": "FR", "left": "blue", "right": "red"},
+    {"layout": "flag_vertical_bands", "flag": "BE", "left": "black", "right": "yellow"},
+    {"layout": "ascending", "left": "violet", "right": "red", "value": [400, 700], "axis": "nm"},
+    {"layout": "world_map", "left": "Lisbon", "right": "Athens", "lon": [-9.14, 23.73]},
+    {"layout": "calendar_week", "left": "Sun", "right": "Sat", "start": "Sun"},
+    {"layout": "calendar_week", "left": "Sat", "right": "Sun", "start": "Mon"},
+]
+
+
+@pytest.mark.parametrize("check", TRUE, ids=lambda c: f"{c['layout']}-{c['left']}-{c['right']}")
+def test_a_true_check_passes_and_its_mirror_fails(check: dict[str, Any]) -> None:
+    verify_check(check)
+    mirrored = check | {"left": check["right"], "right": check["left"]}
+    for values in ("value", "lon"):
+        if values in check:
+            mirrored[values] = check[values][::-1]
+    with pytest.raises(LayoutError, match="is not left of"):
+        verify_check(mirrored)
+
+
+def test_every_layout_is_tested() -> None:
+    assert {check["layout"] for check in TRUE} == set(LAYOUTS)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"layout": "qwerty", "left": "Q", "right": "?"},
+        {"layout": "clock", "left": "0", "right": "13"},
+        {"layout": "chess_white", "left": "i1", "right": "a1"},
+        {"layout": "periodic_table", "left": "Xx", "right": "H"},
+        {"layout": "flag_vertical_bands", "flag": "NG", "left": "green", "right": "white"},
+        {"layout": "flag_vertical_bands", "flag": "XX", "left": "green", "right": "white"},
+        {"layout": "ascending", "left": "a", "right": "b", "value": [1], "axis": "x"},
+        {"layout": "ascending", "left": "a", "right": "b", "value": [1, 2], "axis": ""},
+        {"layout": "world_map", "left": "a", "right": "b", "lon": [10, 12]},
+        {"layout": "number_line", "left": "one", "right": "2"},
+        {"layout": "heart", "left": "a", "right": "b"},
+        {"layout": "qwerty", "left": "Q"},
+    ],
+)
+def test_a_check_that_can_not_be_computed_says_why(check: dict[str, Any]) -> None:
+    with pytest.raises(LayoutError, match=check["layout"]):
+        coordinates(check)
+
+
+def test_vertical_neighbours_have_no_left() -> None:
+    with pytest.raises(LayoutError):
+        verify_check({"layout": "clock", "left": "12", "right": "6"})
+    with pytest.raises(LayoutError):
+        verify_check({"layout": "periodic_table", "left": "H", "right": "Li"})
