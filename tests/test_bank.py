@@ -1,0 +1,212 @@
+"""Bank files: what ships is right, and what is wrong is named by file, entry and field."""
+
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.constrained import ConstrainedPair, pair_faults, read_pairs
+from counterprior.builders.manifest import read_changes
+from counterprior.builders.suite import Banks
+from counterprior.builders.taxonomy import GROUP_SIZES, Taxonomy
+
+BANKS = Banks(DEFAULT_BANK)
+
+
+def test_the_taxonomy_has_the_papers_counts() -> None:
+    taxonomy = BANKS.taxonomy
+    assert Counter(e.kind for e in taxonomy.entities.values()) == {
+        "human": 64,
+        "animal": 25,
+        "object": 49,
+    }
+    assert len(taxonomy.actions) == 172
+    assert {k: sum(g.values()) for k, g in GROUP_SIZES.items()} == {
+        "human": 35,
+        "animal": 55,
+        "object": 82,
+    }
+
+
+def test_every_entity_has_actions_that_contrast() -> None:
+    taxonomy = BANKS.taxonomy
+    for entity in taxonomy.entities.values():
+        contrasting = [a for a in taxonomy.single_actions(entity) if a.contrast]
+        assert len(contrasting) >= 3, entity.name
+
+
+def test_no_phrase_of_the_taxonomy_names_a_gender_or_a_place() -> None:
+    banned = re.compile(r"\b(he|she|his|her|him|left|right|next to|beside|above|below)\b")
+    for action in BANKS.taxonomy.actions.values():
+        texts = [action.participle, action.clause]
+        texts += [x for p in action.pair or () for x in (p.participle, p.clause)]
+        if action.directed:
+            texts += [action.directed.active, action.directed.passive]
+        for text in filter(None, texts):
+            assert not banned.search(text), (action.id, text)
+
+
+def test_coco_ids_of_the_taxonomy_are_coco_ids() -> None:
+    known = {entry.id: entry.label for entry in BANKS.coco}
+    assert len(known) == 80
+    for file in ("animals.yaml", "objects.yaml"):
+        for thing in yaml.safe_load((DEFAULT_BANK / file).read_text()):
+            coco = thing["grounding"]["coco"]
+            if coco is not None:
+                label = known[coco]
+                assert (
+                    thing["name"] in label
+                    or label in thing["name"]
+                    or (
+                        (thing["name"], label)
+                        in {("table", "dining table"), ("television", "tv"), ("ski", "skis")}
+                    )
+                ), (thing["name"], label)
+
+
+def test_grounding_ids_have_the_form_of_their_kind() -> None:
+    for file in ("animals.yaml", "objects.yaml"):
+        for thing in yaml.safe_load((DEFAULT_BANK / file).read_text()):
+            assert re.fullmatch(r"n\d{8}", thing["grounding"]["imagenet"] or "n00000000")
+    for occupation in yaml.safe_load((DEFAULT_BANK / "occupations.yaml").read_text()):
+        assert re.fullmatch(r"\d\d-\d{4}", occupation["soc_2018"] or "00-0000")
+
+
+def test_constrained_pairs_cover_ten_domains_at_least() -> None:
+    pairs = BANKS.pairs
+    assert sum(map(len, pairs.values())) >= 60
+    assert len(pairs) >= 10
+
+
+def test_half_of_the_pairs_are_recomputed_by_code() -> None:
+    pairs = [p for domain in BANKS.pairs.values() for p in domain]
+    assert sum(p.check is not None for p in pairs) >= len(pairs) / 2
+
+
+def test_sequences_can_fill_their_setting() -> None:
+    triples = sum(
+        len(s.items) * (len(s.items) - 1) * (len(s.items) - 2) // 6 for s in BANKS.sequences
+    )
+    assert triples >= 100
+
+
+def test_the_newest_version_comes_first() -> None:
+    changes = read_changes(DEFAULT_BANK)
+    versions = [tuple(map(int, c.version.split("."))) for c in changes]
+    assert versions == sorted(versions, reverse=True)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", c.date) for c in changes)
+
+
+PAIR: dict[str, Any] = {
+    "id": "keyboards-q-p",
+    "left": "the Q key",
+    "right": "the P key",
+    "context": "on a standard US QWERTY keyboard",
+    "frame": "from the typist's side",
+    "kind": "conventional",
+    "difficulty": "obvious",
+    "standards": ["known"],
+    "rationale": "Q opens the row.",
+    "tell_left": "legend Q",
+    "tell_right": "legend P",
+    "mirror_safe": False,
+    "scope": "universal",
+    "check": {"layout": "qwerty", "left": "Q", "right": "P"},
+}
+
+
+def faults_of(**changes: Any) -> list[str]:
+    known: Any = {"known": None}
+    return pair_faults(ConstrainedPair.model_validate(PAIR | changes), "keyboards", known)
+
+
+def test_a_sound_pair_has_no_fault() -> None:
+    assert faults_of() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"id": "maps-q-p"}, "id"),
+        ({"id": "keyboards-Q"}, "id"),
+        ({"standards": []}, "standards"),
+        ({"standards": ["folklore"]}, "standards"),
+        ({"left": "the left key"}, "left"),
+        ({"context": "on the right half of a keyboard"}, "context"),
+        ({"right": "the P key."}, "right"),
+        ({"right": ""}, "right"),
+        ({"check": {"layout": "qwerty", "left": "P", "right": "Q"}}, "check"),
+        ({"check": {"layout": "heart", "left": "a", "right": "b"}}, "check"),
+    ],
+)
+def test_a_faulty_pair_is_named_by_its_field(changes: dict[str, Any], field: str) -> None:
+    assert [fault.split(":")[0] for fault in faults_of(**changes)] == [field]
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DEFAULT_BANK, tmp_path / "bank"))
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def test_an_entity_too_few_is_named(bank: Path) -> None:
+    edit(bank / "animals.yaml", "category: bird", "category: medium_mammal")
+    with pytest.raises(BankError, match=r"animal needs 5 categories of 5"):
+        Taxonomy.read(bank)
+
+
+def test_a_wrong_type_names_file_entry_and_field(bank: Path) -> None:
+    edit(bank / "animals.yaml", "size: small", "size: tiny")
+    with pytest.raises(BankError, match=r"animals\.yaml, entry \d+ \([a-z ]+\): size"):
+        Taxonomy.read(bank)
+
+
+def test_an_unknown_field_is_named(bank: Path) -> None:
+    edit(bank / "objects.yaml", "  size:", "  colour: red\n  size:")
+    with pytest.raises(BankError, match=r"objects\.yaml, entry 1 .*colour"):
+        Taxonomy.read(bank)
+
+
+def test_an_action_for_an_unknown_entity_is_named(bank: Path) -> None:
+    actions = yaml.safe_load((bank / "actions.yaml").read_text())
+    actions[0]["suits"]["entities"] = ["unicorn"]
+    (bank / "actions.yaml").write_text(yaml.safe_dump(actions, sort_keys=False))
+    with pytest.raises(BankError, match=r"actions\.yaml.*suits\.entities.*unicorn"):
+        Taxonomy.read(bank)
+
+
+def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
+    file = sorted((bank / "constrained").glob("*.yaml"))[0]
+    entries = yaml.safe_load(file.read_text())
+    twin = entries[0] | {
+        "id": entries[0]["id"] + "-again",
+        "left": entries[0]["right"],
+        "right": entries[0]["left"],
+        "check": None,
+    }
+    file.write_text(yaml.safe_dump([*entries, twin], sort_keys=False))
+    with pytest.raises(BankError, match=f"the same pair as {entries[0]['id']}"):
+        read_pairs(bank)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("a: 1", "a list of entries"), ("- [", "not YAML"), (None, "no such bank file")],
+)
+def test_a_file_that_is_no_bank_says_so(bank: Path, content: str | None, reason: str) -> None:
+    file = bank / "coco.yaml"
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(BankError, match=reason):
+        _ = Banks(bank).coco

@@ -1,0 +1,166 @@
+"""The command line as maintainers use it: build, rebuild, interrupt, compare."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from counterprior.release import verify
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+COMMAND = str(Path(sys.executable).with_name("counterprior"))
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_rebuild_elsewhere_in_another_order_is_the_same_to_the_byte(
+    text_release: Path, tmp_path: Path, cli: Run
+) -> None:
+    names = ("spatial_uc", "t2i_correctness", "t2i_homogenization")
+    options = [word for name in names for word in ("--config", name)]
+    out = tmp_path / "deep" / "er" / "other"
+    elsewhere = os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    done = cli("build", "--out", out, "--jobs", 1, *options, cwd=tmp_path, env=elsewhere)
+    assert done.returncode == 0, done.stderr
+    assert files(out) == files(text_release)
+
+
+def test_a_config_is_the_same_alone_and_among_others(
+    full_release: Path, text_release: Path
+) -> None:
+    for config in ("t2i_homogenization", "t2i_correctness", "spatial_uc"):
+        assert files(full_release / config) == files(text_release / config)
+
+
+def test_seed_pictures_do_not_depend_on_the_number_of_processes(
+    full_release: Path, tmp_path: Path, cli: Run
+) -> None:
+    out = tmp_path / "one"
+    done = cli("build", "--out", out, "--config", "i2i_homogenization", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    assert files(out / "i2i_homogenization") == files(full_release / "i2i_homogenization")
+
+
+def test_without_pictures_the_configs_are_previews(tmp_path: Path, cli: Run) -> None:
+    out = tmp_path / "bare"
+    done = cli("build", "--out", out, "--config", "i2i_correctness", "--seed-images", "none")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((out / "manifest.json").read_text())["configs"][0]
+    assert (facts["status"], facts["rows"], facts["pictures"]) == ("preview", 1100, 0)
+    assert "`i2i_correctness` is a **preview**" in (out / "README.md").read_text()
+    assert cli("validate", out).returncode == 0
+
+
+@pytest.mark.parametrize("delay", [0.3, 0.9, 1.5, 2.5])
+def test_a_killed_build_leaves_the_old_release_and_the_next_succeeds(
+    text_release: Path, tmp_path: Path, cli: Run, delay: float
+) -> None:
+    import shutil
+
+    out = tmp_path / "release"
+    shutil.copytree(text_release, out)
+    before = files(out)
+    command = [COMMAND, "build", "--out", str(out), "--config", "spatial_visor"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if out.exists():
+        assert verify(out) == []
+        if "spatial_visor/test-00000-of-00001.parquet" not in files(out):
+            assert files(out) == before
+    done = cli("build", "--out", out, "--config", "spatial_multi")
+    assert done.returncode == 0, done.stderr
+    assert verify(out) == []
+    assert sorted(p.name for p in tmp_path.iterdir() if "release" in p.name) == ["release"]
+
+
+def test_an_interrupted_build_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    command = [COMMAND, "build", "--out", str(out), "--config", "i2i_homogenization"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("seed images"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert not out.exists()
+
+
+def test_a_folder_that_is_no_release_is_never_replaced(tmp_path: Path, cli: Run) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    done = cli("build", "--out", tmp_path, "--config", "spatial_multi")
+    assert done.returncode == 2
+    assert "is not empty and no release" in done.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["build", "--config", "nonsense"], 2, "no config 'nonsense': choose from"),
+        (["build", "--config", "i2i_correctness", "--seed-images", "magic:"], 2, "no generator"),
+        (["build", "--seed-images", "render:?colour"], 2, "every option is written key=value"),
+        (["build", "--bank", "nowhere"], 1, "no such bank file"),
+        (["build", "--jobs", "0"], 2, "--jobs"),
+        (["diff", "nowhere", "nowhere"], 2, "a release made by `build`"),
+        (["verify", "."], 2, "a release made by `build`"),
+    ],
+)
+def test_bad_input_gets_one_line_and_an_exit_code(
+    tmp_path: Path, cli: Run, arguments: list[str], code: int, reason: str
+) -> None:
+    out = ["--out", "made"] if arguments[0] == "build" else []
+    done = cli(*arguments, *out, cwd=tmp_path)
+    assert done.returncode == code
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_bank_with_a_bad_row_does_not_build(tmp_path: Path, cli: Run) -> None:
+    import shutil
+
+    from counterprior.builders.bank import DEFAULT_BANK
+
+    bank = Path(shutil.copytree(DEFAULT_BANK, tmp_path / "bank"))
+    file = bank / "actions.yaml"
+    text = file.read_text()
+    participle = next(
+        line.split(": ", 1)[1] for line in text.splitlines() if line.startswith("  participle: ")
+    )
+    file.write_text(text.replace(f"participle: {participle}", "participle: beside a tree", 1))
+    done = cli("build", "--bank", bank, "--out", tmp_path / "out", "--config", "t2i_homogenization")
+    assert done.returncode == 1
+    assert "t2i_homogenization-" in done.stderr and "spatial word 'beside'" in done.stderr
+
+
+def test_diff_of_equal_releases_is_none(text_release: Path, cli: Run) -> None:
+    done = cli("diff", text_release, text_release, "--json")
+    assert json.loads(done.stdout)["bump"] == "NONE"
+
+
+def test_verify_prints_what_differs(text_release: Path, tmp_path: Path, cli: Run) -> None:
+    import shutil
+
+    root = tmp_path / "copy"
+    shutil.copytree(text_release, root)
+    assert cli("verify", root).returncode == 0
+    (root / "LICENSE").write_text("none")
+    done = cli("verify", root)
+    assert done.returncode == 1
+    assert "LICENSE: bytes differ from checksums.json" in done.stdout

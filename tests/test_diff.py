@@ -1,0 +1,79 @@
+"""The version bump that a change demands (Croissant 1.1, versioning)."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from counterprior.cards.diff import Bump, diff
+from counterprior.release import parquet_path
+
+Records = list[dict[str, Any]]
+CONFIG = "spatial_uc"
+
+
+@pytest.fixture
+def copy(text_release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(text_release, tmp_path / "new"))
+
+
+def rewritten(root: Path, change: Callable[[Records], Records]) -> None:
+    path = root / parquet_path(CONFIG)
+    schema = pq.read_schema(path)
+    records = change(pq.read_table(path).to_pylist())
+    pq.write_table(pa.Table.from_pylist(records, schema=schema), path)
+
+
+def edit(records: Records) -> Records:
+    return [records[0] | {"prompt": "Another."}, *records[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "bump", "counts"),
+    [
+        (lambda r: r, "NONE", (0, 0, 0)),
+        (lambda r: r[::-1], "NONE", (0, 0, 0)),
+        (lambda r: [*r, r[0] | {"id": "spatial_uc-new"}], "MINOR", (1, 0, 0)),
+        (lambda r: r[1:], "MAJOR", (0, 1, 0)),
+        (edit, "MAJOR", (0, 0, 1)),
+        (lambda r: [r[0] | {"status": "retired"}, *r[1:]], "MAJOR", (0, 0, 1)),
+    ],
+)
+def test_rows_decide(
+    text_release: Path, copy: Path, change: Callable[[Records], Records], bump: Bump,
+    counts: tuple[int, int, int],
+) -> None:  # fmt: skip
+    rewritten(copy, change)
+    found = diff(text_release, copy)
+    config = next(c for c in found.configs if c.name == CONFIG)
+    assert (len(config.added), len(config.removed), len(config.edited)) == counts
+    assert found.bump == bump
+
+
+def test_a_changed_document_is_a_patch(text_release: Path, copy: Path) -> None:
+    import json
+
+    checksums = json.loads((copy / "checksums.json").read_text())
+    checksums["files"]["README.md"]["sha256"] = "0" * 64
+    (copy / "checksums.json").write_text(json.dumps(checksums))
+    found = diff(text_release, copy)
+    assert (found.bump, found.files) == ("PATCH", ("README.md",))
+
+
+def test_a_column_more_is_minor_and_one_less_is_major(text_release: Path, copy: Path) -> None:
+    path = copy / parquet_path(CONFIG)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("extra", table["id"]), path)
+    assert diff(text_release, copy).bump == "MINOR"
+    assert diff(copy, text_release).bump == "MAJOR"
+
+
+def test_a_config_more_is_minor_and_one_less_is_major(
+    text_release: Path, full_release: Path
+) -> None:
+    assert diff(text_release, full_release).bump == "MINOR"
+    assert diff(full_release, text_release).bump == "MAJOR"

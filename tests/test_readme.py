@@ -1,0 +1,52 @@
+"""The README is run: its Python examples, its commands, its table of configs."""
+
+import doctest
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from counterprior.builders.suites import SUITES
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_examples_print_what_they_say(
+    full_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "counterprior").symlink_to(full_release)
+    monkeypatch.chdir(tmp_path)
+    examples = doctest.DocTestParser().get_doctest(README, {}, "README.md", "README.md", 0)
+    assert len(examples.examples) >= 8
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(examples)
+    assert runner.failures == 0
+
+
+def test_the_table_has_every_config_and_its_rows() -> None:
+    table = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", README, re.MULTILINE))
+    assert table == {name: f"{suite.rows:,}" for name, suite in SUITES.items()}
+
+
+def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
+    commands = re.findall(r"^\$ counterprior (\w+) ([^#\n]*)", README, re.MULTILINE)
+    assert {name for name, _ in commands} == {"build", "validate", "diff", "verify"}
+    for folder in ("published", "counterprior"):
+        shutil.copytree(text_release, tmp_path / "dist" / folder)
+    for name, arguments in commands:
+        words = arguments.split()
+        if name == "build":  # the whole release is built once, by its fixture
+            words += ["--config", "spatial_multi"]
+        done = cli(name, *words, cwd=tmp_path)
+        assert getattr(done, "returncode", None) == 0, done
+
+
+def test_its_pictures_and_files_exist() -> None:
+    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
+        assert (ROOT / target).is_file(), target
+    for make in re.findall(r"`?make (\w+)", README):
+        assert re.search(rf"^{make}:", (ROOT / "Makefile").read_text(), re.MULTILINE), make

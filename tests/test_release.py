@@ -1,0 +1,148 @@
+"""What a downstream researcher does with a release: load it, stream it, trust it."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import datasets
+import pytest
+from PIL import Image
+
+import counterprior
+from counterprior.release import ReleaseError, iter_records, parquet_path, verify
+from counterprior.schema import ROWS, features
+
+CONFIGS = {
+    "t2i_homogenization": 1_700,
+    "t2i_correctness": None,
+    "i2i_homogenization": 1_100,
+    "i2i_correctness": 1_100,
+    "spatial_uc": 200,
+    "spatial_visor": 25_280,
+    "spatial_multi": 200,
+    "spatial_3d": 1_000,
+    "order_beyond": 800,
+}
+"""Rows that the design promises; None where the bank decides."""
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_load_dataset_reads_every_config(full_release: Path, config: str) -> None:
+    dataset = datasets.load_dataset(str(full_release), config, split="test")
+    assert dataset.features == features(config)
+    assert CONFIGS[config] in (None, len(dataset))
+    assert dataset[0]["suite"] == config
+    assert (
+        str(dataset.info.version)
+        == json.loads((full_release / "manifest.json").read_text())["changes"][0]["version"]
+    )
+
+
+def test_the_release_has_exactly_these_configs(full_release: Path) -> None:
+    assert datasets.get_dataset_config_names(str(full_release)) == list(CONFIGS)
+    assert set(CONFIGS) <= set(ROWS)
+
+
+def test_the_default_config_needs_no_name(full_release: Path) -> None:
+    dataset = datasets.load_dataset(str(full_release), split="test")
+    assert dataset[0]["suite"] == "t2i_homogenization"
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_streaming_gives_the_same_rows(full_release: Path, config: str) -> None:
+    stream = datasets.load_dataset(str(full_release), config, split="test", streaming=True)
+    ids = [record["id"] for record in iter_records(full_release, config)]
+    streamed = stream.select_columns(["id"])
+    assert [row["id"] for row in streamed] == ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_columns_are_pushed_down(full_release: Path) -> None:
+    dataset = datasets.load_dataset(
+        str(full_release), "i2i_correctness", split="test", columns=["id", "aligned_instruction"]
+    )
+    assert dataset.column_names == ["id", "aligned_instruction"]
+
+
+@pytest.mark.parametrize("config", ["i2i_homogenization", "i2i_correctness"])
+def test_seed_pictures_decode(full_release: Path, config: str) -> None:
+    dataset = datasets.load_dataset(str(full_release), config, split="test")
+    sizes = set()
+    for number in range(0, len(dataset), 100):
+        image = dataset[number]["seed_image"]
+        assert image.mode == "RGB"
+        sizes.add(image.size)
+    assert len(sizes) == 1
+    assert set(dataset["seed_source"]) == {"render"}
+
+
+def test_load_checks_what_it_returns(full_release: Path, tmp_path: Path) -> None:
+    for config in ("spatial_uc", "i2i_homogenization"):
+        dataset = counterprior.load(full_release, config, cache_dir=tmp_path)
+        assert len(dataset) == CONFIGS[config]
+    assert isinstance(dataset[0]["seed_image"], Image.Image)
+
+
+def test_two_folders_of_one_name_do_not_share_a_cache(text_release: Path, tmp_path: Path) -> None:
+    """`datasets` alone would return the first folder's rows if their cards were equal."""
+    import subprocess
+    import sys
+
+    folders = []
+    for number in (0, 7):
+        out = tmp_path / str(number) / "repo"
+        command = [str(Path(sys.executable).with_name("counterprior")), "build", "--out", str(out)]
+        subprocess.run(
+            [*command, "--config", "spatial_multi", "--seed", str(number)], check=True,
+            capture_output=True,
+        )  # fmt: skip
+        folders.append(out)
+    loaded = [
+        datasets.load_dataset(str(out), "spatial_multi", split="test", cache_dir=tmp_path / "cache")
+        for out in folders
+    ]
+    for dataset, out in zip(loaded, folders, strict=True):
+        assert dataset["id"] == [r["id"] for r in iter_records(out, "spatial_multi")]
+    assert set(loaded[0]["id"]) != set(loaded[1]["id"])
+
+
+def test_a_stale_cache_is_an_error(text_release: Path, tmp_path: Path) -> None:
+    """The card stays the same while the data changes: `datasets` returns its cached rows."""
+    root = Path(shutil.copytree(text_release, tmp_path / "repo"))
+    cache = tmp_path / "cache"
+    assert len(counterprior.load(root, "spatial_uc", cache_dir=cache)) == 200
+    checksums = json.loads((root / "checksums.json").read_text())
+    checksums["files"][parquet_path("spatial_uc")]["rows_sha256"] = "0" * 64
+    (root / "checksums.json").write_text(json.dumps(checksums))
+    with pytest.raises(ReleaseError, match=r"spatial_uc: the rows .* stale cache"):
+        counterprior.load(root, "spatial_uc", cache_dir=cache)
+
+
+def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="has no config 'spatial_visor'"):
+        counterprior.load(text_release, "spatial_visor")
+    with pytest.raises(ReleaseError, match="is a folder and has no revisions"):
+        counterprior.load(text_release, "spatial_uc", revision="v1")
+    with pytest.raises(ReleaseError, match=r"is .* a release made by `build`"):
+        counterprior.load(tmp_path, "spatial_uc")
+
+
+def test_verify_finds_changed_missing_and_foreign_files(text_release: Path, tmp_path: Path) -> None:
+    assert verify(text_release) == []
+    root = Path(shutil.copytree(text_release, tmp_path / "repo"))
+    (root / "LICENSE").write_text("none")
+    (root / "datasheet.md").unlink()
+    (root / "extra.txt").write_text("x")
+    found = {(p.file, p.message.split(" ")[0]) for p in verify(root)}
+    assert found == {("LICENSE", "bytes"), ("datasheet.md", "is"), ("extra.txt", "is")}
+
+
+def test_pictures_are_the_bytes_that_the_row_names(full_release: Path) -> None:
+    import hashlib
+
+    for record in list(iter_records(full_release, "i2i_correctness"))[::200]:
+        encoded = record["seed_image"]["bytes"]
+        assert hashlib.sha256(encoded).hexdigest() == record["image_sha256"]
+        with Image.open(io.BytesIO(encoded)) as image:
+            assert image.format == "PNG"

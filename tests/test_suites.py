@@ -1,0 +1,239 @@
+"""Every suite: exact counts, balance, no fault as built, and a fault for every kind of damage."""
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import suite_faults
+from counterprior.builders.suite import Banks
+from counterprior.builders.suites import SUITES, spatial_uc
+from counterprior.builders.suites.t2i_correctness import select
+from counterprior.schema import Entity, Row, rows_digest, to_record
+
+BANKS = Banks(DEFAULT_BANK)
+_built: dict[str, list[Any]] = {}
+
+
+def rows(name: str, seed: int = 0) -> list[Any]:
+    if seed:
+        return SUITES[name].build(BANKS, random.Random(f"{seed}/{name}"))
+    if name not in _built:
+        _built[name] = SUITES[name].build(BANKS, random.Random(f"0/{name}"))
+    return list(_built[name])
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_as_long_as_it_promises_and_without_fault(name: str) -> None:
+    built = rows(name)
+    if name != "t2i_correctness":  # its bank may still be filling
+        assert len(built) == SUITES[name].rows
+    assert list(suite_faults(name, built, BANKS)) == []
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_a_function_of_its_seed(name: str) -> None:
+    def digest(seed: int) -> str:
+        built = SUITES[name].build(BANKS, random.Random(f"{seed}/{name}"))
+        return rows_digest(map(to_record, built))
+
+    assert digest(1) == digest(1)
+    published = name in ("spatial_uc", "spatial_visor", "t2i_correctness")
+    assert (digest(1) == digest(2)) == published or name == "t2i_correctness"
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize(
+    "name", [n for n in SUITES if n not in ("spatial_uc", "spatial_visor", "t2i_correctness")]
+)
+def test_other_seeds_give_sound_suites_too(name: str, seed: int) -> None:
+    assert list(suite_faults(name, rows(name, seed), BANKS)) == []
+
+
+def test_the_pair_types_are_the_papers() -> None:
+    assert Counter(r.pair_type for r in rows("t2i_homogenization")) == {
+        "H-H": 500, "A-A": 300, "O-O": 300, "H-A": 200, "H-O": 200, "A-O": 200,
+    }  # fmt: skip
+    for name in ("i2i_homogenization", "i2i_correctness"):
+        assert Counter(r.pair_type for r in rows(name)) == {"H-H": 500, "A-A": 300, "O-O": 300}
+
+
+@pytest.mark.parametrize("name", ["t2i_homogenization", "i2i_homogenization", "i2i_correctness"])
+def test_entities_are_equally_often_used_and_equally_often_first(name: str) -> None:
+    ends = ("first", "second") if name.startswith("t2i") else ("left", "right")
+    pairs = [tuple(getattr(row, end) for end in ends) for row in rows(name)]
+    used = Counter(e.name for pair in pairs for e in pair)
+    first = Counter(pair[0].name for pair in pairs)
+    kinds = {e.name: e.kind for pair in pairs for e in pair}
+    assert len(kinds) == 138
+    for kind in ("human", "animal", "object"):
+        counts = [used[n] for n in kinds if kinds[n] == kind]
+        # at most one apart in each of the pair types that the kind is part of
+        assert max(counts) - min(counts) <= 3
+    for n in used:
+        assert abs(2 * first[n] - used[n]) <= 3, n
+
+
+@pytest.mark.parametrize("pair_type", ["H-A", "H-O", "A-O"])
+def test_mixed_pairs_put_either_kind_first(pair_type: str) -> None:
+    found = [r for r in rows("t2i_homogenization") if r.pair_type == pair_type]
+    kinds = Counter(r.first.kind for r in found)
+    assert len(kinds) == 2
+    assert max(kinds.values()) - min(kinds.values()) <= len(found) * 0.1
+
+
+def test_half_of_the_neutral_prompts_have_actions() -> None:
+    for pair_type in ("H-H", "A-A", "O-O", "H-A", "H-O", "A-O"):
+        found = [r for r in rows("t2i_homogenization") if r.pair_type == pair_type]
+        assert sum(bool(r.first_action) for r in found) == len(found) // 2
+        assert all(bool(r.first_action) == bool(r.second_action) for r in found)
+
+
+def test_the_agent_stands_on_either_side_equally_often() -> None:
+    directed = [r for r in rows("i2i_correctness") if r.relation == "directed"]
+    assert Counter(r.agent for r in directed) == {"left": 150, "right": 150}
+    active = sum(" being " not in r.aligned_instruction for r in directed)
+    assert 0 < active < len(directed)
+
+
+def test_reversing_the_mention_keeps_every_word() -> None:
+    for row in rows("i2i_correctness"):
+        if row.relation == "independent":
+            a, b = (
+                sorted(t.lower().strip(".").replace(" and ", " ").split())
+                for t in (row.aligned_instruction, row.reverse_instruction)
+            )
+            assert a == b
+
+
+def test_spatial_uc_is_the_published_file() -> None:
+    digest = hashlib.sha256(spatial_uc.published_jsonl(rows("spatial_uc"))).hexdigest()
+    assert digest == "e13c0ed8f962acb7fed702c689e384184759f17317373bce0ef633667c244d8d"
+    assert any("a apple" in r.prompt or "a elephant" in r.prompt for r in rows("spatial_uc"))
+
+
+def test_spatial_uc_is_the_file_in_the_shared_data(shared_data: Any) -> None:
+    published = (shared_data / "spatialbench_uc" / "prompts.jsonl").read_bytes()
+    assert spatial_uc.published_jsonl(rows("spatial_uc")) == published
+
+
+# Ids and texts of VISOR prompts, as published with its images.
+VISOR = {
+    810: "a bicycle to the left of an airplane",
+    3792: "an airplane to the right of a clock",
+    4381: "a bed to the left of a bus",
+    7646: "a fire hydrant below a skis",
+    8963: "a tie to the right of a parking meter",
+    12046: "a dog below a teddy bear",
+    30955: "a toaster above a microwave",
+}
+
+
+def test_visor_ids_are_the_published_ones() -> None:
+    table = {r.visor_id: r.prompt for r in rows("spatial_visor")}
+    assert {number: table[number] for number in VISOR} == VISOR
+    assert len(table) == 25_280
+
+
+def test_visor_prompts_are_those_of_the_shared_images(shared_data: Any) -> None:
+    import json
+
+    table = {r.visor_id: r.prompt for r in rows("spatial_visor")}
+    lines = (shared_data / "visor" / "manifest.jsonl").read_text().splitlines()
+    published = {m["unique_id"]: m["prompt"] for m in map(json.loads, lines)}
+    assert len(published) == 100
+    assert {number: table[number] for number in published} == published
+
+
+def test_triples_with_a_fixed_order_follow_it() -> None:
+    found = [r for r in rows("order_beyond") if r.setting == "three_correctness"]
+    numbers = [r.expected for r in found if r.provenance.entry == "number-line"]
+    assert numbers
+    for names in numbers:
+        values = [int(name.split()[-1]) for name in names]
+        assert all(a < b for a, b in pairwise(values))
+    assert all(len(r.standards) >= 1 for r in found)
+
+
+def test_released_pairs_are_balanced_over_domains() -> None:
+    chosen = select(BANKS.pairs, 60, random.Random(0))
+    sizes = [len(pairs) for pairs in chosen.values()]
+    assert sum(sizes) == 60
+    short = [len(chosen[d]) == len(BANKS.pairs[d]) for d in chosen]
+    assert max(sizes) - min(n for n, s in zip(sizes, short, strict=True) if not s) <= 1
+
+
+def change(**fields: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda built: [built[0].model_copy(update=fields), *built[1:]]
+
+
+def swap(a: str, b: str) -> Callable[[list[Row]], list[Row]]:
+    return lambda built: [
+        built[0].model_copy(update={a: getattr(built[0], b), b: getattr(built[0], a)}),
+        *built[1:],
+    ]
+
+
+def drop(built: list[Row]) -> list[Row]:
+    return built[1:]
+
+
+def repeat(built: list[Row]) -> list[Row]:
+    return [built[0], *built[:-1]]
+
+
+UNKNOWN = Entity(name="unicorn", kind="animal", category="small_pet", look="horn")
+
+DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
+    ("t2i_homogenization", change(prompt="One cat next to one dog."), "prompt"),
+    ("t2i_homogenization", change(first=UNKNOWN), "first"),
+    ("t2i_homogenization", change(first_action="reciting a poem"), "first_action"),
+    ("t2i_homogenization", change(pair_type="O-O"), "pair_type"),
+    ("t2i_homogenization", swap("prompt", "swapped_prompt"), "prompt"),
+    ("t2i_homogenization", drop, "pair_type"),
+    ("t2i_homogenization", repeat, "id"),
+    ("t2i_correctness", swap("aligned_prompt", "reverse_prompt"), "aligned_prompt"),
+    ("t2i_correctness", swap("left", "right"), "aligned_prompt"),
+    ("t2i_correctness", change(aligned_prompt="The left key and the other key."), "aligned_prompt"),
+    ("t2i_correctness", change(standards=[]), "standards"),
+    ("t2i_correctness", change(code_check='{"layout": "qwerty", "left": "P", "right": "Q"}'),
+     "code_check"),
+    ("t2i_correctness", repeat, "id"),
+    ("i2i_homogenization", change(instruction="One animal is to the left."), "instruction"),
+    ("i2i_homogenization", change(seed_prompt="A cat on the left and a apple."), "seed_prompt"),
+    ("i2i_homogenization", swap("left", "right"), "seed_prompt"),
+    ("i2i_homogenization", drop, "pair_type"),
+    ("i2i_correctness", swap("aligned_instruction", "reverse_instruction"), "aligned_instruction"),
+    ("i2i_correctness", swap("left_expected", "right_expected"), "left_expected"),
+    ("i2i_correctness", change(agent="left", relation="independent"), "agent"),
+    ("i2i_correctness", drop, "pair_type"),
+    ("spatial_uc", change(prompt="A photo of a cat to the left of a bed."), "prompt"),
+    ("spatial_uc", drop, "counterfactual_id"),
+    ("spatial_visor", change(prompt="a cat above a dog"), "prompt"),
+    ("spatial_visor", change(visor_id=9), "visor_id"),
+    ("spatial_multi", change(objects=["cat", "skis", "dog"]), "objects"),
+    ("spatial_multi", change(relations=["beside", "above"]), "relations"),
+    ("spatial_multi", drop, "objects"),
+    ("spatial_3d", swap("object_a", "object_b"), "prompt"),
+    ("spatial_3d", change(pair_id="none"), "pair_id"),
+    ("spatial_3d", drop, "relation"),
+    ("order_beyond", change(prompt="One cat beside one dog and one pig."), "prompt"),
+    ("order_beyond", swap("prompt", "swapped_prompt"), "prompt"),
+    ("order_beyond", change(axis="depth"), "axis"),
+    ("order_beyond", drop, "setting"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "field"), DAMAGE, ids=[f"{i}-{d[0]}-{d[2]}" for i, d in enumerate(DAMAGE)]
+)
+def test_damage_is_found_and_named_by_its_field(
+    name: str, damage: Callable[[list[Row]], list[Row]], field: str
+) -> None:
+    faults = list(suite_faults(name, damage(rows(name)), BANKS))
+    assert field in {fault.field for fault in faults}, faults[:3]

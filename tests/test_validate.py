@@ -1,0 +1,252 @@
+"""`counterprior validate` on a built release that was damaged: file, row and field are named."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from counterprior.builders.build import check_rows
+from counterprior.cards.validate import validate
+from counterprior.release import Problem, parquet_path, sha256_file
+from counterprior.schema import ROWS, item_id, rows_digest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Records = list[dict[str, Any]]
+
+
+@pytest.fixture
+def release(text_release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(text_release, tmp_path / "release"))
+
+
+def problems(root: Path) -> list[Problem]:
+    return list(validate(root, check_rows).problems)
+
+
+def rewrite(root: Path, config: str, change: Callable[[Records], Records]) -> None:
+    """Damage the rows as a careful forger would: footer, checksums and manifest follow suit."""
+    path = root / parquet_path(config)
+    schema = pq.read_schema(path)
+    records = change(pq.read_table(path).to_pylist())
+    pq.write_table(pa.Table.from_pylist(records, schema=schema), path)
+    facts = {
+        "sha256": sha256_file(path),
+        "bytes": path.stat().st_size,
+        "rows": len(records),
+        "rows_sha256": rows_digest(records),
+    }
+    manifest = json.loads((root / "manifest.json").read_text())
+    next(c for c in manifest["configs"] if c["name"] == config).update(facts)
+    (root / "manifest.json").write_text(json.dumps(manifest))
+    checksums = json.loads((root / "checksums.json").read_text())
+    checksums["files"][parquet_path(config)].update(facts)
+    (root / "checksums.json").write_text(json.dumps(checksums))
+
+
+def edited(**changes: Any) -> Callable[[Records], Records]:
+    return lambda records: [records[0] | changes, *records[1:]]
+
+
+def swapped(a: str, b: str) -> Callable[[Records], Records]:
+    return lambda records: [records[0] | {a: records[0][b], b: records[0][a]}, *records[1:]]
+
+
+def test_a_release_as_built_is_valid(text_release: Path, cli: Run) -> None:
+    done = cli("validate", text_release)
+    assert (done.returncode, done.stdout.strip()) == (0, f"{text_release}: valid"), done.stdout
+
+
+def test_the_full_release_is_valid(full_release: Path, cli: Run) -> None:
+    done = cli("validate", full_release, "--json")
+    assert done.returncode == 0, done.stdout
+    assert json.loads(done.stdout)["problems"] == []
+    assert json.loads(done.stdout)["notes"] == []
+
+
+def test_a_changed_byte_is_found(release: Path, cli: Run) -> None:
+    path = release / parquet_path("spatial_uc")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    done = cli("validate", release)
+    assert done.returncode == 1
+    assert f"{parquet_path('spatial_uc')}: bytes differ from checksums.json" in done.stdout
+
+
+ROWS_DAMAGED: list[tuple[str, str, Callable[[Records], Records], str, bool]] = [
+    ("dropped row", "t2i_homogenization", lambda r: r[1:], "pair_type", False),
+    ("duplicated id", "t2i_homogenization", lambda r: [r[0], *r[:-1]], "id", True),
+    ("spatial word", "t2i_homogenization",
+     edited(prompt="One cat beside one dog."), "id", True),
+    ("spatial word, swapped prompt", "t2i_homogenization",
+     edited(swapped_prompt="One cat beside one dog."), "swapped_prompt", True),
+    ("swapped prompts of a pair", "t2i_correctness",
+     swapped("aligned_prompt", "reverse_prompt"), "aligned_prompt", True),
+    ("swapped sides of a pair", "t2i_correctness",
+     swapped("left", "right"), "aligned_prompt", True),
+    ("wrong literal", "t2i_correctness", edited(difficulty="easy"), "difficulty", True),
+    ("foreign id", "spatial_uc", edited(id="spatial_uc-000000000000"), "id", True),
+    ("published text", "spatial_uc", edited(prompt="A photo of an apple."), "prompt", True),
+    ("no review", "spatial_uc", edited(review=[]), "review", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "field", "names_row"),
+    [d[1:] for d in ROWS_DAMAGED],
+    ids=[d[0] for d in ROWS_DAMAGED],
+)
+def test_damaged_rows_are_named_even_when_all_digests_follow(
+    release: Path,
+    config: str,
+    change: Callable[[Records], Records],
+    field: str,
+    names_row: bool,
+) -> None:
+    first = pq.read_table(release / parquet_path(config)).to_pylist()[0]["id"]
+    rewrite(release, config, change)
+    file = parquet_path(config)
+    found = [p for p in problems(release) if p.file == file and p.field.split(".")[0] == field]
+    assert found
+    if names_row and field != "id":
+        assert first in {p.row for p in found}
+
+
+def test_a_forged_row_with_a_matching_id_is_found_by_its_text(release: Path) -> None:
+    prompt = "One cat beside one dog."
+
+    def forge(records: Records) -> Records:
+        return edited(prompt=prompt, id=item_id("t2i_homogenization", prompt))(records)
+
+    rewrite(release, "t2i_homogenization", forge)
+    found = {(p.row, p.field) for p in problems(release) if "spatial word" in p.message}
+    assert found == {(item_id("t2i_homogenization", prompt), "prompt")}
+
+
+def test_a_dropped_row_contradicts_the_manifest(release: Path) -> None:
+    path = release / parquet_path("spatial_uc")
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    messages = [str(p) for p in problems(release)]
+    assert any("has 199 rows, checksums.json says 200" in m for m in messages)
+    assert any(m.startswith("manifest.json:spatial_uc:rows") for m in messages)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("num_examples: 200", "num_examples: 201"), ("| 200 | 200 |", "| 199 | 200 |")],
+)
+def test_a_wrong_count_in_the_readme_is_found_by_its_line(
+    release: Path, old: str, new: str
+) -> None:
+    card = release / "README.md"
+    text = card.read_text()
+    assert old in text
+    card.write_text(text.replace(old, new, 1))
+    line = 1 + text[: text.index(old)].count("\n")
+    found = [p for p in problems(release) if p.file == "README.md"]
+    assert f"line {line}" in {p.field for p in found}
+
+
+def test_a_missing_column_is_named(release: Path) -> None:
+    path = release / parquet_path("spatial_uc")
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["relation"]), path)
+    found = {(p.file, p.field) for p in problems(release) if p.message == "column is missing"}
+    assert found == {(parquet_path("spatial_uc"), "relation")}
+
+
+def test_a_column_of_another_type_and_an_unknown_one_are_named(release: Path) -> None:
+    path = release / parquet_path("spatial_uc")
+    table = pq.read_table(path)
+    number = table.schema.get_field_index("relation")
+    table = table.set_column(number, "relation", pa.array(range(len(table))))
+    pq.write_table(table.append_column("extra", table["id"]), path)
+    found = {(p.field, p.message.split(",")[0]) for p in problems(release)}
+    assert ("relation", "column is int64") in found
+    assert ("extra", "column is unknown") in found
+
+
+def test_a_truncated_parquet_is_named(release: Path, cli: Run) -> None:
+    path = release / parquet_path("spatial_uc")
+    path.write_bytes(path.read_bytes()[:-100])
+    done = cli("validate", release)
+    assert done.returncode == 1
+    assert f"{parquet_path('spatial_uc')}: can't be read" in done.stdout
+
+
+def test_a_missing_file_is_named(release: Path) -> None:
+    (release / parquet_path("spatial_uc")).unlink()
+    messages = [str(p) for p in problems(release)]
+    assert f"{parquet_path('spatial_uc')}: is missing" in messages
+
+
+@pytest.mark.parametrize("document", ["datasheet.md", "croissant.json", "eval.yaml", "CANARY.md"])
+def test_every_document_is_what_the_manifest_renders(release: Path, document: str) -> None:
+    path = release / document
+    path.write_text(path.read_text().replace("e", "3", 1))
+    assert document in {p.file for p in problems(release) if "renders" in p.message}
+
+
+def test_croissant_that_describes_another_file_is_found(release: Path) -> None:
+    path = release / "croissant.json"
+    document = json.loads(path.read_text())
+    document["recordSet"][0]["field"][2]["source"]["extract"]["column"] = "canary"
+    path.write_text(json.dumps(document))
+    found = [p for p in problems(release) if "differs from the parquet" in p.message]
+    assert found and found[0].file == "croissant.json" and found[0].field
+
+
+def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
+    path = release / "croissant.json"
+    document = json.loads(path.read_text())
+    del document["rai:dataBiases"]
+    path.write_text(json.dumps(document))
+    assert ("croissant.json", "rai:dataBiases") in {(p.file, p.field) for p in problems(release)}
+
+
+def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None:
+    config = "i2i_homogenization"
+    root = tmp_path / "release"
+    root.mkdir()
+    manifest = json.loads((full_release / "manifest.json").read_text())
+    manifest["configs"] = [c for c in manifest["configs"] if c["name"] == config]
+    (root / "manifest.json").write_text(json.dumps(manifest))
+    shutil.copytree(full_release / config, root / config)
+    checksums = json.loads((full_release / "checksums.json").read_text())
+    (root / "checksums.json").write_text(json.dumps(checksums))
+
+    def damage(records: Records) -> Records:
+        good = records[0]["seed_image"]
+        cut = good | {"bytes": good["bytes"][: len(good["bytes"]) // 2]}
+        return [
+            records[0] | {"seed_image": cut},
+            records[1] | {"seed_image": good | {"bytes": b"no picture"}},
+            *records[2:],
+        ]
+
+    rewrite(root, config, damage)
+    rows = [r["id"] for r in pq.read_table(root / parquet_path(config), columns=["id"]).to_pylist()]
+    found = {(p.row, p.field) for p in problems(root) if "no readable image" in p.message}
+    assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
+    wrong = {p.row for p in problems(root) if p.field == "image_sha256"}
+    assert wrong == {rows[0], rows[1]}
+
+
+def test_a_folder_that_is_no_release_is_a_usage_error(tmp_path: Path, cli: Run) -> None:
+    done = cli("validate", tmp_path)
+    assert done.returncode == 2
+    assert "is" in done.stderr and "a release made by `build`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_row_type_has_a_validator_or_is_not_built_yet() -> None:
+    from counterprior.builders.suites import SUITES
+
+    assert set(SUITES) <= set(ROWS)
