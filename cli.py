@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from . import __version__
 from .console import WRONG, failing, print_configs, print_diff, progress_bar
 
 app = typer.Typer(
@@ -18,6 +19,16 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="markdown",
 )
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"counterprior {__version__}")
+        raise typer.Exit
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
 

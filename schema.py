@@ -45,7 +45,7 @@ class Provenance(Struct):
     bank: str
     """Bank file(s) the row was made from, relative to `builders/bank/`, separated by a space."""
     entry: str
-    """Ids of the bank entries, separated by a space."""
+    """Ids of the bank entries, separated by a comma."""
     author: str
     """Who wrote the row: `rules` (seeded sampling from the bank), `curated`, or `openai:MODEL`."""
     calls: list[str]

@@ -14,21 +14,28 @@ Pair = tuple[str, str]
 T = TypeVar("T", bound=Hashable)
 
 
+def once(a: str, b: str) -> int:
+    """Every two may meet once."""
+    return 1
+
+
 def balanced_pairs(
     first: Sequence[str],
     second: Sequence[str] | None,
     count: int,
     rng: random.Random,
-    allowed: Callable[[str, str], bool] = lambda a, b: True,
+    capacity: Callable[[str, str], int] = once,
 ) -> list[Pair]:
-    """`count` distinct unordered pairs, each given in its order of mention, shuffled.
+    """`count` pairs, each given in its order of mention, shuffled.
 
-    Pairs are drawn within `first`, or between `first` and `second`. On each side the numbers of
-    appearances differ by at most one, and of each entity's appearances half are first (an odd one
-    may fall either way). Raises ValueError where no such design is found.
+    Pairs are drawn within `first`, or between `first` and `second`. Two entities meet `capacity`
+    times at most (0: never; it must not depend on the order), and again only when all partners that
+    are left have been met as often. On each side the numbers of appearances differ by at most one,
+    and of each entity's appearances half are first (an odd one may fall either way). Raises
+    ValueError where no such design is found.
     """
     for _ in range(100):
-        edges = _regular_edges(first, second, count, rng, allowed)
+        edges = _regular_edges(first, second, count, rng, capacity)
         if edges is not None:
             pairs = orient(edges, rng)
             rng.shuffle(pairs)
@@ -41,25 +48,26 @@ def _regular_edges(
     second: Sequence[str] | None,
     count: int,
     rng: random.Random,
-    allowed: Callable[[str, str], bool],
+    capacity: Callable[[str, str], int],
 ) -> list[Pair] | None:
-    """Greedy: the least used entity meets the least used partner it has not met; None if stuck."""
+    """Greedy: the least used entity meets its least met, then least used partner; None if stuck."""
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
-    partners = {
-        a: {b for b in sides[1] if a != b and allowed(a, b) and allowed(b, a)} for a in sides[0]
-    }
+    left = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
+    met: dict[frozenset[str], int] = {}
     edges: list[Pair] = []
     while len(edges) < count:
-        open_entities = [a for a in sides[0] if partners[a]]
+        open_entities = [a for a in sides[0] if left[a]]
         if not open_entities:
             return None
         a = min(open_entities, key=lambda e: (degree[e], rng.random()))
-        b = min(sorted(partners[a]), key=lambda e: (degree[e], rng.random()))
+        b = min(left[a], key=lambda e: (met.get(frozenset((a, e)), 0), degree[e], rng.random()))
         edges.append((a, b))
-        partners[a].discard(b)
-        if second is None:
-            partners[b].discard(a)
+        met[frozenset((a, b))] = met.get(frozenset((a, b)), 0) + 1
+        for x, y in ((a, b), (b, a)) if second is None else ((a, b),):
+            left[x][y] -= 1
+            if not left[x][y]:
+                del left[x][y]
         degree[a] += 1
         degree[b] += 1
     for side in sides:

@@ -99,11 +99,15 @@ def _pitch(note: str) -> float:
     return float(12 * octave + _SEMITONES[note[0]] + accidental)
 
 
+def _sine(degrees: float) -> float:
+    return round(math.sin(math.radians(degrees)), 9)
+
+
 def _clock(hour: str) -> float:
     number = int(hour)
     if not 1 <= number <= 12:
         raise ValueError(hour)
-    return round(math.sin(math.radians(30 * number)), 9)
+    return _sine(30 * number)
 
 
 def _chess(square: str, sign: int) -> float:
@@ -116,14 +120,14 @@ _DARTS = [20, 1, 18, 4, 13, 6, 10, 15, 2, 17, 3, 19, 7, 16, 8, 11, 14, 9, 12, 5]
 
 
 def _dartboard(sector: str) -> float:
-    return round(math.sin(math.radians(18 * _DARTS.index(int(sector)))), 9)
+    return _sine(18 * _DARTS.index(int(sector)))
 
 
 _WINDS = ("N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW").split()
 
 
 def _compass(point: str) -> float:
-    return round(math.sin(math.radians(22.5 * _WINDS.index(point))), 9)
+    return _sine(22.5 * _WINDS.index(point))
 
 
 _PERIODS = [
@@ -178,6 +182,79 @@ def _world_map(check: Check) -> tuple[float, float]:
     return left, right
 
 
+def _descending(check: Check) -> tuple[float, float]:
+    """An axis that by convention falls to the right, e.g. chemical shift."""
+    left, right = _ascending(check)
+    return -left, -right
+
+
+def _key_row(check: Check) -> tuple[float, float]:
+    """Place in a written order: a list of labels, or a string of single characters."""
+    row = list(check["row"])
+    places = [str(label) for label in row]
+    names = (str(check["left"]), str(check["right"]))
+    if any(places.count(name) != 1 for name in names):
+        raise ValueError(f"row {row}")
+    return float(places.index(names[0])), float(places.index(names[1]))
+
+
+def _key_position(check: Check) -> tuple[float, float]:
+    """Centres of keys on the named board, in key widths from its left edge."""
+    if not check["board"]:
+        raise ValueError("board")
+    left, right = check["x"]
+    return float(left), float(right)
+
+
+def _reaction(check: Check) -> tuple[float, float]:
+    """0 for a reactant, 1 for a product of ``a A + b B -> c C``."""
+    sides = [
+        [term.split()[-1] for term in side.split(" + ")] for side in check["equation"].split("->")
+    ]
+    reactants, products = sides
+
+    def place(species: str) -> float:
+        if (species in reactants) == (species in products):
+            raise ValueError(species)
+        return float(species in products)
+
+    return place(str(check["left"])), place(str(check["right"]))
+
+
+def _bearing(check: Check) -> tuple[float, float]:
+    """Bearings in degrees, clockwise from the top."""
+    left, right = check["value"]
+    return _sine(left), _sine(right)
+
+
+def _runway(designator: str) -> float:
+    """The end with this number lies opposite to the heading that the number names."""
+    return -_sine(10 * int(designator.rstrip("LCR")))
+
+
+def _sky(check: Check) -> tuple[float, float]:
+    """Right ascension in hours; it grows to the left with north up, to the right with south up."""
+    left, right = check["ra_h"]
+    eastward = (left - right + 12) % 24 - 12
+    if {"N": False, "S": True}[check["up"]]:
+        eastward = -eastward
+    return 0.0, float(eastward)
+
+
+def _moon_phase(check: Check) -> tuple[float, float]:
+    """The lit half seen upright, at the right in a northern first quarter."""
+    lit = {"first quarter": 1.0, "last quarter": -1.0}[check["phase"]]
+    lit *= {"N": 1, "S": -1}[check["hemisphere"]]
+    place = {"lit": lit, "dark": -lit}
+    return place[check["left"]], place[check["right"]]
+
+
+def _polar_north(check: Check) -> tuple[float, float]:
+    """Longitudes round the North Pole, with the meridian `down` pointing down."""
+    left, right = check["lon"]
+    return _sine(left - check["down"]), _sine(right - check["down"])
+
+
 _DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 
@@ -202,6 +279,15 @@ LAYOUTS: dict[str, Callable[[Check], tuple[float, float]]] = {
     "periodic_table": _keys(_GROUPS),
     "flag_vertical_bands": _flag,
     "ascending": _ascending,
+    "descending": _descending,
+    "key_row": _key_row,
+    "key_position": _key_position,
+    "reaction": _reaction,
+    "bearing": _bearing,
+    "runway": _function(_runway),
+    "sky": _sky,
+    "moon_phase": _moon_phase,
+    "polar_north": _polar_north,
     "world_map": _world_map,
     "calendar_week": _calendar_week,
 }

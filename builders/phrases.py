@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 
 SPATIAL_WORDS = (
-    "left right above below beneath beside besides between behind front near next adjacent "
-    "alongside opposite under underneath over top bottom leftmost rightmost middle center "
-    "centre upper lower foreground background flanking west east western eastern"
+    "left right leftmost rightmost above below beneath underneath under beside between behind "
+    "in_front front_of near next_to adjacent alongside opposite middle center centre upper lower "
+    "topmost bottommost foreground background flanking west east western eastern"
 ).split()
-"""Words that say where a thing is; neutral prompts hold none of them."""
+"""Words that say where a thing is, `_` for a space; neutral prompts hold none of them.
 
-_SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS)})\b", re.IGNORECASE)
+Not `front`, `over` and `top` alone: a front paw and rolling over are no places.
+"""
+
+_SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS).replace('_', ' ')})\b", re.IGNORECASE)
 _LEFT_RIGHT = re.compile(r"\b(left|right|leftmost|rightmost)(?:-?hand)?\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(an?) ([a-z]+)", re.IGNORECASE)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n)|use|usu|one|once|eu)", re.IGNORECASE)
@@ -53,7 +56,7 @@ def spatial_word(text: str) -> str | None:
     """The first spatial word in the text, or None.
 
     >>> spatial_word("One cat next to one dog.")
-    'next'
+    'next to'
     """
     found = _SPATIAL.search(text)
     return found.group(1) if found else None

@@ -143,6 +143,9 @@ GROUP_SIZES: dict[Kind, dict[str, int]] = {
 }
 """Number of actions in each group; 35 + 55 + 82 = 172."""
 
+SOCIAL = ("interactive", "species_interaction")
+"""Groups of actions between two entities."""
+
 CATEGORY_SIZES: dict[Kind, tuple[int, int]] = {"human": (8, 8), "animal": (5, 5), "object": (7, 7)}
 """Categories of each kind, and entities in each: 64 + 25 + 49 = 138."""
 
@@ -201,13 +204,15 @@ class Taxonomy:
 
     @cached_property
     def _single(self) -> dict[str, list[Action]]:
-        """For each entity the visible actions that it can do alone."""
+        """For each entity the visible actions that it can do alone.
+
+        Of the social groups these are the actions that list contrasts; nobody shakes hands alone.
+        """
         single = [
             a
             for a in self.actions.values()
-            if a.visible and a.participle and a.clause and not a.directed and not a.pair
-            and a.group not in ("interactive", "species_interaction")
-        ]  # fmt: skip
+            if a.visible and a.participle and a.clause and (a.group not in SOCIAL or a.contrast)
+        ]
         return {
             name: [a for a in single if suits(a, entity)] for name, entity in self.entities.items()
         }

@@ -32,6 +32,23 @@ TRUE: list[dict[str, Any]] = [
     {"layout": "flag_vertical_bands", "flag": "BE", "left": "black", "right": "yellow"},
     {"layout": "ascending", "left": "violet", "right": "red", "value": [400, 700], "axis": "nm"},
     {"layout": "world_map", "left": "Lisbon", "right": "Athens", "lon": [-9.14, 23.73]},
+    {"layout": "descending", "left": "TMS", "right": "x", "value": [5, 0], "axis": "ppm"},
+    {"layout": "key_row", "left": "F", "right": "K", "row": "OBAFGKM"},
+    {"layout": "key_row", "left": "5'", "right": "3'", "row": ["5'", "3'"]},
+    {"layout": "key_position", "left": "a", "right": "b", "x": [1, 2], "board": "104 keys"},
+    {"layout": "reaction", "left": "CH4", "right": "CO2", "equation": "CH4 + 2 O2 -> CO2 + 2 H2O"},
+    {"layout": "bearing", "left": "270", "right": "90", "value": [270, 90]},
+    {"layout": "runway", "left": "09", "right": "27"},
+    {"layout": "sky", "left": "Betelgeuse", "right": "Bellatrix", "ra_h": [5.92, 5.42], "up": "N"},
+    {"layout": "sky", "left": "a", "right": "b", "ra_h": [23.9, 0.1], "up": "S"},
+    {
+        "layout": "moon_phase",
+        "left": "dark",
+        "right": "lit",
+        "phase": "first quarter",
+        "hemisphere": "N",
+    },
+    {"layout": "polar_north", "left": "America", "right": "Asia", "lon": [-100, 95], "down": 0},
     {"layout": "calendar_week", "left": "Sun", "right": "Sat", "start": "Sun"},
     {"layout": "calendar_week", "left": "Sat", "right": "Sun", "start": "Mon"},
 ]
@@ -41,7 +58,7 @@ TRUE: list[dict[str, Any]] = [
 def test_a_true_check_passes_and_its_mirror_fails(check: dict[str, Any]) -> None:
     verify_check(check)
     mirrored = check | {"left": check["right"], "right": check["left"]}
-    for values in ("value", "lon"):
+    for values in ("value", "lon", "x", "ra_h"):
         if values in check:
             mirrored[values] = check[values][::-1]
     with pytest.raises(LayoutError, match="is not left of"):

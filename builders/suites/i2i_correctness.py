@@ -134,7 +134,7 @@ def contrasts(taxonomy: Taxonomy, left: str, right: str) -> dict[str, tuple[str,
     for action in taxonomy.single_actions(a):
         for other in action.contrast:
             if other in theirs:
-                entry = f"{action.id} {other}"
+                entry = f"{action.id}, {other}"
                 options[entry] = (entry, action.clause or "", theirs[other].clause or "")
     for action in taxonomy.parallel_pairs():
         if action.pair and suits(action, a) and suits(action, b):

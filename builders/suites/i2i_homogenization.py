@@ -46,10 +46,18 @@ def build(banks: Banks, rng: random.Random) -> list[I2IHomogenization]:
     taxonomy = banks.taxonomy
     rotation: Rotation[str] = Rotation(rng)
     rows: list[I2IHomogenization] = []
+
+    def choices(a: str, b: str) -> int:
+        return len(shared_actions(taxonomy, a, b))
+
     for pair_type, count in PAIR_COUNTS.items():
         kind = KINDS[pair_type[0]]
-        for left, right in entity_pairs(taxonomy, pair_type, count, rng):
-            action = taxonomy.actions[rotation.take(shared_actions(taxonomy, left, right))]
+        given: dict[frozenset[str], set[str]] = {}
+        for left, right in entity_pairs(taxonomy, pair_type, count, rng, choices):
+            taken = given.setdefault(frozenset((left, right)), set())
+            left_over = [x for x in shared_actions(taxonomy, left, right) if x not in taken]
+            action = taxonomy.actions[rotation.take(left_over)]
+            taken.add(action.id)
             rows.append(
                 I2IHomogenization(
                     pair_type=pair_type,

@@ -81,8 +81,8 @@ def _three_entities(taxonomy: Taxonomy, rng: random.Random) -> Iterator[OrderBey
 def _two_entities(
     taxonomy: Taxonomy, rng: random.Random, setting: Literal["vertical", "depth"]
 ) -> Iterator[OrderBeyond]:
-    def allowed(a: str, b: str) -> bool:
-        return b not in taxonomy.entities[a].confusable
+    def allowed(a: str, b: str) -> int:
+        return int(b not in taxonomy.entities[a].confusable)
 
     for pair in balanced_pairs(list(taxonomy.entities), None, COUNTS[setting], rng, allowed):
         yield _neutral_row(taxonomy, setting, list(pair), ONE_OTHER[setting])

@@ -37,10 +37,10 @@ def prompt(a: str, relation: Depth, b: str) -> str:
 def build(banks: Banks, rng: random.Random) -> list[Spatial3D]:
     things = {e.name: e for e in banks.taxonomy.entities.values() if e.kind != "human"}
 
-    def comparable(a: str, b: str) -> bool:
+    def comparable(a: str, b: str) -> int:
         # Nothing can be seen of a spoon behind a bus: sizes one step apart at most.
         steps = _SIZES.index(things[a].size) - _SIZES.index(things[b].size)
-        return abs(steps) <= 1 and b not in things[a].confusable
+        return int(abs(steps) <= 1 and b not in things[a].confusable)
 
     pairs = balanced_pairs(list(things), None, sum(PAIR_COUNTS.values()), rng, comparable)
     relations = [relation for relation, count in PAIR_COUNTS.items() for _ in range(count)]

@@ -63,7 +63,7 @@ def build(banks: Banks, rng: random.Random) -> list[SpatialUC]:
             review=["code"],
             provenance=Provenance(
                 bank="spatial_uc.yaml",
-                entry=f"{prompt.a} {prompt.b}",
+                entry=f"{prompt.a}, {prompt.b}",
                 author=f"SpatialBench-UC {VERSION}",
                 calls=[],
             ),

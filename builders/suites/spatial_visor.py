@@ -32,7 +32,7 @@ def build(banks: Banks, rng: random.Random) -> list[SpatialVISOR]:
                         prompt=f"{indefinite(a)} {phrase} {indefinite(b)}",
                         review=["code"],
                         provenance=Provenance(
-                            bank="coco.yaml", entry=f"{a} {b}", author="VISOR", calls=[]
+                            bank="coco.yaml", entry=f"{a}, {b}", author="VISOR", calls=[]
                         ),
                         license="MIT",
                     )

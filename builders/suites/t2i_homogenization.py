@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...schema import PairType, Provenance, Row, T2IHomogenization
-from ..balance import Rotation, balanced_pairs
+from ..balance import Rotation, balanced_pairs, once
 from ..checks import (
     count_faults,
     duplicate_faults,
@@ -31,7 +31,11 @@ KINDS: dict[str, Kind] = {"H": "human", "A": "animal", "O": "object"}
 
 
 def entity_pairs(
-    taxonomy: Taxonomy, pair_type: PairType, count: int, rng: random.Random
+    taxonomy: Taxonomy,
+    pair_type: PairType,
+    count: int,
+    rng: random.Random,
+    capacity: Callable[[str, str], int] = once,
 ) -> list[tuple[str, str]]:
     """Balanced pairs of entity names; look-alikes never meet, where the design leaves the choice.
 
@@ -40,14 +44,13 @@ def entity_pairs(
     kinds = [KINDS[letter] for letter in pair_type.split("-")]
     sides = [[e.name for e in taxonomy.of_kind(kind)] for kind in kinds]
     second = None if kinds[0] == kinds[1] else sides[1]
-    size = len(sides[0])
-    if second is None and count == size * (size - 1) // 2:
-        return balanced_pairs(sides[0], None, count, rng)
+    needs_all = second is None and count >= len(sides[0]) * (len(sides[0]) - 1) // 2
 
-    def allowed(a: str, b: str) -> bool:
-        return b not in taxonomy.entities[a].confusable
+    def distinct(a: str, b: str) -> int:
+        alike = b in taxonomy.entities[a].confusable
+        return 0 if alike and not needs_all else capacity(a, b)
 
-    return balanced_pairs(sides[0], second, count, rng, allowed)
+    return balanced_pairs(sides[0], second, count, rng, distinct)
 
 
 def prompt(first: str, first_action: str, second: str, second_action: str) -> str:
@@ -86,7 +89,7 @@ def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
                     review=["code"],
                     provenance=Provenance(
                         bank=f"{used} actions.yaml" if acting else used,
-                        entry=" ".join(action.id for action in actions if action),
+                        entry=", ".join(action.id for action in actions if action),
                         author="rules",
                         calls=[],
                     ),
