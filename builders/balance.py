@@ -29,10 +29,10 @@ def balanced_pairs(
     """`count` pairs, each given in its order of mention, shuffled.
 
     Pairs are drawn within `first`, or between `first` and `second`. Two entities meet `capacity`
-    times at most (0: never; it must not depend on the order), and again only when all partners that
-    are left have been met as often. On each side the numbers of appearances differ by at most one,
-    and of each entity's appearances half are first (an odd one may fall either way). Raises
-    ValueError where no such design is found.
+    times at most (0: never; it must not depend on the order), and seldom twice while others are
+    left. On each side the numbers of appearances differ by at most one, and of each entity's
+    appearances half are first (an odd one may fall either way). Raises ValueError where no such
+    design is found.
     """
     for _ in range(100):
         edges = _regular_edges(first, second, count, rng, capacity)
@@ -50,7 +50,7 @@ def _regular_edges(
     rng: random.Random,
     capacity: Callable[[str, str], int],
 ) -> list[Pair] | None:
-    """Greedy: the least used entity meets its least met, then least used partner; None if stuck."""
+    """Greedy: the least used entity meets the least used, then least met partner; None if stuck."""
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
     left = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
@@ -61,7 +61,7 @@ def _regular_edges(
         if not open_entities:
             return None
         a = min(open_entities, key=lambda e: (degree[e], rng.random()))
-        b = min(left[a], key=lambda e: (met.get(frozenset((a, e)), 0), degree[e], rng.random()))
+        b = min(left[a], key=lambda e: (degree[e], met.get(frozenset((a, e)), 0), rng.random()))
         edges.append((a, b))
         met[frozenset((a, b))] = met.get(frozenset((a, b)), 0) + 1
         for x, y in ((a, b), (b, a)) if second is None else ((a, b),):

@@ -52,6 +52,8 @@ def build(settings: BuildSettings, progress: Progress = lambda stage, done, tota
     names = settings.configs or tuple(SUITES)
     if unknown := [name for name in names if name not in SUITES]:
         raise ValueError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
+    if settings.seed_images != NO_IMAGES:
+        open_generator(settings.seed_images)  # a wrong spec fails now, not after the items
     banks = Banks(settings.bank)
     changes = read_changes(settings.bank)
     rows: dict[str, list[Row]] = {}

@@ -24,7 +24,7 @@ from ..taxonomy import Taxonomy, suits
 from .i2i_homogenization import PAIR_COUNTS, seed_prompt
 from .t2i_homogenization import entity_pairs
 
-DIRECTED_COUNTS: dict[PairType, int] = {"H-H": 200, "A-A": 100, "O-O": 0}
+DIRECTED_COUNTS: dict[PairType, int] = {"H-H": 200, "A-A": 60, "O-O": 0}
 """Rows of each pair type in which one entity acts on the other; the rest are independent."""
 
 

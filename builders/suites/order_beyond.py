@@ -22,6 +22,7 @@ from ..phrases import listing, sentence
 from ..sequences import Sequence
 from ..suite import Banks, Fault, Suite
 from ..taxonomy import Taxonomy
+from .t2i_homogenization import alike
 
 Setting = Literal["three_homogenization", "three_correctness", "vertical", "depth"]
 
@@ -59,19 +60,22 @@ def _three_entities(taxonomy: Taxonomy, rng: random.Random) -> Iterator[OrderBey
     """Every entity about equally often, and about equally often at each place of the sentence."""
     rotation: Rotation[str] = Rotation(rng)
     places = [Rotation[str](rng) for _ in range(3)]
+    met: set[frozenset[str]] = set()
     for _ in range(COUNTS["three_homogenization"]):
         chosen: list[str] = []
         while len(chosen) < 3:
-            taken = [taxonomy.entities[name] for name in chosen]
             chosen.append(
                 rotation.take(
                     [
                         name
                         for name in taxonomy.entities
-                        if name not in chosen and not any(name in e.confusable for e in taken)
+                        if name not in chosen
+                        and {*chosen, name} not in met
+                        and not any(alike(taxonomy, name, x) for x in chosen)
                     ]
                 )
             )
+        met.add(frozenset(chosen))
         order: list[str] = []
         for place in places:
             order.append(place.take([name for name in chosen if name not in order]))
@@ -82,7 +86,7 @@ def _two_entities(
     taxonomy: Taxonomy, rng: random.Random, setting: Literal["vertical", "depth"]
 ) -> Iterator[OrderBeyond]:
     def allowed(a: str, b: str) -> int:
-        return int(b not in taxonomy.entities[a].confusable)
+        return int(not alike(taxonomy, a, b))
 
     for pair in balanced_pairs(list(taxonomy.entities), None, COUNTS[setting], rng, allowed):
         yield _neutral_row(taxonomy, setting, list(pair), ONE_OTHER[setting])

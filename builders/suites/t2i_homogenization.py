@@ -47,10 +47,15 @@ def entity_pairs(
     needs_all = second is None and count >= len(sides[0]) * (len(sides[0]) - 1) // 2
 
     def distinct(a: str, b: str) -> int:
-        alike = b in taxonomy.entities[a].confusable
-        return 0 if alike and not needs_all else capacity(a, b)
+        return 0 if alike(taxonomy, a, b) and not needs_all else capacity(a, b)
 
     return balanced_pairs(sides[0], second, count, rng, distinct)
+
+
+def alike(taxonomy: Taxonomy, a: str, b: str) -> bool:
+    """Whether a viewer could take one for the other, or one is part of the other's gear."""
+    one, two = taxonomy.entities[a], taxonomy.entities[b]
+    return b in one.confusable or a in two.row.look or b in one.row.look
 
 
 def prompt(first: str, first_action: str, second: str, second_action: str) -> str:

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Protocol
 
 from PIL.Image import Image
+from PIL.PngImagePlugin import PngInfo
 
 from ..specs import Spec
 
@@ -54,7 +55,13 @@ def open_generator(text: str) -> Generator:
 
 
 def encode_png(image: Image) -> bytes:
-    """The image as PNG without metadata; the same bytes for the same pixels under one Pillow."""
+    """The image as PNG: the same bytes for the same pixels under one Pillow.
+
+    Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
+    """
+    metadata = PngInfo()
+    if isinstance(scene := image.info.get("scene"), str):
+        metadata.add_text("scene", scene)
     buffer = BytesIO()
-    image.convert("RGB").save(buffer, "PNG", compress_level=6)
+    image.convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata)
     return buffer.getvalue()

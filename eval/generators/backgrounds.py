@@ -1,4 +1,4 @@
-"""Seeded backgrounds: a wall or sky and a floor in flat colours, with soft shapes that are nothing."""
+"""Seeded backgrounds: wall or sky and a floor in flat colours, with shapes that are nothing."""
 
 from __future__ import annotations
 

@@ -6,16 +6,17 @@ from PIL import Image, ImageDraw
 
 from .backgrounds import draw_background
 from .effects import draw_effect
-from .people import HEIGHT as PERSON_HEIGHT
-from .people import STANDING, draw_person
+from .people import draw_person
 from .poses import POSES, Pose
 from .scene import HEIGHT, WIDTH, Figure, Scene
 from .sprites import clothes, sprite
 
 PERSON_SCALE = 0.88
-"""Scale of a person of size 1: about 300 pixels of the 384."""
-THING_SIZE = 168
+"""Scale of a person of size 1: about 300 of the 384 pixels."""
+THING_SIZE = 172
 """Longer side of an animal or object of size 1, pixels."""
+MARGIN = 3
+"""Pixels that stay free at the edge of the picture."""
 
 _PLAIN = Pose("")
 
@@ -29,21 +30,21 @@ def draw_scene(scene: Scene) -> Image.Image:
 
 
 def figure_image(figure: Figure) -> Image.Image:
-    """The figure alone as RGBA, posed, cropped to what is visible; without effects around it."""
+    """The figure alone as RGBA, posed and cropped, without the effects around it."""
     pose = POSES.get(figure.pose, _PLAIN)
     if clothes(figure.entity) is not None:
-        posture = pose.posture(figure.toward, figure.flipped) if pose.person else STANDING
-        image = draw_person(figure.entity, posture, PERSON_SCALE * figure.scale)
-        image = image.crop(image.getbbox())
+        image = draw_person(figure.entity, pose.posture(), PERSON_SCALE * figure.scale)
+        mirrored, turn = figure.faces < 0, pose.lean
     else:
         image = _thing(figure, pose)
-    if figure.flipped:
+        mirrored, turn = figure.faces > 0, pose.turn  # the art looks to the left
+    if mirrored:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    turn = pose.turn if not pose.person or pose.turns_people else pose.lean
     if turn:
-        image = image.rotate(turn * figure.toward, Image.Resampling.BICUBIC, expand=True)
-        image = image.crop(image.getbbox())
-    return image
+        image = image.rotate(turn * figure.faces, Image.Resampling.BICUBIC, expand=True)
+    if pose.shade != 100:
+        image = _shaded(image, pose.shade)
+    return image.crop(image.getbbox())
 
 
 def _thing(figure: Figure, pose: Pose) -> Image.Image:
@@ -53,38 +54,32 @@ def _thing(figure: Figure, pose: Pose) -> Image.Image:
     return picture.resize((round(size[0]), round(size[1])), Image.Resampling.LANCZOS)
 
 
-def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
-    pose = POSES.get(figure.pose, _PLAIN)
-    image = figure_image(figure)
-    centre, ground = round(figure.x * WIDTH), round(figure.base * HEIGHT)
-    lift = round(pose.lift * HEIGHT)
-    top = max(2, ground - lift - image.height)
-    left = min(max(2, centre - image.width // 2), WIDTH - image.width - 2)
-    box = (left, top, left + image.width, top + image.height)
-    _shadow(canvas, (left + right) // 2 if (right := box[2]) else centre, ground, image.width, lift)
-    for effect in pose.behind:
-        draw_effect(canvas, effect, box, figure.toward, image)
-    if pose.shade != 100:
-        image = _shaded(image, pose.shade)
-    canvas.alpha_composite(image, (left, top))
-    for effect in pose.over:
-        draw_effect(canvas, effect, box, figure.toward, image)
-
-
-def _shadow(canvas: Image.Image, centre: int, ground: int, width: int, lift: int) -> None:
-    """A flat shadow on the floor; smaller and further from the figure the higher it is."""
-    shadow = Image.new("RGBA", canvas.size)
-    half = round(width * (0.42 if lift == 0 else 0.3))
-    ImageDraw.Draw(shadow).ellipse(
-        (centre - half, ground - 7, centre + half, ground + 7), (40, 40, 40, 70)
-    )
-    canvas.alpha_composite(shadow)
-
-
 def _shaded(image: Image.Image, percent: int) -> Image.Image:
-    colours = image.convert("RGB").point([min(255, i * percent // 100) for i in range(256)] * 3)
+    colours = image.convert("RGB").point([i * percent // 100 for i in range(256)] * 3)
     colours.putalpha(image.getchannel("A"))
     return colours
 
 
-__all__ = ["PERSON_HEIGHT", "draw_scene", "figure_image"]
+def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
+    pose = POSES.get(figure.pose, _PLAIN)
+    image = figure_image(figure)
+    ground, lift = round(figure.base * HEIGHT), round(pose.lift * HEIGHT)
+    top = max(MARGIN, ground - lift - image.height)
+    left = round(figure.x * WIDTH) - image.width // 2
+    left = min(max(MARGIN, left), WIDTH - MARGIN - image.width)
+    box = (left, top, left + image.width, top + image.height)
+    _draw_shadow(canvas, left + image.width // 2, ground, image.width, lift)
+    for effect in pose.behind:
+        draw_effect(canvas, effect, box, figure.faces, image)
+    canvas.alpha_composite(image, (left, top))
+    for effect in pose.over:
+        draw_effect(canvas, effect, box, figure.faces, image)
+
+
+def _draw_shadow(canvas: Image.Image, centre: int, ground: int, width: int, lift: int) -> None:
+    """A flat shadow on the floor, narrower under what is in the air."""
+    half = width * (3 if lift else 4) // 10
+    shadow = Image.new("RGBA", (2 * half + 1, 15))
+    ImageDraw.Draw(shadow).ellipse((0, 0, 2 * half, 14), (40, 40, 40, 70))
+    left, top = centre - half, min(ground - 7, HEIGHT - 15)
+    canvas.alpha_composite(shadow, (max(0, left), top), (max(0, -left), 0))

@@ -26,15 +26,13 @@ Limb = tuple[float, float]
 class Posture:
     """Angles of a body; the default stands with the arms down.
 
-    The first limb of a pair is the one on the viewer's left, which holds the prop.
+    The first limb of a pair is the one on the viewer's left; that hand holds the prop.
     """
 
     arms: tuple[Limb, Limb] = ((14, 6), (14, 6))
     legs: tuple[Limb, Limb] = ((6, 2), (6, 2))
     head: float = 0
     """Tilt of the head, degrees counter-clockwise."""
-    stool: bool = False
-    """Sits on something."""
 
 
 STANDING = Posture()
@@ -49,10 +47,6 @@ def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
     factor = scale * _SUPERSAMPLING
     canvas = Image.new("RGBA", (round(WIDTH * factor), round(HEIGHT * factor)))
     pen = _Pen(ImageDraw.Draw(canvas), factor)
-    if posture.stool:
-        pen.line([(_CENTRE - 34, _HIP_Y + 16), (_CENTRE + 34, _HIP_Y + 16)], "#8d6e63", 14)
-        for side in (-1, 1):
-            pen.line([(_CENTRE + side * 26, _HIP_Y + 16), (_CENTRE + side * 34, 332)], "#6d4c41", 8)
     for side, leg in zip((-1, 1), posture.legs, strict=True):
         hip = (_CENTRE + side * 17, _HIP_Y)
         knee, foot = _joints(hip, leg, side, _THIGH, _SHIN)

@@ -22,12 +22,10 @@ class Figure:
     """Where its feet stand, in [0, 1] of the height from the top."""
     scale: float
     """Size relative to the usual one, about 1."""
-    flipped: bool = False
-    """Mirrored; facing says nothing of the side."""
+    faces: int = 1
+    """Where it looks: 1 to the viewer's right, -1 to the left; says nothing of its own side."""
     pose: str = ""
     """Name of a pose in `poses.POSES`; empty for none."""
-    toward: int = 1
-    """Where a pose that is directed at someone points: 1 to the viewer's right, -1 to the left."""
 
 
 @dataclass(frozen=True)

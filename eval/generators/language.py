@@ -1,0 +1,100 @@
+"""What the renderer understands of a prompt: entities in order, layout words, actions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from .poses import find_pose
+from .sprites import entity_names
+
+AXES = {
+    "horizontal": (("to the left of", 1), ("to the right of", -1)),
+    "vertical": (("above", 1), ("below", -1)),
+    "depth": (("in front of", 1), ("partly hidden by", -1), ("behind", -1)),
+}
+"""For each axis its words, and whether the one before the word comes first (1) or second (-1).
+
+First is left, top and front.
+"""
+
+_ONE_OTHER = {"one above the other": "vertical", "one in front of the other": "depth"}
+_SIDE = re.compile(r"\bon the (left|right)\b")
+_GROUPS = re.compile(r"\bone (person|animal|object)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """An entity where a text names it."""
+
+    entity: str
+    """Its name."""
+    start: int
+    """First character of the name."""
+    end: int
+    """Character after the name."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a text puts what it names."""
+
+    axis: str
+    """`horizontal`, `vertical` or `depth`."""
+    order: tuple[int, ...] | None
+    """Numbers of the mentions from first to last on the axis; None where the text is neutral."""
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    # Longest first, so that "mouse" never wins over a longer name that holds it.
+    names = sorted(entity_names(), key=lambda name: (-len(name), name))
+    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+
+
+def mentions(text: str) -> list[Mention]:
+    """Entities that the text names, each once, in order of mention."""
+    found: dict[str, Mention] = {}
+    for match in _names().finditer(text):
+        entity = match.group(1).lower()
+        found.setdefault(entity, Mention(entity, match.start(), match.end()))
+    return sorted(found.values(), key=lambda mention: mention.start)
+
+
+def layout(text: str, named: list[Mention]) -> Layout:
+    """The layout that the text asks for."""
+    lowered = text.lower()
+    for words, axis in _ONE_OTHER.items():
+        if words in lowered:
+            return Layout(axis, None)
+    sides = [(m.start(), m.group(1)) for m in _SIDE.finditer(lowered)]
+    if len(named) == len(sides) == 2:
+        return Layout("horizontal", (0, 1) if sides[0][1] == "left" else (1, 0))
+    if len(named) == 2:
+        between = lowered[named[0].end : named[1].start]
+        for axis, relations in AXES.items():
+            for words, sign in relations:
+                if words in between:
+                    return Layout(axis, (0, 1) if sign > 0 else (1, 0))
+    return Layout("horizontal", None)
+
+
+def mentioned_poses(text: str, named: list[Mention]) -> list[str]:
+    """For each mention the pose that the words after it ask for; empty for none."""
+    ends = [*(mention.start for mention in named[1:]), len(text)]
+    return [
+        find_pose(text[mention.end : end]) or "" for mention, end in zip(named, ends, strict=True)
+    ]
+
+
+def names_nobody(text: str) -> bool:
+    """Whether an edit leaves open who is meant: one person, one animal, one object."""
+    return _GROUPS.search(text) is not None and not mentions(text)
+
+
+def is_passive(text: str) -> bool:
+    """Whether the first entity named undergoes what the second does."""
+    return (
+        re.search(r"\b(is being|has a paw placed)\b.*\bby the\b|\bon it by the\b", text) is not None
+    )
