@@ -54,7 +54,8 @@ def _compare(dataset: Any, root: Path, config: str) -> Iterator[Problem]:
                     return
     except Exception as error:
         # mlcroissant raises whatever its readers raise; each is a fault of the document or file.
-        yield Problem(CROISSANT, f"{type(error).__name__}: {error}", row=record_set)
+        reason = error.__cause__ or error
+        yield Problem(CROISSANT, f"{type(reason).__name__}: {reason}", row=record_set)
 
 
 def _same(found: Any, value: Any, key: str) -> bool:

@@ -166,6 +166,13 @@ def _document_problems(root: Path, facts: Facts) -> Iterator[Problem]:
         lines = zip_longest(found.splitlines(), expected.splitlines())
         for number, (line, rendered) in enumerate(lines, 1):
             if line != rendered:
-                message = f"says {line!r}, {MANIFEST} renders {rendered!r}"
+                message = f"says {_cut(line)}, {MANIFEST} renders {_cut(rendered)}"
                 yield Problem(name, message, field=f"line {number}")
                 break
+
+
+def _cut(line: str | None) -> str:
+    """A line as an error quotes it, or what stands for one that is not there."""
+    if line is None:
+        return "nothing"
+    return repr(line if len(line) <= 100 else line[:100] + "...")

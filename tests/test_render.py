@@ -140,7 +140,7 @@ def scene_of_request(prompt: str, seed: int, spec: str) -> tuple[Figure, ...]:
 
 
 def test_an_entity_preference_holds_in_both_orders_of_mention() -> None:
-    spec = "render:?preference_sd=4"
+    spec = "render:?preference_sd=9"
     shares = {}
     for first, second in (("cat", "dog"), ("dog", "cat")):
         left = Counter(

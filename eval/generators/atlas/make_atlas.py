@@ -50,7 +50,7 @@ OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
     "chef": ("cook", None, "#f5f5f5", "#616161", "cooking"),
     "waiter": ("in-tuxedo", None, "#2e2e2e", "#2e2e2e", "bellhop-bell"),
     "barista": ("red-hair", "#6d4527", "#6d4527", "#37474f", "hot-beverage"),
-    "bartender": ("bald", "#7b1f35", "#7b1f35", "#212121", "cocktail-glass"),
+    "bartender": ("curly-hair", "#7b1f35", "#7b1f35", "#212121", "cocktail-glass"),
     "manager": ("office-worker", None, "#b3d4f5", "#37474f", "briefcase"),
     "financial manager": ("white-hair", "#1f3a68", "#1f3a68", "#1f3a68", "money-bag"),
     "construction manager": ("construction-worker", None, "#f9d71c", "#795548", "clipboard"),
@@ -64,7 +64,7 @@ OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
     "security guard": ("guard", None, "#d32f2f", "#212121", "flashlight"),
     "paramedic": ("red-hair", "#2e7d32", "#2e7d32", "#1b5e20", "ambulance"),
     "hairdresser": ("curly-hair", "#b05fd0", "#b05fd0", "#212121", "scissors"),
-    "fitness trainer": ("bald", "#f4511e", "#f4511e", "#212121", "stopwatch"),
+    "fitness trainer": ("red-hair", "#f4511e", "#f4511e", "#212121", "stopwatch"),
     "childcare worker": ("blond-hair", "#aed581", "#aed581", "#5c6bc0", "teddy-bear"),
     "postal worker": ("white-hair", "#3f6fc4", "#3f6fc4", "#2a4a8a", "postbox"),
 }  # fmt: skip
