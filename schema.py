@@ -517,6 +517,12 @@ def description(config: str, column: str) -> str:
     return own or Row.model_fields[column].description or ""
 
 
+def part_descriptions(config: str, column: str) -> dict[str, str]:
+    """The sentences that document the parts of a column that is a struct."""
+    struct = _bare(ROWS[config].model_fields[column].annotation)
+    return {name: field.description or "" for name, field in struct.model_fields.items()}
+
+
 def _bare(annotation: Any) -> Any:
     """The annotation without `None` and with literals as the type of their values."""
     origin = typing.get_origin(annotation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..schema import SPLIT, description, feature_dict
+from ..schema import SPLIT, description, feature_dict, part_descriptions
 from .facts import ConfigFacts, Facts
 
 CONFORMS_TO = [
@@ -120,12 +120,13 @@ def _field(config: ConfigFacts, record_set: str, name: str, feature: Any) -> dic
     }
     source = {"fileObject": {"@id": config.file}, "extract": {"column": name}}
     if "_type" not in feature:
+        parts = part_descriptions(config.name, name)
         field["subField"] = [
             {
                 "@type": "cr:Field",
                 "@id": f"{record_set}/{name}/{part}",
                 "name": part,
-                "description": f"`{part}` of {name}.",
+                "description": parts[part],
                 **_data_type(inner),
                 "source": {**source, "transform": {"jsonPath": part}},
             }

@@ -119,6 +119,38 @@ def test_a_stale_cache_is_an_error(text_release: Path, tmp_path: Path) -> None:
         counterprior.load(root, "spatial_uc", cache_dir=cache)
 
 
+def test_a_repository_is_read_at_one_commit(
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checksums and rows come from the commit that the revision meant when it was asked for."""
+    import huggingface_hub
+
+    commit = "c" * 40
+    asked: list[tuple[str, str | None]] = []
+
+    class Api:
+        def dataset_info(self, repo: str, revision: str | None) -> object:
+            asked.append(("info", revision))
+            return type("Info", (), {"sha": commit})
+
+    def download(repo: str, name: str, repo_type: str, revision: str) -> str:
+        asked.append((name, revision))
+        return str(text_release / name)
+
+    local = datasets.load_dataset
+
+    def load(path: str, config: str, *, revision: str, **options: object) -> datasets.Dataset:
+        asked.append((path, revision))
+        return local(str(text_release), config, **options)
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    dataset = counterprior.load("ns/name", "spatial_uc", revision="v1.0.0", cache_dir=tmp_path)
+    assert len(dataset) == 200
+    assert asked == [("info", "v1.0.0"), ("checksums.json", commit), ("ns/name", commit)]
+
+
 def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="has no config 'spatial_visor'"):
         counterprior.load(text_release, "spatial_visor")

@@ -24,6 +24,7 @@ from counterprior.schema import (
     image_columns,
     item_id,
     item_seeds,
+    part_descriptions,
     row_digest,
     rows_digest,
     to_record,
@@ -58,6 +59,14 @@ def test_every_column_is_described(config: str) -> None:
     assert list(columns(config))[:2] == ["id", "suite"]
     for name in columns(config):
         assert description(config, name).rstrip().endswith("."), name
+
+
+@pytest.mark.parametrize("config", ROWS)
+def test_every_part_of_a_struct_is_described(config: str) -> None:
+    for name, feature in feature_dict(config).items():
+        if "_type" not in feature:
+            assert set(part_descriptions(config, name)) == set(feature)
+            assert all(text.endswith(".") for text in part_descriptions(config, name).values())
 
 
 def test_only_the_configs_with_pictures_have_image_columns() -> None:
