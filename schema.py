@@ -181,7 +181,26 @@ class T2ICorrectness(Row):
         return (self.provenance.entry,)
 
 
-class I2IHomogenization(Row):
+class SeededRow(Row):
+    """An edit of a seed picture that shows two entities side by side."""
+
+    pair_type: PairType
+    """Kinds of the two entities."""
+    left: Entity
+    """The entity on the left of the seed picture."""
+    right: Entity
+    """The entity on the right of the seed picture."""
+    seed_prompt: str
+    """Explicit text from which a seed picture can be made by any generator."""
+    seed_source: str = "none"
+    """Generator that made the seed picture; `none` where there is no picture."""
+    seed_image: EncodedImage | None = None
+    """The seed picture, RGB."""
+    image_sha256: str = ""
+    """SHA-256 of the encoded seed picture; empty where there is none."""
+
+
+class I2IHomogenization(SeededRow):
     """A seed picture of two entities and an edit that does not say which of them acts.
 
     OTS-Bench, I2I homogenization: 1,100 rows.
@@ -189,27 +208,13 @@ class I2IHomogenization(Row):
 
     KEY = ("seed_prompt", "instruction")
     suite: Literal["i2i_homogenization"] = "i2i_homogenization"
-    pair_type: PairType
-    """Kinds of the two entities."""
-    left: Entity
-    """The entity on the left of the seed picture."""
-    right: Entity
-    """The entity on the right of the seed picture."""
     action: str
     """What one of the two is to do, or how it is to be."""
     instruction: str
     """The under-specified edit instruction."""
-    seed_prompt: str
-    """Explicit text from which a seed picture can be made by any generator."""
-    seed_source: str
-    """Generator that made the seed picture; `none` where there is no picture."""
-    seed_image: EncodedImage | None
-    """The seed picture, RGB."""
-    image_sha256: str
-    """SHA-256 of the encoded seed picture; empty where there is none."""
 
 
-class I2ICorrectness(Row):
+class I2ICorrectness(SeededRow):
     """A seed picture of two entities and an edit that binds actions to them, in both orders.
 
     OTS-Bench, I2I correctness: 1,100 rows.
@@ -217,14 +222,8 @@ class I2ICorrectness(Row):
 
     KEY = ("seed_prompt", "aligned_instruction")
     suite: Literal["i2i_correctness"] = "i2i_correctness"
-    pair_type: PairType
-    """Kinds of the two entities."""
     relation: Literal["independent", "directed"]
     """`independent`: each does its own thing; `directed`: one acts on the other."""
-    left: Entity
-    """The entity on the left of the seed picture."""
-    right: Entity
-    """The entity on the right of the seed picture."""
     aligned_instruction: str
     """Mentions the left entity first."""
     reverse_instruction: str
@@ -235,14 +234,6 @@ class I2ICorrectness(Row):
     """What the right entity does or undergoes in a correct edit."""
     agent: Literal["left", "right", "both"]
     """Who acts: `both` in independent rows."""
-    seed_prompt: str
-    """Explicit text from which a seed picture can be made by any generator."""
-    seed_source: str
-    """Generator that made the seed picture; `none` where there is no picture."""
-    seed_image: EncodedImage | None
-    """The seed picture, RGB."""
-    image_sha256: str
-    """SHA-256 of the encoded seed picture; empty where there is none."""
 
 
 class EvaluationQuestion(Struct):

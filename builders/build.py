@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..eval.generators import open_generator
-from ..schema import Row
+from ..schema import Row, SeededRow
 from .bank import DEFAULT_BANK, BankError
 from .manifest import Build, BuiltConfig, read_changes
-from .seeds import SeedRow, draw_seeds
+from .seeds import draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
 
@@ -91,9 +91,7 @@ def _draw(
     rows: dict[str, list[Row]], settings: BuildSettings, progress: Progress
 ) -> dict[str, str]:
     """Adds the seed pictures in place; returns who drew them."""
-    names = [
-        name for name in rows if rows[name] and "seed_image" in type(rows[name][0]).model_fields
-    ]
+    names = [name for name in rows if isinstance(rows[name][0], SeededRow)]
     if settings.seed_images == NO_IMAGES or not names:
         return {}
     total = sum(len(rows[name]) for name in names)
@@ -105,7 +103,7 @@ def _draw(
         progress("seed images", done, total)
 
     advance(0)
-    seeds = cast(list[SeedRow], [row for name in names for row in rows[name]])
+    seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
     drawn = iter(draw_seeds(seeds, settings.seed_images, settings.jobs, advance))
     for name in names:
         rows[name] = [next(drawn).model_copy(update={"license": SUITES[name].license})

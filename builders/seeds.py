@@ -8,24 +8,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 from ..eval.generators import Generator, ImageRequest, encode_png, open_generator
-from ..schema import EncodedImage, I2ICorrectness, I2IHomogenization
-
-SeedRow = I2IHomogenization | I2ICorrectness
+from ..schema import EncodedImage, SeededRow
 
 _CHUNK = 25
 _generator: Generator | None = None
 
 
 def draw_seeds(
-    rows: list[SeedRow], generator: str, jobs: int, progress: Callable[[int], None]
-) -> list[SeedRow]:
+    rows: list[SeededRow], generator: str, jobs: int, progress: Callable[[int], None]
+) -> list[SeededRow]:
     """The rows with their seed picture, each drawn from `seed_prompt` with the row's first seed.
 
     `generator` is a spec such as ``render:``; `progress` is told how many were drawn since the last
     call. The pictures depend on the rows alone, not on `jobs`. Raises what the generator raises.
     """
     requests = [(row.seed_prompt, row.seeds[0]) for row in rows]
-    drawn: list[SeedRow] = []
+    drawn: list[SeededRow] = []
     for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
         drawn.append(
             row.model_copy(

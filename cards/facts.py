@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..builders.manifest import Build, Change
 from ..release import ReleaseError
-from ..schema import Row, Struct
+from ..schema import Row, SeededRow, Struct
 from .parquet import WrittenParquet
 
 MANIFEST = "manifest.json"
@@ -138,10 +138,10 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
 
 def counted(rows: Sequence[Row], planned: int, breakdown: Iterable[str]) -> dict[str, Any]:
     """The facts that follow from the rows of a config."""
-    pictures = sum(getattr(row, "seed_image", None) is not None for row in rows)
-    lacks_pictures = "seed_image" in type(rows[0]).model_fields and pictures < len(rows)
+    seeded = [row for row in rows if isinstance(row, SeededRow)]
+    pictures = sum(row.seed_image is not None for row in seeded)
     return {
-        "status": "preview" if len(rows) < planned or lacks_pictures else "complete",
+        "status": "preview" if len(rows) < planned or pictures < len(seeded) else "complete",
         "rows": len(rows),
         "pictures": pictures,
         "breakdown": {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..builders.manifest import Build
 from ..release import CHECKSUMS, ReleaseError, sha256_file
-from ..schema import I2ICorrectness, I2IHomogenization
+from ..schema import SeededRow
 from .documents import SAMPLE_COLUMNS, render_documents
 from .facts import MANIFEST, Facts, Sample, collect, write_facts
 from .parquet import write_parquet
@@ -71,7 +71,7 @@ def _write_samples(build: Build, root: Path) -> list[Sample]:
     for config in build.configs:
         shown: set[str] = set()
         for row in config.rows:
-            if not isinstance(row, I2IHomogenization | I2ICorrectness) or row.seed_image is None:
+            if not isinstance(row, SeededRow) or row.seed_image is None:
                 break
             if row.pair_type in shown or len(shown) == SAMPLES_PER_CONFIG:
                 continue
@@ -79,9 +79,7 @@ def _write_samples(build: Build, root: Path) -> list[Sample]:
             path = root / "assets" / row.seed_image.path
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(row.seed_image.bytes)
-            text = (
-                row.instruction if isinstance(row, I2IHomogenization) else row.aligned_instruction
-            )
+            text = next(value for name, value in row if name.endswith("instruction"))
             samples.append(Sample(file=f"assets/{path.name}", caption=text))
     return samples
 

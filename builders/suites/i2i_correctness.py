@@ -157,9 +157,6 @@ def _row(
         right_expected=binding.right,
         agent=binding.agent,
         seed_prompt=seed_prompt(left, right),
-        seed_source="none",
-        seed_image=None,
-        image_sha256="",
         review=["code"],
         provenance=Provenance(
             bank="occupations.yaml animals.yaml objects.yaml actions.yaml",

@@ -66,9 +66,6 @@ def build(banks: Banks, rng: random.Random) -> list[I2IHomogenization]:
                     action=action.name,
                     instruction=instruction(kind, action.clause or ""),
                     seed_prompt=seed_prompt(left, right),
-                    seed_source="none",
-                    seed_image=None,
-                    image_sha256="",
                     review=["code"],
                     provenance=Provenance(
                         bank="occupations.yaml animals.yaml objects.yaml actions.yaml",
