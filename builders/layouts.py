@@ -188,14 +188,113 @@ def _descending(check: Check) -> tuple[float, float]:
     return -left, -right
 
 
-def _key_row(check: Check) -> tuple[float, float]:
-    """Place in a written order: a list of labels, or a string of single characters."""
-    row = list(check["row"])
-    places = [str(label) for label in row]
+def _sequence(check: Check) -> tuple[float, float]:
+    """Places in an order from left to right: a list of labels, or a string of characters."""
+    order = [str(label) for label in check["order"]]
     names = (str(check["left"]), str(check["right"]))
-    if any(places.count(name) != 1 for name in names):
-        raise ValueError(f"row {row}")
-    return float(places.index(names[0])), float(places.index(names[1]))
+    if any(order.count(name) != 1 for name in names):
+        raise ValueError(f"order {order}")
+    return float(order.index(names[0])), float(order.index(names[1]))
+
+
+def _direction(check: Check) -> int:
+    return {"ltr": 1, "rtl": -1}[check["direction"]]
+
+
+def _reading_order(check: Check) -> tuple[float, float]:
+    """Places in an order of reading that runs to the right (`ltr`) or to the left (`rtl`)."""
+    left, right = _sequence({**check, "order": check["items"]})
+    return left * _direction(check), right * _direction(check)
+
+
+def _spreadsheet_columns(check: Check) -> tuple[float, float]:
+    """Numbers of columns A, B, ..., Z, AA, ..."""
+
+    def number(letters: str) -> int:
+        total = 0
+        for letter in letters:
+            total = 26 * total + "ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(letter) + 1
+        return total * _direction(check)
+
+    return float(number(check["left"])), float(number(check["right"]))
+
+
+_SEEN_FROM = {"front": -1, "behind": 1, "above": 1, "below": -1, "own_left": -1, "own_right": 1}
+"""Whether the body's own coordinate grows to the viewer's right; from above its front is up."""
+
+
+def _own_side(check: Check) -> tuple[float, float]:
+    """Coordinates of a body: to its own right, or, where it is seen from a side, forward."""
+    sign = _SEEN_FROM[check["seen_from"]]
+    left, right = check["own"]
+    return float(sign * left), float(sign * right)
+
+
+def _tooth_chart(check: Check) -> tuple[float, float]:
+    """Teeth on a chart of a patient who faces the viewer."""
+
+    def fdi(tooth: str) -> float:
+        # Quadrants 1 and 4 are the patient's right, places are counted from the middle.
+        return float(int(tooth[1:]) * {"1": -1, "2": 1, "3": 1, "4": -1}[tooth[0]])
+
+    def counted(number: int, teeth: int) -> float:
+        # The upper row is counted to the viewer's right, the lower one back again.
+        if not 1 <= number <= teeth:
+            raise ValueError(number)
+        return float(number if number <= teeth // 2 else teeth + 1 - number)
+
+    place: dict[str, Callable[[str], float]] = {
+        "FDI": fdi,
+        "universal": lambda tooth: counted(int(tooth), 32),
+        "universal_primary": lambda tooth: counted("ABCDEFGHIJKLMNOPQRST".index(tooth) + 1, 20),
+    }
+    where = place[check["system"]]
+    return where(str(check["left"])), where(str(check["right"]))
+
+
+_COLOURS = "black brown red orange yellow green blue violet gray white".split()
+
+
+def _resistor_bands(check: Check) -> tuple[float, float]:
+    """Bands of a four-band resistor, read from its first digit at the left."""
+    digits = f"{int(check['ohms'])}"
+    first, second, zeros = digits[0], digits[1], len(digits) - 2
+    if set(digits[2:]) - {"0"}:
+        raise ValueError(f"ohms {digits}")
+    bands = [_COLOURS[int(first)], _COLOURS[int(second)], _COLOURS[zeros], check["tolerance"]]
+    return _sequence({**check, "order": bands})
+
+
+def _dip_package(check: Check) -> tuple[float, float]:
+    """Pins of an integrated circuit, notch up: counted counter-clockwise from above."""
+    pins = int(check["pins"])
+    if check["notch"] != "up" or pins % 2:
+        raise ValueError(f"pins {pins}, notch {check['notch']}")
+    mirrored = {"top": 1, "bottom": -1}[check["view"]]
+
+    def place(pin: int) -> float:
+        if not 1 <= pin <= pins:
+            raise ValueError(pin)
+        return float(mirrored * (-1 if pin <= pins // 2 else 1))
+
+    return place(int(check["left"])), place(int(check["right"]))
+
+
+def _thin_lens(check: Check) -> tuple[float, float]:
+    """Object and image of a lens at 0, light travelling to the right."""
+    distance, focal = float(check["object_distance"]), float(check["f"])
+    places = {"object": -distance, "image": 1 / (1 / focal - 1 / distance)}
+    return places[check["left"]], places[check["right"]]
+
+
+def _lateral_marks(check: Check) -> tuple[float, float]:
+    """Colours of the channel's sides for a vessel; port is left (IALA regions A and B)."""
+    port = {"A": "red", "B": "green"}[check["region"]]
+    sign = {"entering": 1, "leaving": -1}[check["travel"]]
+    if {check["left"], check["right"]} != {"red", "green"}:
+        raise ValueError("red and green")
+    left, right = (-sign if check[side] == port else sign for side in ("left", "right"))
+    return float(left), float(right)
 
 
 def _key_position(check: Check) -> tuple[float, float]:
@@ -280,7 +379,15 @@ LAYOUTS: dict[str, Callable[[Check], tuple[float, float]]] = {
     "flag_vertical_bands": _flag,
     "ascending": _ascending,
     "descending": _descending,
-    "key_row": _key_row,
+    "sequence": _sequence,
+    "reading_order": _reading_order,
+    "spreadsheet_columns": _spreadsheet_columns,
+    "own_side": _own_side,
+    "tooth_chart": _tooth_chart,
+    "resistor_bands": _resistor_bands,
+    "dip_package": _dip_package,
+    "thin_lens": _thin_lens,
+    "lateral_marks": _lateral_marks,
     "key_position": _key_position,
     "reaction": _reaction,
     "bearing": _bearing,

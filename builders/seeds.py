@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
@@ -45,8 +46,18 @@ def _draw_all(requests: list[tuple[str, int]], generator: str, jobs: int) -> Ite
         return
     # Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_open, initargs=(generator,)) as pool:
-        yield from pool.map(_draw, requests, chunksize=_CHUNK)
+    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(generator,)) as pool:
+        try:
+            yield from pool.map(_draw, requests, chunksize=_CHUNK)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt waits for no chunk
+            raise
+
+
+def _start(generator: str) -> None:
+    """A worker leaves interrupts to the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _open(generator)
 
 
 def _open(generator: str) -> None:

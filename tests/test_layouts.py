@@ -33,8 +33,67 @@ TRUE: list[dict[str, Any]] = [
     {"layout": "ascending", "left": "violet", "right": "red", "value": [400, 700], "axis": "nm"},
     {"layout": "world_map", "left": "Lisbon", "right": "Athens", "lon": [-9.14, 23.73]},
     {"layout": "descending", "left": "TMS", "right": "x", "value": [5, 0], "axis": "ppm"},
-    {"layout": "key_row", "left": "F", "right": "K", "row": "OBAFGKM"},
-    {"layout": "key_row", "left": "5'", "right": "3'", "row": ["5'", "3'"]},
+    {"layout": "sequence", "left": "F", "right": "K", "order": "OBAFGKM"},
+    {"layout": "sequence", "left": "5'", "right": "3'", "order": ["5'", "3'"]},
+    {
+        "layout": "reading_order",
+        "left": "Edit",
+        "right": "Help",
+        "items": ["File", "Edit", "Help"],
+        "direction": "ltr",
+    },
+    {
+        "layout": "reading_order",
+        "left": "green",
+        "right": "red",
+        "items": ["red", "green"],
+        "direction": "rtl",
+    },
+    {"layout": "spreadsheet_columns", "left": "Z", "right": "AA", "direction": "ltr"},
+    {"layout": "spreadsheet_columns", "left": "F", "right": "B", "direction": "rtl"},
+    {
+        "layout": "own_side",
+        "left": "liver",
+        "right": "spleen",
+        "own": [1, -1],
+        "seen_from": "front",
+    },
+    {
+        "layout": "own_side",
+        "left": "port",
+        "right": "starboard",
+        "own": [-1, 1],
+        "seen_from": "behind",
+    },
+    {"layout": "tooth_chart", "left": "48", "right": "38", "system": "FDI"},
+    {"layout": "tooth_chart", "left": "18", "right": "11", "system": "FDI"},
+    {"layout": "tooth_chart", "left": "32", "right": "17", "system": "universal"},
+    {"layout": "tooth_chart", "left": "A", "right": "J", "system": "universal_primary"},
+    {
+        "layout": "resistor_bands",
+        "left": "yellow",
+        "right": "gold",
+        "ohms": 4700,
+        "tolerance": "gold",
+    },
+    {"layout": "dip_package", "left": 1, "right": 14, "pins": 14, "notch": "up", "view": "top"},
+    {"layout": "dip_package", "left": 8, "right": 1, "pins": 8, "notch": "up", "view": "bottom"},
+    {"layout": "thin_lens", "left": "object", "right": "image", "f": 10, "object_distance": 30},
+    {"layout": "thin_lens", "left": "image", "right": "object", "f": 10, "object_distance": 6},
+    {
+        "layout": "lateral_marks",
+        "left": "red",
+        "right": "green",
+        "region": "A",
+        "travel": "entering",
+    },
+    {
+        "layout": "lateral_marks",
+        "left": "red",
+        "right": "green",
+        "region": "B",
+        "travel": "leaving",
+    },
     {"layout": "key_position", "left": "a", "right": "b", "x": [1, 2], "board": "104 keys"},
     {"layout": "reaction", "left": "CH4", "right": "CO2", "equation": "CH4 + 2 O2 -> CO2 + 2 H2O"},
     {"layout": "bearing", "left": "270", "right": "90", "value": [270, 90]},
@@ -54,11 +113,13 @@ TRUE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("check", TRUE, ids=lambda c: f"{c['layout']}-{c['left']}-{c['right']}")
+@pytest.mark.parametrize(
+    "check", TRUE, ids=[f"{i}-{c['layout']}-{c['left']}-{c['right']}" for i, c in enumerate(TRUE)]
+)
 def test_a_true_check_passes_and_its_mirror_fails(check: dict[str, Any]) -> None:
     verify_check(check)
     mirrored = check | {"left": check["right"], "right": check["left"]}
-    for values in ("value", "lon", "x", "ra_h"):
+    for values in ("value", "lon", "x", "ra_h", "own"):
         if values in check:
             mirrored[values] = check[values][::-1]
     with pytest.raises(LayoutError, match="is not left of"):

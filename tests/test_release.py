@@ -7,6 +7,7 @@ from pathlib import Path
 
 import datasets
 import pytest
+import yaml
 from PIL import Image
 
 import counterprior
@@ -105,6 +106,16 @@ def test_two_folders_of_one_name_do_not_share_a_cache(text_release: Path, tmp_pa
     for dataset, out in zip(loaded, folders, strict=True):
         assert dataset["id"] == [r["id"] for r in iter_records(out, "spatial_multi")]
     assert set(loaded[0]["id"]) != set(loaded[1]["id"])
+
+
+def test_the_card_gives_every_config_a_key_of_its_content(full_release: Path) -> None:
+    """`datasets` keys its cache on these entries and not on the data."""
+    card = yaml.safe_load((full_release / "README.md").read_text().split("---\n")[1])
+    checksums = json.loads((full_release / "checksums.json").read_text())["files"]
+    for entry in card["configs"]:
+        digest = checksums[parquet_path(entry["config_name"])]["rows_sha256"]
+        assert digest in entry["description"]
+        assert entry["version"] == counterprior.__version__
 
 
 def test_a_stale_cache_is_an_error(text_release: Path, tmp_path: Path) -> None:
