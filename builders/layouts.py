@@ -219,6 +219,22 @@ def _spreadsheet_columns(check: Check) -> tuple[float, float]:
     return float(number(check["left"])), float(number(check["right"]))
 
 
+def _hoist_order(check: Check) -> tuple[float, float]:
+    """Shares of a flag's length from the hoist, which is at the left of the obverse."""
+    sign = {"obverse": 1, "reverse": -1}[check["face"]]
+    left, right = check["hoist"]
+    return float(sign * left), float(sign * right)
+
+
+def _book_spread(check: Check) -> tuple[float, float]:
+    """Pages of an opened book: the even one is left where the binding is (`ltr`), else right."""
+    even = {"ltr": -1.0, "rtl": 1.0}[check["binding"]]
+    left, right = (int(check[side]) for side in ("left", "right"))
+    if abs(left - right) != 1 or min(left, right) % 2:
+        raise ValueError(f"pages {left} and {right} do not face each other")
+    return tuple(even if page % 2 == 0 else -even for page in (left, right))
+
+
 _SEEN_FROM = {"front": -1, "behind": 1, "above": 1, "below": -1, "own_left": -1, "own_right": 1}
 """Whether the body's own coordinate grows to the viewer's right; from above its front is up."""
 
@@ -383,6 +399,8 @@ LAYOUTS: dict[str, Callable[[Check], tuple[float, float]]] = {
     "reading_order": _reading_order,
     "spreadsheet_columns": _spreadsheet_columns,
     "own_side": _own_side,
+    "hoist_order": _hoist_order,
+    "book_spread": _book_spread,
     "tooth_chart": _tooth_chart,
     "resistor_bands": _resistor_bands,
     "dip_package": _dip_package,

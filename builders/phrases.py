@@ -17,8 +17,8 @@ Not `front`, `over` and `top` alone: a front paw and rolling over are no places.
 _SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS).replace('_', ' ')})\b", re.IGNORECASE)
 _LEFT_RIGHT = re.compile(r"\b(left|right|leftmost|rightmost)(?:-?hand)?\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(an?) ([a-z]+)", re.IGNORECASE)
-_CONSONANT_SOUND = re.compile(r"(?i:uni(?!n)|use|usu|one|once|eu)|U[A-Z]")
-_VOWEL_SOUND = re.compile(r"(?:hour|honest|heir)", re.IGNORECASE)
+_CONSONANT_SOUND = re.compile(r"(?i:uni(?!n)|use|usu|one|once|eu)")
+_VOWEL_SOUND = re.compile(r"(?:hour|honest|heir|x(?![aeiouy]))", re.IGNORECASE)
 
 
 def article(noun: str) -> str:
@@ -75,7 +75,10 @@ def wrong_article(text: str) -> str | None:
     'a apple'
     """
     for found in _ARTICLE.finditer(text):
-        # "A" before a noun may also be a name: the A key, note A.
-        if found.group(1) != "A" and found.group(1).lower() != article(found.group(2)):
+        given, word = found.groups()
+        # "A" before a noun may also be a name (the A key), and an abbreviation may be spelled or
+        # spoken (a US map, an FDI chart).
+        abbreviation = len(word) > 1 and word.isupper()
+        if given != "A" and not abbreviation and given.lower() != article(word):
             return found.group(0)
     return None

@@ -65,6 +65,22 @@ TRUE: list[dict[str, Any]] = [
         "own": [-1, 1],
         "seen_from": "behind",
     },
+    {
+        "layout": "hoist_order",
+        "left": "canton",
+        "right": "fly",
+        "hoist": [0.2, 0.9],
+        "face": "obverse",
+    },
+    {
+        "layout": "hoist_order",
+        "left": "fly",
+        "right": "canton",
+        "hoist": [0.9, 0.2],
+        "face": "reverse",
+    },
+    {"layout": "book_spread", "left": "12", "right": "13", "binding": "ltr"},
+    {"layout": "book_spread", "left": "13", "right": "12", "binding": "rtl"},
     {"layout": "tooth_chart", "left": "48", "right": "38", "system": "FDI"},
     {"layout": "tooth_chart", "left": "18", "right": "11", "system": "FDI"},
     {"layout": "tooth_chart", "left": "32", "right": "17", "system": "universal"},
@@ -119,7 +135,7 @@ TRUE: list[dict[str, Any]] = [
 def test_a_true_check_passes_and_its_mirror_fails(check: dict[str, Any]) -> None:
     verify_check(check)
     mirrored = check | {"left": check["right"], "right": check["left"]}
-    for values in ("value", "lon", "x", "ra_h", "own"):
+    for values in ("value", "lon", "x", "ra_h", "own", "hoist"):
         if values in check:
             mirrored[values] = check[values][::-1]
     with pytest.raises(LayoutError, match="is not left of"):

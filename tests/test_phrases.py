@@ -28,6 +28,8 @@ from counterprior.builders.phrases import (
         ("female architect", "a"),
         ("airplane", "an"),
         ("oven", "an"),
+        ("x-ray", "an"),
+        ("xylophone", "a"),
     ],
 )
 def test_articles_follow_the_sound(noun: str, expected: str) -> None:
@@ -55,6 +57,7 @@ def test_wrong_articles_are_found() -> None:
     assert wrong_article("A photo of a apple.") == "a apple"
     assert wrong_article("One cat and an dog.") == "an dog"
     assert wrong_article("The A key and an owl on a map.") is None
+    assert wrong_article("A US map and an FDI chart.") is None
 
 
 @given(st.text(alphabet="abc ", min_size=1).filter(str.strip))
