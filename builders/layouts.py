@@ -232,7 +232,7 @@ def _book_spread(check: Check) -> tuple[float, float]:
     left, right = (int(check[side]) for side in ("left", "right"))
     if abs(left - right) != 1 or min(left, right) % 2:
         raise ValueError(f"pages {left} and {right} do not face each other")
-    return tuple(even if page % 2 == 0 else -even for page in (left, right))
+    return (even, -even) if left % 2 == 0 else (-even, even)
 
 
 _SEEN_FROM = {"front": -1, "behind": 1, "above": 1, "below": -1, "own_left": -1, "own_right": 1}

@@ -181,6 +181,14 @@ def test_a_truncated_parquet_is_named(release: Path, cli: Run) -> None:
     assert f"{parquet_path('spatial_uc')}: can't be read" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["bytes", "version"])
+def test_checksums_that_contradict_the_manifest_are_found(release: Path, name: str) -> None:
+    checksums = json.loads((release / "checksums.json").read_text())
+    (checksums if name == "version" else checksums["files"][parquet_path("spatial_uc")])[name] = 1
+    (release / "checksums.json").write_text(json.dumps(checksums))
+    assert ("checksums.json", name) in {(p.file, p.field) for p in problems(release)}
+
+
 def test_a_missing_file_is_named(release: Path) -> None:
     (release / parquet_path("spatial_uc")).unlink()
     messages = [str(p) for p in problems(release)]
