@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from ..schema import Row, Struct
+from .attributes import AttributePair, read_attributes
 from .bank import read_entries
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
+from .counterfactual import Law, read_laws
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
 
@@ -62,6 +64,14 @@ class Banks:
         return read_sequences(self.root, self.standards)
 
     @cached_property
+    def laws(self) -> dict[str, list[Law]]:
+        return read_laws(self.root)
+
+    @cached_property
+    def attributes(self) -> list[AttributePair]:
+        return read_attributes(self.root)
+
+    @cached_property
     def coco(self) -> list[CocoClass]:
         return read_entries(self.root / "coco.yaml", CocoClass)
 
@@ -87,8 +97,11 @@ class Suite(Generic[R]):
 
     name: str
     """Name of the config, a key of `schema.ROWS`."""
-    rows: int
-    """Rows when complete; while the bank can fill only fewer, the config is a preview."""
+    rows: int | None
+    """Rows when complete; while the bank can fill only fewer, the config is a preview.
+
+    None where every suitable entry of another config gives one.
+    """
     source: str
     """Paper and section that defines it."""
     summary: str

@@ -11,6 +11,7 @@ import yaml
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.constrained import ConstrainedPair, pair_faults, read_pairs
+from counterprior.builders.counterfactual import Law, law_faults, near_duplicates, prompts
 from counterprior.builders.manifest import read_changes
 from counterprior.builders.suite import Banks
 from counterprior.builders.taxonomy import GROUP_SIZES, Taxonomy
@@ -86,6 +87,82 @@ def test_constrained_pairs_cover_ten_domains_at_least() -> None:
 def test_half_of_the_pairs_are_recomputed_by_code() -> None:
     pairs = [p for domain in BANKS.pairs.values() for p in domain]
     assert sum(p.check is not None for p in pairs) >= len(pairs) / 2
+
+
+def test_counterfactual_groups_are_hardly_ever_alike() -> None:
+    texts = {
+        scene.id: prompts(law, scene)["L2"]
+        for laws in BANKS.laws.values()
+        for law in laws
+        for scene in law.scenes
+    }
+    alike = near_duplicates(texts, 0.4)
+    assert len({name for a, b, _ in alike for name in (a, b)}) <= 0.02 * len(texts), alike[:5]
+
+
+def test_near_duplicates_are_found_and_others_are_not() -> None:
+    text = "a cat sleeps on a warm stone in the morning sun"
+    texts = {"a": text, "b": text.replace("cat", "dog"), "c": "water boils in a kettle on a stove"}
+    assert [(a, b) for a, b, _ in near_duplicates(texts, 0.4)] == [("a", "b")]
+
+
+SCENE: dict[str, Any] = {
+    "id": "physics-ice-cube",
+    "scene": "a glass of water with an ice cube",
+    "factual": "The cube floats.",
+    "counterfactual": "The cube should lie on the bottom of the glass.",
+    "point_factual": "A cube at the surface.",
+    "point_counterfactual": "A cube on the bottom.",
+    "q_visual": {"weight": 2, "text": "Is one glass drawn clearly?"},
+    "q_point_factual": {"weight": 14, "text": "Is the cube at the surface?"},
+    "q_point_counterfactual": {"weight": 14, "text": "Is the cube on the bottom?"},
+    "q_logic_factual": {"weight": 8, "text": "Is the water level?"},
+    "q_logic_counterfactual": {"weight": 8, "text": "Does no ice float?"},
+    "denominalized": None,
+}
+
+
+def law_with(altered: str = "ice were denser than liquid water", **scene: Any) -> Law:
+    return Law.model_validate(
+        {
+            "id": "physics-ice",
+            "discipline": "Physics",
+            "branch": "thermodynamics",
+            "law": "Ice is less dense than water.",
+            "altered": altered,
+            "scenes": [SCENE | scene],
+        }
+    )
+
+
+def test_a_sound_law_has_no_fault_and_three_prompts() -> None:
+    law = law_with()
+    assert list(law_faults(law)) == []
+    assert prompts(law, law.scenes[0]) == {
+        "L1": "Draw a glass of water with an ice cube.",
+        "L2": "If ice were denser than liquid water, draw a glass of water with an ice cube. "
+        "The cube should lie on the bottom of the glass.",
+        "L3": "If ice were denser than liquid water, draw a glass of water with an ice cube.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("law", "field"),
+    [
+        (law_with("ice sank."), "altered"),
+        (law_with("ice should lie on the bottom of the glass"), "counterfactual"),
+        (law_with(id="physics-cube"), "id"),
+        (law_with(scene="a glass."), "scene"),
+        (law_with(counterfactual="The cube should sink"), "counterfactual"),
+        (law_with(q_visual={"weight": 4, "text": "Is it?"}), "q_visual"),
+        (law_with(q_point_factual={"weight": 14, "text": "It is."}), "q_point_factual"),
+        (law_with(point_counterfactual="A cube at the surface."), "point_counterfactual"),
+        (law_with(denominalized={"replace": "plate", "by": "flat dish"}), "denominalized"),
+        (law_with(denominalized={"replace": "cube", "by": "frozen cube"}), "denominalized"),
+    ],
+)
+def test_a_faulty_law_is_named_by_its_field(law: Law, field: str) -> None:
+    assert any(f"{field}:" in fault for fault in law_faults(law)), list(law_faults(law))
 
 
 def test_sequences_can_fill_their_setting() -> None:

@@ -20,6 +20,13 @@ BANKS = Banks(DEFAULT_BANK)
 _built: dict[str, list[Any]] = {}
 
 
+FILLING = {"t2i_correctness", "counterfactual", "counterfactual_denominalized"}
+"""Suites whose bank may still be filling."""
+
+CURATED = {*FILLING, "attribute_decoupling"}
+"""Suites that take what the bank holds; only `t2i_correctness` samples once it holds more."""
+
+
 def rows(name: str, seed: int = 0) -> list[Any]:
     if seed:
         return SUITES[name].build(BANKS, random.Random(f"{seed}/{name}"))
@@ -31,7 +38,7 @@ def rows(name: str, seed: int = 0) -> list[Any]:
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_is_as_long_as_it_promises_and_without_fault(name: str) -> None:
     built = rows(name)
-    if name != "t2i_correctness":  # its bank may still be filling
+    if name not in FILLING:
         assert len(built) == SUITES[name].rows
     assert list(suite_faults(name, built, BANKS)) == []
 
@@ -43,13 +50,13 @@ def test_a_suite_is_a_function_of_its_seed(name: str) -> None:
         return rows_digest(map(to_record, built))
 
     assert digest(1) == digest(1)
-    published = name in ("spatial_uc", "spatial_visor", "t2i_correctness")
-    assert (digest(1) == digest(2)) == published or name == "t2i_correctness"
+    fixed = name in ("spatial_uc", "spatial_visor") or name in CURATED
+    assert (digest(1) == digest(2)) == fixed or name == "t2i_correctness"
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize(
-    "name", [n for n in SUITES if n not in ("spatial_uc", "spatial_visor", "t2i_correctness")]
+    "name", [n for n in SUITES if n not in ("spatial_uc", "spatial_visor") and n not in CURATED]
 )
 def test_other_seeds_give_sound_suites_too(name: str, seed: int) -> None:
     assert list(suite_faults(name, rows(name, seed), BANKS)) == []
@@ -212,6 +219,17 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("i2i_correctness", swap("left_expected", "right_expected"), "left_expected"),
     ("i2i_correctness", change(agent="left", relation="independent"), "agent"),
     ("i2i_correctness", drop, "pair_type"),
+    ("counterfactual", change(prompt="Draw something else."), "prompt"),
+    ("counterfactual", drop, "level"),
+    ("counterfactual", change(level="L2"), "level"),
+    ("counterfactual", lambda r: [r[0], r[1].model_copy(update={"prompt": r[2].prompt}), *r[2:]],
+     "prompt"),
+    ("counterfactual_denominalized", swap("prompt", "original_prompt"), "replaced"),
+    ("counterfactual_denominalized", change(prompt="If so, draw a cell. It is."), "prompt"),
+    ("counterfactual_denominalized", change(replaced=["unicorn"]), "replaced"),
+    ("attribute_decoupling", change(prompt="A bunch of yellow bananas."), "prompt"),
+    ("attribute_decoupling", change(concepts=["banana", "yellow"]), "concepts"),
+    ("attribute_decoupling", drop, "rarity"),
     ("spatial_uc", change(prompt="A photo of a cat to the left of a bed."), "prompt"),
     ("spatial_uc", drop, "counterfactual_id"),
     ("spatial_visor", change(prompt="a cat above a dog"), "prompt"),

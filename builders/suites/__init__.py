@@ -6,6 +6,9 @@ from typing import Any
 
 from ..suite import Suite
 from . import (
+    attribute_decoupling,
+    counterfactual,
+    counterfactual_denominalized,
     i2i_correctness,
     i2i_homogenization,
     order_beyond,
@@ -24,6 +27,9 @@ SUITES: dict[str, Suite[Any]] = {
         t2i_correctness,
         i2i_homogenization,
         i2i_correctness,
+        counterfactual,
+        counterfactual_denominalized,
+        attribute_decoupling,
         spatial_uc,
         spatial_visor,
         spatial_multi,

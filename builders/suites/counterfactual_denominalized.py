@@ -1,0 +1,59 @@
+"""`counterfactual_denominalized`: outcomes described instead of named (CF-World 5.3)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ...schema import CounterfactualDenominalized, Provenance
+from ..checks import text_faults
+from ..counterfactual import denominalized_prompt, prompts
+from ..suite import Banks, Fault, Suite
+from .counterfactual import groups
+
+
+def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]:
+    rows = []
+    for file, law, scene in groups(banks):
+        prompt = denominalized_prompt(law, scene)
+        if prompt is None or scene.denominalized is None:
+            continue
+        rows.append(
+            CounterfactualDenominalized(
+                group=scene.id,
+                prompt=prompt,
+                original_prompt=prompts(law, scene)["L2"],
+                replaced=[scene.denominalized.replace],
+                assessment_point=scene.point_counterfactual,
+                status=scene.status,
+                review=["code", *scene.review],
+                provenance=Provenance(
+                    bank=f"counterfactual/{file}.yaml", entry=scene.id, author="curated", calls=[]
+                ),
+            )
+        )
+    return rows
+
+
+def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fault]:
+    for row in rows:
+        yield from text_faults(row, "prompt", "original_prompt")
+        for noun in row.replaced:
+            before, found, after = row.original_prompt.rpartition(noun)
+            if not found:
+                yield Fault(row.id, "replaced", f"{noun!r} is not in the original prompt")
+            elif not (row.prompt.startswith(before) and row.prompt.endswith(after)):
+                yield Fault(row.id, "prompt", f"differs from the original beyond {noun!r}")
+            elif noun.lower() in row.prompt[len(before) :].lower():
+                yield Fault(row.id, "prompt", f"still names {noun!r}")
+
+
+SUITE = Suite(
+    name="counterfactual_denominalized",
+    rows=None,
+    source="CF-World 5.3",
+    summary="The L2 prompts whose outcome names a target, with a description in place of the name: "
+    "is it the noun that the picture follows?",
+    build=build,
+    faults=faults,
+)
