@@ -44,7 +44,7 @@ def build(
 ) -> None:
     """Make the release from the banks: no key, no network, no GPU, no model call.
 
-    Example: `counterprior build --config spatial_uc --config t2i_correctness --out /tmp/small`
+    Example: `counterprior build --config spatial_uc --config t2i_correctness --out dist/small`
     """
     with failing():
         from .builders.bank import DEFAULT_BANK

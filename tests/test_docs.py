@@ -39,4 +39,4 @@ def test_no_path_of_a_machine_in_the_project() -> None:
         pytest.skip("not a git checkout")
     for name in listed.stdout.splitlines():
         content = (ROOT / name).read_text(encoding="utf-8", errors="ignore")
-        assert str(ROOT.parent) + "/" not in content, name
+        assert f"{ROOT}/" not in content, name
