@@ -32,7 +32,9 @@ class Sequence(Struct):
     values: list[str]
     """The key of each item in that layout; empty where the items are the keys."""
     axis: str
-    """For layout `ascending`: what grows to the right; else empty."""
+    """For layout `ascending`: what grows to the right; for a flag its country; else empty."""
+    review: tuple[str, ...] = ()
+    """Who else checked it: `reviewer-model`, `human`."""
 
 
 def read_sequences(bank: Path, standards: dict[str, Standard]) -> list[Sequence]:

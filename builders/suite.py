@@ -14,6 +14,7 @@ from .attributes import AttributePair, read_attributes
 from .bank import read_entries
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
+from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
 
@@ -66,6 +67,10 @@ class Banks:
     @cached_property
     def laws(self) -> dict[str, list[Law]]:
         return read_laws(self.root)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        return read_rules(self.root)
 
     @cached_property
     def attributes(self) -> list[AttributePair]:

@@ -165,6 +165,25 @@ def test_a_faulty_law_is_named_by_its_field(law: Law, field: str) -> None:
     assert any(f"{field}:" in fault for fault in law_faults(law)), list(law_faults(law))
 
 
+def test_every_rule_varies_in_the_papers_proportions() -> None:
+    rules = BANKS.rules
+    assert len(rules) == 33
+    assert sum(len(rule.variants) for rule in rules) == 198
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("factual: true", "factual: false", "needs 1-2 factual"),
+        ("      surface: floor", "      wall: floor", "slots must be"),
+    ],
+)
+def test_a_faulty_rule_is_named(bank: Path, old: str, new: str, reason: str) -> None:
+    edit(bank / "rules.yaml", old, new)
+    with pytest.raises(BankError, match=rf"rules\.yaml, fall.*{reason}"):
+        _ = Banks(bank).rules
+
+
 def test_sequences_can_fill_their_setting() -> None:
     triples = sum(
         len(s.items) * (len(s.items) - 1) * (len(s.items) - 2) // 6 for s in BANKS.sequences

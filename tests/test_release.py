@@ -21,6 +21,7 @@ CONFIGS = {
     "i2i_correctness": 1_100,
     "counterfactual": None,
     "counterfactual_denominalized": None,
+    "rule_decoupling": 198,
     "attribute_decoupling": 200,
     "spatial_uc": 200,
     "spatial_visor": 25_280,

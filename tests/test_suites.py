@@ -23,7 +23,7 @@ _built: dict[str, list[Any]] = {}
 FILLING = {"t2i_correctness", "counterfactual", "counterfactual_denominalized"}
 """Suites whose bank may still be filling."""
 
-CURATED = {*FILLING, "attribute_decoupling"}
+CURATED = {*FILLING, "rule_decoupling", "attribute_decoupling"}
 """Suites that take what the bank holds; only `t2i_correctness` samples once it holds more."""
 
 
@@ -227,6 +227,9 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("counterfactual_denominalized", swap("prompt", "original_prompt"), "replaced"),
     ("counterfactual_denominalized", change(prompt="If so, draw a cell. It is."), "prompt"),
     ("counterfactual_denominalized", change(replaced=["unicorn"]), "replaced"),
+    ("rule_decoupling", change(prompt="In this world things fall up."), "prompt"),
+    ("rule_decoupling", change(factual=False), "factual"),
+    ("rule_decoupling", drop, "rule"),
     ("attribute_decoupling", change(prompt="A bunch of yellow bananas."), "prompt"),
     ("attribute_decoupling", change(concepts=["banana", "yellow"]), "concepts"),
     ("attribute_decoupling", drop, "rarity"),

@@ -136,7 +136,7 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
             swapped_prompt=sentence(f"{listing(names[::-1])} {sequence.context}"),
             expected=names,
             standards=[banks.standards[s].citation for s in sequence.standards],
-            review=["code"],
+            review=["code", *sequence.review],
             provenance=Provenance(
                 bank="sequences.yaml", entry=sequence.id, author="curated", calls=[]
             ),

@@ -1,0 +1,59 @@
+"""The bank of symbolic rules, each as it holds in our world and in others (CF-World 5.1)."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+from ..schema import Struct
+from .bank import BankError, by_name, read_entries
+
+
+class RuleVariant(Struct):
+    """One way the rule may be."""
+
+    id: str
+    """Slug within the rule; never changes."""
+    factual: bool
+    """Whether it holds in our world."""
+    slots: dict[str, str]
+    """What fills the rule's texts."""
+
+
+class Rule(Struct):
+    """A rule that can be drawn with plain shapes."""
+
+    id: str
+    """Slug; never changes."""
+    law: str
+    """The rule of our world, one sentence."""
+    prompt: str
+    """Prompt with ``{slots}``."""
+    shows: str
+    """What the picture must show, with ``{slots}``."""
+    variants: list[RuleVariant]
+    """Six: one or two factual, the others not."""
+    review: tuple[str, ...] = ()
+    """Who else checked it: `reviewer-model`, `human`."""
+
+
+def read_rules(bank: Path) -> list[Rule]:
+    """Every rule, checked. Raises BankError naming the entry."""
+    file = bank / "rules.yaml"
+    rules = read_entries(file, Rule)
+    by_name(rules, "id", str(file))
+    for rule in rules:
+        where = f"{file}, {rule.id}"
+        by_name(rule.variants, "id", where)
+        factual = sum(variant.factual for variant in rule.variants)
+        if not 1 <= factual <= 2 or not 4 <= len(rule.variants) - factual <= 5:
+            raise BankError(f"{where}: needs 1-2 factual and 4-5 counterfactual variants")
+        needed = _slots(rule.prompt) | _slots(rule.shows)
+        for variant in rule.variants:
+            if set(variant.slots) != needed:
+                raise BankError(f"{where}, {variant.id}: slots must be {sorted(needed)}")
+    return rules
+
+
+def _slots(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
