@@ -18,6 +18,10 @@ SCENES_PER_LAW = 8
 """At most."""
 
 
+HINT = 5
+"""So many words in a row that outcome and premise share give the outcome away."""
+
+
 class Denominalization(Struct):
     """Part of an outcome, and the same described instead of named (CF-World 5.3)."""
 
@@ -136,8 +140,8 @@ def _scene_faults(law: Law, scene: CounterfactualScene) -> Iterator[str]:
             yield f"q_{name}: must be a question"
     if scene.point_factual == scene.point_counterfactual:
         yield "point_counterfactual: must differ from the factual one"
-    if shingles(scene.counterfactual, 4) & shingles(law.altered, 4):
-        yield "counterfactual: the premise already says four words of it in a row"
+    if shingles(scene.counterfactual, HINT) & shingles(law.altered, HINT):
+        yield f"counterfactual: the premise already says {HINT} words of it in a row"
     if (change := scene.denominalized) is not None:
         if scene.counterfactual.count(change.replace) != 1:
             yield f"denominalized: {change.replace!r} must occur once in the outcome"

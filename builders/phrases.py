@@ -77,8 +77,8 @@ def wrong_article(text: str) -> str | None:
     for found in _ARTICLE.finditer(text):
         given, word = found.groups()
         # "A" before a noun may also be a name (the A key), and an abbreviation may be spelled or
-        # spoken (a US map, an FDI chart).
-        abbreviation = len(word) > 1 and word.isupper()
+        # spoken (a US map, an FDI chart, a U-shaped tube).
+        abbreviation = word.isupper()
         if given != "A" and not abbreviation and given.lower() != article(word):
             return found.group(0)
     return None

@@ -51,8 +51,8 @@ SUITE = Suite(
     name="rule_decoupling",
     rows=ROWS,
     source="CF-World 5.1 (rules ours)",
-    summary="Rules stated in the prompt, drawable with plain shapes: is the stated rule drawn where "
-    "it is not ours?",
+    summary="Rules stated in the prompt, drawable with plain shapes: is the stated rule drawn "
+    "where it is not ours?",
     build=build,
     faults=faults,
     breakdown=("factual",),
