@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from ..eval.generators import open_generator
 from ..schema import Row, SeededRow
-from .bank import DEFAULT_BANK, BankError
-from .manifest import Build, BuiltConfig, read_changes
+from .bank import DEFAULT_BANK, BankError, read_entries
+from .manifest import Build, BuiltConfig, Erratum, ReviewRound, read_changes
 from .seeds import draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
@@ -77,7 +77,23 @@ def build(settings: BuildSettings, progress: Progress = lambda stage, done, tota
         seed=settings.seed,
         seed_images=identity,
         bank_sha256=bank_digest(settings.bank),
+        reviews=tuple(read_entries(settings.bank / "reviews.yaml", ReviewRound)),
+        errata=tuple(_errata(banks))
+        if "t2i_correctness" in rows or "counterfactual" in rows
+        else (),
     )
+
+
+def _errata(banks: Banks) -> Iterator[Erratum]:
+    """Entries of the banks whose status says that they were changed after a release."""
+    pairs = [pair for domain in banks.pairs.values() for pair in domain]
+    scenes = [scene for laws in banks.laws.values() for law in laws for scene in law.scenes]
+    for config, entries in (("t2i_correctness", pairs), ("counterfactual", scenes)):
+        for entry in sorted(entries, key=lambda entry: entry.id):
+            if entry.status != "new":
+                yield Erratum(
+                    config=config, entry=entry.id, status=entry.status, reason=entry.erratum
+                )
 
 
 def _built(name: str, rows: list[Row]) -> BuiltConfig:

@@ -67,6 +67,8 @@ class ConstrainedPair(Struct):
     """Layout and keys from which code recomputes left and right (`layouts`)."""
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
+    erratum: str = ""
+    """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 
@@ -126,6 +128,8 @@ def pair_faults(pair: ConstrainedPair, domain: str, standards: dict[str, Standar
     prefix = domain.replace("_", "-") + "-"
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", pair.id) or not pair.id.startswith(prefix):
         faults.append(f"id: must be a slug that starts with {prefix}")
+    if (pair.status == "new") != (pair.erratum == ""):
+        faults.append("erratum: given exactly where the status is revised or retired")
     if not pair.standards:
         faults.append("standards: cite at least one of the registry")
     for unknown in (s for s in pair.standards if s not in standards):

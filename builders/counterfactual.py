@@ -60,6 +60,8 @@ class CounterfactualScene(Struct):
     """Where the outcome names a target that can be described instead."""
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
+    erratum: str = ""
+    """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 
@@ -128,6 +130,8 @@ def law_faults(law: Law) -> Iterator[str]:
 def _scene_faults(law: Law, scene: CounterfactualScene) -> Iterator[str]:
     if scene.scene.endswith(".") or scene.scene != scene.scene.strip():
         yield "scene: a phrase without a full stop"
+    if (scene.status == "new") != (scene.erratum == ""):
+        yield "erratum: given exactly where the status is revised or retired"
     if not scene.counterfactual.endswith("."):
         yield "counterfactual: a sentence with a full stop"
     for name in ("visual", "point_factual", "point_counterfactual", "logic_factual",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..schema import Row, Struct
 from .bank import BankError, read_entries
@@ -18,6 +19,34 @@ class Change(Struct):
     """Day of the release, YYYY-MM-DD."""
     notes: list[str]
     """One sentence each."""
+
+
+class ReviewRound(Struct):
+    """One round of review of bank content."""
+
+    content: str
+    """What was read."""
+    by: Literal["author", "reviewer-model", "human"]
+    """Who read it: who wrote it, a second language model, or a person."""
+    read: int
+    """Entries read."""
+    mended: int
+    """Of these, entries changed."""
+    dropped: int
+    """Of these, entries thrown out."""
+
+
+class Erratum(Struct):
+    """A released entry that was revised or retired."""
+
+    config: str
+    """Config that it is in."""
+    entry: str
+    """Id in the bank."""
+    status: Literal["revised", "retired"]
+    """What was done."""
+    reason: str
+    """Why, one sentence."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +83,10 @@ class Build:
     """Identity of the generator that drew the seed pictures; empty where there are none."""
     bank_sha256: str
     """Digest over the names and bytes of all bank files."""
+    reviews: tuple[ReviewRound, ...]
+    """Rounds of review of the bank."""
+    errata: tuple[Erratum, ...]
+    """Entries revised or retired since they were first released."""
 
 
 def read_changes(bank: Path) -> tuple[Change, ...]:

@@ -24,6 +24,7 @@ def render_documents(facts: Facts) -> dict[str, str]:
     }
     documents["README.md"] = f"---\n{_front_matter(facts)}---\n\n{documents['README.md']}"
     documents["CHANGELOG.md"] = _changelog(facts)
+    documents["ERRATA.md"] = _errata(facts)
     documents["eval.yaml"] = _eval_yaml(facts)
     rai = yaml.safe_load(_template("rai.yaml").substitute(values))
     documents["croissant.json"] = render_croissant(facts, rai)
@@ -57,6 +58,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "examples": _examples(facts),
         "samples": _samples(facts),
         "reviewed": _reviewed(facts),
+        "review_rounds": _review_rounds(facts),
         **{f"made_with_{name}": version for name, version in facts.made_with.items()},
     }
 
@@ -140,6 +142,19 @@ def _reviewed(facts: Facts) -> str:
             for c in facts.configs
         ],
     )
+
+
+def _review_rounds(facts: Facts) -> str:
+    rounds = [[r.content, r.by, str(r.read), str(r.mended), str(r.dropped)] for r in facts.reviews]
+    return _table(["what was read", "by", "read", "mended", "dropped"], rounds)
+
+
+def _errata(facts: Facts) -> str:
+    head = "# Errata\n\nIds stay; a retired row is listed and no longer scored.\n\n"
+    if not facts.errata:
+        return head + "None so far.\n"
+    rows = [[f"`{e.config}`", e.entry, e.status, e.reason] for e in facts.errata]
+    return head + _table(["config", "entry", "status", "why"], rows) + "\n"
 
 
 def _changelog(facts: Facts) -> str:

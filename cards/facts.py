@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Build, Change
+from ..builders.manifest import Build, Change, Erratum, ReviewRound
 from ..release import ReleaseError
 from ..schema import Row, SeededRow, Struct
 from .parquet import WrittenParquet
@@ -89,6 +89,10 @@ class Facts(Struct):
     """In the order of the card."""
     samples: list[Sample]
     """Pictures in the card."""
+    reviews: list[ReviewRound]
+    """Rounds of review of the bank."""
+    errata: list[Erratum]
+    """Entries revised or retired since they were first released."""
 
     @property
     def version(self) -> str:
@@ -133,6 +137,8 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
             for config in build.configs
         ],
         samples=samples,
+        reviews=list(build.reviews),
+        errata=list(build.errata),
     )
 
 

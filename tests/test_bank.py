@@ -232,6 +232,8 @@ def test_a_sound_pair_has_no_fault() -> None:
         ({"id": "keyboards-Q"}, "id"),
         ({"standards": []}, "standards"),
         ({"standards": ["folklore"]}, "standards"),
+        ({"status": "revised"}, "erratum"),
+        ({"erratum": "It was wrong."}, "erratum"),
         ({"left": "the left key"}, "left"),
         ({"context": "on the right half of a keyboard"}, "context"),
         ({"right": "the P key."}, "right"),

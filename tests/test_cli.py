@@ -149,6 +149,34 @@ def test_a_bank_with_a_bad_row_does_not_build(tmp_path: Path, cli: Run) -> None:
     assert "t2i_homogenization-" in done.stderr and "spatial word 'beside'" in done.stderr
 
 
+def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
+    text_release: Path, tmp_path: Path, cli: Run
+) -> None:
+    import shutil
+
+    import yaml
+
+    from counterprior.builders.bank import DEFAULT_BANK
+
+    bank = Path(shutil.copytree(DEFAULT_BANK, tmp_path / "bank"))
+    file = bank / "constrained" / "keyboards.yaml"
+    entries = yaml.safe_load(file.read_text())
+    entries[0] |= {"status": "retired", "erratum": "The legend is not where it was said to be."}
+    entries[1] |= {"status": "revised", "erratum": "The context did not name the layout."}
+    file.write_text(yaml.safe_dump(entries, sort_keys=False))
+    out = tmp_path / "out"
+    done = cli("build", "--bank", bank, "--out", out, "--config", "t2i_correctness")
+    assert done.returncode == 0, done.stderr
+    errata = (out / "ERRATA.md").read_text()
+    for entry, status in ((entries[0], "retired"), (entries[1], "revised")):
+        assert f"| {entry['id']} | {status} | {entry['erratum']} |" in errata
+    found = json.loads(cli("diff", text_release, out, "--json").stdout)
+    config = next(c for c in found["configs"] if c["name"] == "t2i_correctness")
+    assert (len(config["removed"]), len(config["edited"])) == (1, 1)
+    assert found["bump"] == "MAJOR"
+    assert "None so far." in (text_release / "ERRATA.md").read_text()
+
+
 def test_diff_of_equal_releases_is_none(text_release: Path, cli: Run) -> None:
     done = cli("diff", text_release, text_release, "--json")
     assert json.loads(done.stdout)["bump"] == "NONE"
