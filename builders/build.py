@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +12,8 @@ from typing import Any, cast
 from ..eval.generators import open_generator
 from ..schema import Row, SeededRow
 from .bank import DEFAULT_BANK, BankError, read_entries
+from .constrained import ConstrainedPair
+from .counterfactual import CounterfactualScene
 from .manifest import Build, BuiltConfig, Erratum, ReviewRound, read_changes
 from .seeds import draw_seeds
 from .suite import Banks, Fault
@@ -88,7 +90,11 @@ def _errata(banks: Banks) -> Iterator[Erratum]:
     """Entries of the banks whose status says that they were changed after a release."""
     pairs = [pair for domain in banks.pairs.values() for pair in domain]
     scenes = [scene for laws in banks.laws.values() for law in laws for scene in law.scenes]
-    for config, entries in (("t2i_correctness", pairs), ("counterfactual", scenes)):
+    banked: dict[str, Sequence[ConstrainedPair | CounterfactualScene]] = {
+        "t2i_correctness": pairs,
+        "counterfactual": scenes,
+    }
+    for config, entries in banked.items():
         for entry in sorted(entries, key=lambda entry: entry.id):
             if entry.status != "new":
                 yield Erratum(

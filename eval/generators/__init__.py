@@ -10,7 +10,7 @@ from typing import Protocol
 from PIL.Image import Image
 from PIL.PngImagePlugin import PngInfo
 
-from ..specs import Spec
+from ...specs import Spec
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 from PIL.Image import Image
 
-from ..specs import Spec
+from ...specs import Spec
 from . import ImageRequest
 from .drawing import draw_scene
 from .language import Layout, is_passive, layout, mentioned_poses, mentions, names_nobody
