@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Generic, Literal, TypeVar
 
 from .budget import Budget
@@ -122,7 +123,19 @@ class Caller:
         """
         waiting = list(calls)
         _unique(waiting)
-        answers: list[Answer[T] | None] = [None] * len(waiting)
+        answers: dict[int, Answer[T]] = {}
+        for place, call in enumerate(waiting):
+            if f"{call.id}/attempt0" in self.ledger:  # threads would only slow a replay down
+                answers[place] = self.call(call.id, call.request, call.validate)
+        progress(stage, len(answers), len(waiting))
+        new = ((place, call) for place, call in enumerate(waiting) if place not in answers)
+        for place, answer in self._in_parallel(new):
+            answers[place] = answer
+            progress(stage, len(answers), len(waiting))
+        return [answers[place] for place in range(len(waiting))]
+
+    def _in_parallel(self, calls: Iterator[tuple[int, Call[T]]]) -> Iterator[tuple[int, Answer[T]]]:
+        """Places and answers as they come."""
         stop = threading.Event()
 
         def work(call: Call[T]) -> Answer[T] | None:
@@ -134,27 +147,23 @@ class Caller:
                 stop.set()
                 raise
 
-        done = 0
         with ThreadPoolExecutor(self.settings.concurrency) as pool:
             under_way: dict[Future[Answer[T] | None], int] = {}
-            todo = iter(enumerate(waiting))
             try:
                 while True:
                     # A short queue, so that an error or an interrupt leaves little behind.
-                    for place, call in todo:
+                    for place, call in islice(
+                        calls, 2 * self.settings.concurrency - len(under_way)
+                    ):
                         under_way[pool.submit(work, call)] = place
-                        if len(under_way) >= 2 * self.settings.concurrency:
-                            break
                     if not under_way:
-                        break
+                        return
                     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        answers[under_way.pop(future)] = future.result()
-                        done += 1
-                    progress(stage, done, len(waiting))
-            except BaseException:
+                        place, answer = under_way.pop(future), future.result()
+                        if answer is not None:
+                            yield place, answer
+            finally:
                 stop.set()
-                raise
-        return [answer for answer in answers if answer is not None]
 
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
         recorded = self.ledger.find(call_id, self._identity, request)
