@@ -28,6 +28,11 @@ from .t2i_homogenization import T2IHomogenizationSuite
 class EvalSuite(Protocol):
     """How one config is evaluated; rows are of the type that `schema.ROWS` has for its name."""
 
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the prompts that its questions are made from."""
+        ...
+
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         """The pictures to be made for a row, with its first `seeds` seeds."""
         ...
