@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from . import __version__
-from .console import WRONG, failing, print_configs, print_diff, progress_bar
+from .console import WRONG, failing, print_authored, print_configs, print_diff, progress_bar
 
 app = typer.Typer(
     help="Does an image generator follow the prompt, or its prior? Build, check and release the "
@@ -95,6 +95,81 @@ def diff(
             typer.echo(found.to_json())
         else:
             print_diff(found)
+
+
+author = typer.Typer(
+    help="Write benchmark content with models; every call is recorded, and a rebuild is free.\n\n"
+    "Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl "
+    "--bank mybank --max-usd 5`, then `counterprior build --bank mybank`",
+)
+app.add_typer(author, name="author")
+
+Backend = Annotated[str, typer.Option(help="openai:MODEL[@URL], anthropic:MODEL, scripted:FILE.")]
+LedgerFile = Annotated[Path, typer.Option(help="Records every call; resumes and replays from it.")]
+Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: offline, free.")]
+MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
+Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
+OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
+Base = Annotated[Path | None, typer.Option(help="Bank to extend; else the shipped one without it.")]
+
+
+@author.callback(invoke_without_command=True)
+def author_prompts(
+    context: typer.Context,
+    show_prompts: Annotated[bool, typer.Option(help="Print every role's prompt file.")] = False,
+) -> None:
+    if show_prompts:
+        from .agents.roles import describe_prompts
+
+        typer.echo(describe_prompts())
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@author.command("constrained")
+def author_constrained(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    replay: Replay = False,
+    base: Base = None,
+    rounds: Annotated[int, typer.Option(min=1, help="At most.")] = 20,
+    target: Annotated[int, typer.Option(min=1, help="Pairs in the bank.")] = 400,
+    domain: Annotated[list[str] | None, typer.Option(help="A domain to open; repeatable.")] = None,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Pairs whose layout a standard fixes: Scout, Critic and Curator take turns (OTS-Bench).
+
+    Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl
+    --bank mybank --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.constrained.loop import LoopSettings
+        from .agents.session import SessionSettings
+        from .builders.authoring import author_constrained as write
+
+        session = SessionSettings(ledger, backend, replay=replay, max_usd=max_usd, prices=prices)
+        loop = LoopSettings(rounds, target, domains=tuple(domain or ()))
+        report = write(session, loop, base, bank, progress)
+    print_authored(report)
+
+
+@author.command("publish")
+def author_publish(
+    ledger: LedgerFile,
+    out: Annotated[Path, typer.Option(help="File to write.")],
+) -> None:
+    """Write a ledger in the form to publish: sorted, the same for every order of the calls.
+
+    Example: `counterprior author publish --ledger calls.jsonl --out published.jsonl`
+    """
+    with failing():
+        from .agents.ledger import Ledger
+
+        with Ledger(ledger, read_only=True) as opened:
+            opened.publish(out)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .builders.authoring import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
 
@@ -20,13 +21,15 @@ INTERRUPTED = 130
 @contextmanager
 def failing() -> Iterator[None]:
     """Turn what a user can mend into one line on stderr and an exit code."""
+    from .agents.budget import BudgetError
+    from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError) as error:
+    except (BankError, BuildError, BackendError, BudgetError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -103,3 +106,20 @@ def print_diff(found: ReleaseDiff) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_authored(report: Report) -> None:
+    """What was written, why the run ended, and what it cost by role and model."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("role", "model", title=f"{report.bank}; stopped by {report.stopped}")
+    for title in ("calls", "failed", "input tokens", "output tokens", "USD", "unpriced"):
+        table.add_column(title, justify="right")
+    for a in report.accounts:
+        numbers = (a.calls, a.failed, a.input_tokens, a.output_tokens)
+        table.add_row(a.role, a.model, *(f"{n:,}" for n in numbers), f"{a.usd:.4f}",
+                      f"{a.unpriced:,}")  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(", ".join(f"{count:,} {name}" for name, count in report.counts.items()))
