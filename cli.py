@@ -147,12 +147,71 @@ def author_constrained(
     """
     with failing(), progress_bar() as progress:
         from .agents.constrained.loop import LoopSettings
-        from .agents.session import SessionSettings
-        from .builders.authoring import author_constrained as write
+        from .agents.session import session_settings
+        from .builders.authoring.constrained import author_constrained as write
 
-        session = SessionSettings(ledger, backend, replay=replay, max_usd=max_usd, prices=prices)
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency=1)
         loop = LoopSettings(rounds, target, domains=tuple(domain or ()))
         report = write(session, loop, base, bank, progress)
+    print_authored(report)
+
+
+Reviewer = Annotated[str, typer.Option(help="A second model that reviews; else the writer.")]
+Laws = Annotated[Path | None, typer.Option(help="YAML of your own laws; else the bank's.")]
+
+
+@author.command("counterfactual")
+def author_counterfactual(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    laws: Laws = None,
+    per_law: Annotated[int, typer.Option(min=1, max=8, help="Scenes a law.")] = 4,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Scenes in which one law is altered: written, reviewed, asked about, described (CF-World).
+
+    Example: `counterprior author counterfactual --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.laws import author_counterfactual as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        report = write(session, laws, per_law, base, bank, progress)
+    print_authored(report)
+
+
+@author.command("rules")
+def author_rules(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    laws: Laws = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Symbolic rules, each as it holds here and in five other worlds (CF-World 5.1).
+
+    Example: `counterprior author rules --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.laws import author_rules as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        report = write(session, laws, base, bank, progress)
     print_authored(report)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .builders.authoring import Report
+    from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
 

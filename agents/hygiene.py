@@ -67,7 +67,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def skeleton(text: str) -> str:
-    """What two texts share that a reader takes for the same: no case, accents, marks, leading article.
+    """What two texts share that a reader takes for the same: no case, accent, mark, first article.
 
     >>> skeleton("The \uff31-key"), skeleton("the Q key")
     ('q key', 'q key')

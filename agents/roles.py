@@ -54,11 +54,11 @@ class Role(Generic[A]):
 
     def request(self, *user: str | ImagePart) -> ChatRequest:
         """What is sent when the role is given these texts and pictures."""
-        return ChatRequest(self.short, self.system, user, self.max_tokens, self.schema)
+        return ChatRequest(self.name, self.system, user, self.max_tokens, self.schema)
 
     @property
     def short(self) -> str:
-        """The name without its loop, as ledgers account for it."""
+        """The name without its loop, as call ids hold it."""
         return self.name.rpartition("/")[2]
 
     def read(self, text: str) -> A:

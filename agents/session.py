@@ -35,6 +35,20 @@ class SessionSettings:
     """How calls are made."""
 
 
+def session_settings(
+    ledger: Path,
+    backend: str,
+    reviewer: str,
+    replay: bool,
+    max_usd: float | None,
+    prices: Path | None,
+    concurrency: int,
+) -> SessionSettings:
+    """The settings that the options of the command line give."""
+    calls = CallSettings(concurrency)
+    return SessionSettings(ledger, backend, reviewer, replay, max_usd, prices, calls)
+
+
 class Session:
     """Makes the callers of a run."""
 

@@ -21,7 +21,6 @@ from .coverage import describe, gaps
 SCOUT = Role("constrained/scout", Scouting, 12_000)
 CRITIC = Role("constrained/critic", Criticism, 4_000)
 CURATOR = Role("constrained/curator", Curation, 16_000)
-ROLES = (SCOUT, CRITIC, CURATOR)
 
 PROMPT_FIELDS = {"left": 80, "right": 80, "context": 160}
 """Texts that stand in prompts, and their most characters."""

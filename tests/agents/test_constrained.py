@@ -18,8 +18,9 @@ from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.constrained.loop import Authored, ConstrainedLoop, LoopSettings
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.pairs import KnownPair
-from counterprior.builders.authoring import MARKER, constrained_contract, entry_faults
-from counterprior.builders.authoring import write_constrained as write
+from counterprior.builders.authoring.constrained import constrained_contract, entry_faults
+from counterprior.builders.authoring.constrained import write_constrained as write
+from counterprior.builders.authoring.folder import MARKER
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.constrained import read_pairs, read_standards
 
@@ -34,7 +35,7 @@ def run(tmp_path: Path, small_bank: Path) -> Callable[..., Authored]:
     def start(play: Play, max_usd: int | None = None, **changes: Any) -> Authored:
         def script(request: ChatRequest) -> str | Completion:
             asked.append(request)
-            said = play(request.role, "\n".join(map(str, request.user)))
+            said = play(request.role.rpartition("/")[2], "\n".join(map(str, request.user)))
             return said if isinstance(said, str | Completion) else json.dumps(said)
 
         prices = PriceTable({"scripted:s": Price(Decimal(0), Decimal(1_000))})
@@ -67,6 +68,9 @@ def test_sound_rounds_fill_the_bank(run: Any, cast: Any, small_bank: Path, tmp_p
 def test_each_role_is_told_what_it_needs_and_no_more(run: Any, cast: Any) -> None:
     run(cast.play, rounds=2)
     first, critic, curator, second = run.asked[:4]
+    assert [r.role for r in run.asked[:3]] == [
+        f"constrained/{role}" for role in ("scout", "critic", "curator")
+    ]
     assert "keyboards: 33 obvious, 34 subtle, 34 tricky" in first.user[0]
     assert "the Z key | the M key" in first.user[0]
     assert "After round 1, look at other rows." in second.user[0]

@@ -9,11 +9,11 @@ import pytest
 from counterprior.agents.constrained.loop import LoopSettings
 from counterprior.agents.ledger import DriftError, Ledger
 from counterprior.agents.session import SessionSettings
-from counterprior.builders.authoring import author_constrained
+from counterprior.builders.authoring.constrained import author_constrained
 
 ROUNDS = 20
 CALLS = 3 * ROUNDS
-PRELOADED = ["counterprior.builders.authoring", "openai.resources.chat.completions"]
+PRELOADED = ["counterprior.builders.authoring.constrained", "openai.resources.chat.completions"]
 LOOP = LoopSettings(rounds=ROUNDS, target=1000)
 
 

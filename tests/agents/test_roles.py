@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from counterprior.agents.constrained.loop import ROLES
+from counterprior.agents.constrained import loop
+from counterprior.agents.counterfactual import rules, writer
 from counterprior.agents.roles import (
     PROMPTS,
     SCHEMAS,
+    Role,
     current_versions,
     describe_prompts,
     read_versions,
@@ -16,6 +18,12 @@ from counterprior.agents.roles import (
     unfenced,
 )
 
+ROLES = [
+    role
+    for module in (loop, writer, rules)
+    for role in vars(module).values()
+    if isinstance(role, Role)
+]
 EACH = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 
 

@@ -1,60 +1,35 @@
-"""Banks that agents write: what a run starts from, what may enter, and how it is stored.
-
-A written bank is its base plus the accepted entries: a function of base and ledger, made anew in
-each run, so that resumed, repeated and replayed runs end in the same bytes.
-"""
+"""Constrained pairs: the loop's contract with the bank, and what it writes."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from ..agents.caller import Progress
-from ..agents.constrained.loop import (
+from ...agents.caller import Progress
+from ...agents.constrained.loop import (
     SCOUT,
     Authored,
     BankContract,
     ConstrainedLoop,
     LoopSettings,
-    Written,
 )
-from ..agents.pairs import KnownPair
-from ..agents.session import Account, SessionSettings, open_session
-from .bank import DEFAULT_BANK, BankError, reasons
-from .constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
-from .phrases import wrong_article
+from ...agents.pairs import KnownPair
+from ...agents.session import SessionSettings, open_session
+from ..bank import DEFAULT_BANK, reasons
+from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
+from ..phrases import wrong_article
+from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
 
 RUN = "constrained"
 """Name of the loop's run in a ledger."""
 
 UNLIMITED = 10_000
 """Rounds of a replay: it ends with its ledger."""
-
-MARKER = "AUTHORED.json"
-"""Lists the files of a written bank with their SHA-256, so that a person's edits are seen."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What an authoring run did."""
-
-    bank: Path
-    """The written bank."""
-    stopped: str
-    """Why it ended."""
-    counts: Mapping[str, int]
-    """How much was accepted, rejected, queued."""
-    accounts: list[Account]
-    """Tokens and money by role and model, over the whole ledger."""
 
 
 def author_constrained(
@@ -68,7 +43,7 @@ def author_constrained(
 
     Raises ValueError for what the user can mend, BackendError where the model can't be used.
     """
-    _refuse(base, bank)
+    refuse(base, bank)
     with open_session(session) as opened:
         contract = constrained_contract(base)
         if session.replay:
@@ -82,7 +57,7 @@ def author_constrained(
             if len(opened.ledger) > recorded_calls:  # rounds that are read back need no copy
                 write_constrained(base, bank, so_far)
 
-        running = ConstrainedLoop(opened.author(SCOUT.short), contract, loop)
+        running = ConstrainedLoop(opened.author(SCOUT.name), contract, loop)
         authored = running.run(after_round, progress)
         write_constrained(base, bank, authored)
         counts = {
@@ -163,83 +138,19 @@ def write_constrained(base: Path | None, bank: Path, authored: Authored) -> None
 
     Raises BankError where `bank` holds anything but an unedited earlier result.
     """
-    _refuse(base, bank)
-    partial = bank.with_name(bank.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    kept = shutil.ignore_patterns(MARKER, "archive", "review", *([] if base else ["constrained"]))
-    shutil.copytree(base or DEFAULT_BANK, partial, ignore=kept)
-    folder = partial / "constrained"
-    folder.mkdir(exist_ok=True)
-    for domain in sorted({w.domain for w in authored.entries.values()}):
-        _extend(folder / f"{domain}.yaml", [w for w in authored.entries.values()
-                                            if w.domain == domain])  # fmt: skip
-    read_pairs(partial)
-    _write_archive(partial / "archive" / "constrained", authored)
-    if authored.standards:
-        (partial / "review").mkdir()
-        text = _yaml(authored.standards)
-        (partial / "review" / "standards.yaml").write_text(text, encoding="utf-8")
-    files = {path: _sha(partial / path) for path in _files(partial)}
-    (partial / MARKER).write_text(json.dumps({"files": files}, indent=1) + "\n", encoding="utf-8")
-    _replace(bank, partial)
+    with written_bank(base, bank, without="constrained") as folder:
+        written = sorted(authored.entries.values(), key=lambda w: w.domain)
+        for domain, group in groupby(written, key=lambda w: w.domain):
+            extend(folder / "constrained" / f"{domain}.yaml", (w.entry for w in group))
+        read_pairs(folder)
+        for past in authored.rounds:
+            name = f"r{past.number:02d}.json"
+            to_json(folder / "archive" / "constrained" / name, past.archive())
+        if authored.standards:
+            extend_queue(folder / "review" / "standards.yaml", authored.standards)
 
 
-def _extend(file: Path, written: Iterable[Written]) -> None:
-    """Puts changed entries in the place of the old ones and new ones at the end."""
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    for each in written:
-        block = _yaml([dict(each.entry)])
-        old = re.search(
-            rf"^- id: {re.escape(each.entry['id'])}\n(?:(?!- id:).*\n?)*", text, re.MULTILINE
-        )
-        if old:
-            text = text[: old.start()] + block + "\n" + text[old.end() :]
-        else:
-            text = (text.rstrip("\n") + "\n\n" if text else "") + block
-    file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _write_archive(folder: Path, authored: Authored) -> None:
-    folder.mkdir(parents=True)
-    for past in authored.rounds:
-        text = json.dumps(past.archive(), indent=1, ensure_ascii=False) + "\n"
-        (folder / f"r{past.number:02d}.json").write_text(text, encoding="utf-8")
-
-
-def _yaml(entries: list[dict[str, Any]]) -> str:
-    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
-
-
-def _refuse(base: Path | None, bank: Path) -> None:
-    """Raises BankError where writing `bank` would destroy something."""
-    if base is not None and base.resolve() == bank.resolve():
-        raise BankError(f"{bank}: a run can't write over its own base; name another --bank")
-    if not bank.exists() or (bank.is_dir() and not any(bank.iterdir())):
-        return
-    if not (bank / MARKER).is_file():
-        raise BankError(f"{bank}: exists and is no written bank; name an empty folder as --bank")
-    listed = json.loads((bank / MARKER).read_text(encoding="utf-8"))["files"]
-    there = {path: _sha(bank / path) for path in _files(bank) if path != MARKER}
-    changed = sorted(path for path in {*listed, *there} if listed.get(path) != there.get(path))
-    if changed:
-        raise BankError(
-            f"{bank}: {changed[0]} was edited since it was written; keep this bank as the --base "
-            "of a run into another --bank"
-        )
-
-
-def _replace(bank: Path, partial: Path) -> None:
-    old = bank.with_name(bank.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if bank.exists():
-        bank.rename(old)
-    partial.rename(bank)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-
-
-def _sha(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def extend_queue(file: Path, waiting: list[dict[str, Any]]) -> None:
+    """Writes what a person has to decide on."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(to_yaml(waiting), encoding="utf-8")
