@@ -215,6 +215,56 @@ def author_rules(
     print_authored(report)
 
 
+@author.command("verify")
+def author_verify(
+    ledger: LedgerFile,
+    bank: OutBank,
+    base: Annotated[Path, typer.Option(help="The bank to check.")],
+    backend: Backend = "",
+    replay: Replay = False,
+    every: Annotated[bool, typer.Option("--every", help="Pairs read before too.")] = False,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Check pairs with a second model by mirrored statements; disagreement waits for a person.
+
+    Example: `counterprior author verify --backend anthropic:MODEL --ledger checks.jsonl
+    --base mybank --bank checked --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.verification import verify_pairs
+
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        report = verify_pairs(session, base, bank, every, progress)
+    print_authored(report)
+
+
+@author.command("relations")
+def author_relations(
+    prompts: Annotated[Path, typer.Argument(help="A text file, one prompt a line.")],
+    ledger: LedgerFile,
+    out: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    backend: Backend = "",
+    replay: Replay = False,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Read spatial relations out of free prompts, by a model and by rules (PSE, appendix).
+
+    Example: `counterprior author relations prompts.txt --backend openai:MODEL
+    --ledger calls.jsonl --out relations.jsonl`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.relation_files import extract_file
+        from .agents.session import session_settings
+
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        typer.echo(extract_file(session, prompts, out, progress))
+
+
 @author.command("publish")
 def author_publish(
     ledger: LedgerFile,

@@ -82,15 +82,30 @@ def extend(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     for entry in entries:
         block = to_yaml([dict(entry)])
-        old = re.search(
-            rf"^- id: {re.escape(entry['id'])}\n(?:(?!- id:).*\n?)*", text, re.MULTILINE
-        )
-        if old:
+        if old := _block(text, entry["id"]):
             text = text[: old.start()] + block + "\n" + text[old.end() :]
         else:
             text = (text.rstrip("\n") + "\n\n" if text else "") + block
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def remove(file: Path, name: str) -> None:
+    """Takes an entry out of a bank file; a file without entries goes too."""
+    text = file.read_text(encoding="utf-8")
+    found = _block(text, name)
+    if found is None:
+        raise BankError(f"{file}: no entry {name} that starts with its id")
+    text = (text[: found.start()] + text[found.end() :]).rstrip("\n") + "\n"
+    if re.search(r"^- ", text, re.MULTILINE):
+        file.write_text(text, encoding="utf-8")
+    else:
+        file.unlink()
+
+
+def _block(text: str, name: str) -> re.Match[str] | None:
+    """The lines of the entry with this id."""
+    return re.search(rf"^- id: {re.escape(name)}\n(?:(?!- id:).*\n?)*", text, re.MULTILINE)
 
 
 def to_yaml(entries: list[dict[str, Any]]) -> str:
