@@ -215,6 +215,38 @@ def author_rules(
     print_authored(report)
 
 
+@author.command("consistency")
+def author_consistency(
+    ledger: LedgerFile,
+    bank: OutBank,
+    images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "render:",
+    limit: Annotated[int | None, typer.Option(min=1, help="Pictures at most.")] = None,
+    smallest_side: Annotated[int, typer.Option(min=1, help="Pixels.")] = 512,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Captions, edits and questions for your pictures, by a game of two models (ACON).
+
+    Example: `counterprior author consistency --images photos --backend openai:MODEL
+    --reviewer anthropic:MODEL --drawer diffusers:PATH --ledger calls.jsonl --bank mybank`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.consistency import GameSettings
+        from .builders.authoring.consistency import author_consistency as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        game = GameSettings(images, drawer, limit, smallest_side)
+        report = write(session, game, base, bank, progress)
+    print_authored(report)
+
+
 @author.command("verify")
 def author_verify(
     ledger: LedgerFile,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -64,6 +64,11 @@ class Session:
     def reviewer(self, role: str) -> Caller:
         """The caller of the model that checks."""
         return self._caller(self.settings.reviewer or self.settings.backend, role)
+
+    def recorded(self, identity: Mapping[str, str]) -> Caller:
+        """The caller of a recorded model, for a replay that knows its models by name."""
+        backend = ReplayBackend(identity)
+        return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
     def accounts(self) -> list[Account]:
         """What the calls in the ledger used and cost, by role and model."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from counterprior.agents import relations, verification
+from counterprior.agents.consistency import game
 from counterprior.agents.constrained import loop
 from counterprior.agents.counterfactual import rules, writer
 from counterprior.agents.roles import (
@@ -21,7 +22,7 @@ from counterprior.agents.roles import (
 
 ROLES = [
     role
-    for module in (loop, writer, rules, verification, relations)
+    for module in (loop, writer, rules, game, verification, relations)
     for role in vars(module).values()
     if isinstance(role, Role)
 ]
