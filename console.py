@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
     from .eval.runs import JudgeFolder, Run
@@ -26,13 +27,15 @@ INTERRUPTED = 130
 @contextmanager
 def failing() -> Iterator[None]:
     """Turn what a user can mend into one line on stderr and an exit code."""
+    from .agents.budget import BudgetError
+    from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError) as error:
+    except (BankError, BuildError, BackendError, BudgetError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -190,3 +193,20 @@ def print_checks(checks: Sequence[Check]) -> None:
     console.print(
         f"{sum(c.holds for c in checks)} of {len(checks)} corrected intervals hold the truth"
     )
+
+
+def print_authored(report: Report) -> None:
+    """What was written, why the run ended, and what it cost by role and model."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("role", "model", title=f"{report.bank}; stopped by {report.stopped}")
+    for title in ("calls", "failed", "input tokens", "output tokens", "USD", "unpriced"):
+        table.add_column(title, justify="right")
+    for a in report.accounts:
+        numbers = (a.calls, a.failed, a.input_tokens, a.output_tokens)
+        table.add_row(a.role, a.model, *(f"{n:,}" for n in numbers), f"{a.usd:.4f}",
+                      f"{a.unpriced:,}")  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(", ".join(f"{count:,} {name}" for name, count in report.counts.items()))

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 KEY = "sk-test-4f1c0de"
 
@@ -176,3 +179,94 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     taken: list[float] = []
     monkeypatch.setattr("counterprior.agents.retry._sleep", taken.append)
     return taken
+
+
+KEYS = "QWERTYUIOPASDFGHJKL"
+X = {key: 2.0 + i for i, key in enumerate(KEYS[:10])} | {
+    key: 2.25 + i for i, key in enumerate(KEYS[10:])
+}
+PAIRS = [(a, b) for a in KEYS for b in KEYS if X[a] < X[b]]
+"""Pairs of keys of two rows, left one first; enough for every run."""
+A_ROUND = 3
+
+
+def play(role: str, text: str) -> dict[str, Any]:
+    """What a sound cast answers: a function of the question alone."""
+    number = int(text.partition("Round ")[2].split(".")[0])
+    pairs = PAIRS[A_ROUND * (number - 1) : A_ROUND * number]
+    if role == "scout":
+        return {"proposals": [proposal(a, b) for a, b in pairs], "notes": f"Round {number} done."}
+    if role == "critic":
+        marks = ("diversity", "coverage", "failure_exposure", "archive_completeness")
+        return {
+            "scores": dict.fromkeys(marks, 4),
+            "strengths": "Sound.",
+            "weaknesses": "One board.",
+            "arbitrary": [],
+            "directives": [f"After round {number}, look at other rows."],
+        }
+    entries = [entry(a, b, n) for n, (a, b) in enumerate(pairs, 1)]
+    return {"entries": entries, "notes": ""}
+
+
+def proposal(a: str, b: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "domain": "keyboards",
+        "left": f"the {a} key",
+        "right": f"the {b} key",
+        "context": "on a US QWERTY keyboard seen from the typist's seat",
+        "kind": "conventional",
+        "difficulty": "obvious",
+        "standard": "known",
+        "rationale": f"{a} precedes {b} on the board.",
+        "failure": "It draws the keys in the order of mention.",
+    } | changes
+
+
+def entry(a: str, b: str, number: int = 1, **changes: Any) -> dict[str, Any]:
+    kept = proposal(a, b)
+    del kept["standard"], kept["failure"]
+    return (
+        kept
+        | {
+            "proposal": number,
+            "status": "new",
+            "entry": "",
+            "erratum": "",
+            "frame": "The viewer looks down on the board from the typist's seat.",
+            "standards": ["known"],
+            "tell_left": f"Key legend {a}",
+            "tell_right": f"Key legend {b}",
+            "mirror_safe": False,
+            "scope": "universal",
+            "check": json.dumps({"layout": "qwerty", "left": a, "right": b}),
+            "new_standard": None,
+        }
+        | changes
+    )
+
+
+@pytest.fixture
+def cast() -> Any:
+    """`play`, `proposal`, `entry` and `PAIRS`, for tests that change a line of the play."""
+    return SimpleNamespace(play=play, proposal=proposal, entry=entry, pairs=PAIRS)
+
+
+@pytest.fixture
+def small_bank(tmp_path: Path) -> Path:
+    """A bank of one standard and one pair, enough to write into."""
+    bank = tmp_path / "base"
+    (bank / "standards").mkdir(parents=True)
+    (bank / "standards" / "s.yaml").write_text(
+        "- {id: known, title: A standard, edition: '1988', publisher: INCITS, fixes: Keys.}\n"
+    )
+    first = entry("Z", "M")
+    for name in ("proposal", "status", "entry", "erratum", "new_standard", "domain"):
+        del first[name]
+    check = {"layout": "qwerty", "left": "Z", "right": "M"}
+    first = {"id": "keyboards-z-m", **first, "check": check}
+    (bank / "constrained").mkdir()
+    (bank / "constrained" / "keyboards.yaml").write_text(
+        "# A comment that stays.\n" + yaml.safe_dump([first], sort_keys=False)
+    )
+    return bank
