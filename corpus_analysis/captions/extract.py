@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from .ontology import Entity, Ontology, distinct
-from .prefilter import PLACES, SPATIAL, triggered
+from .prefilter import COORDINATORS, PLACES, PUNCTUATION, SPATIAL, triggered
 
 
 class Word(Protocol):
@@ -82,6 +82,13 @@ QUANTITIES = frozenset(
 )
 """Before "of X" they count X and are no entity: "a couple of dogs" shows dogs."""
 
+DEPICTIONS = frozenset(
+    "photo photograph picture image portrait painting drawing sketch illustration shot view "
+    "snapshot closeup print".split()
+)
+"""Before "of X" they show X: "photo of a cat and a dog", where the parser takes photo and dog for
+the conjuncts."""
+
 _LINKS = frozenset(("to", "of", "from"))
 """Last words of prepositions of several words, whose place word stands before them."""
 _CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "prt"))
@@ -134,7 +141,7 @@ class Extractor:
         """
         found = []
         for token in doc:
-            if token.dep_ == "conj":
+            if token.dep_ == "conj" or _listed(token):
                 link = self._coordination(doc, text, token)
             elif token.dep_ == "prep":
                 link = self._preposition(doc, text, token)
@@ -163,10 +170,10 @@ class Extractor:
             return None
         earlier = token.head
         while True:
-            first = self._resolve(doc, text, earlier)
+            first = self._resolve(doc, text, _complement(earlier, token))
             if first is not None:
-                return first, second, "coordination", _coordinator(token)
-            if earlier.dep_ != "conj":
+                return first, second, "coordination", _coordinator(doc, token)
+            if earlier.dep_ != "conj" and not _listed(earlier):
                 return None
             earlier = earlier.head
 
@@ -188,23 +195,28 @@ class Extractor:
         return first, second, "preposition", _relation(doc, token)
 
     def _resolve(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
-        """The entity that a noun names, looking through "a pair of"."""
-        if token.tag_ not in NOUNS:
-            return None
-        if token.lower_ in QUANTITIES:
+        """The entity that a noun names, looking through "a pair of" and "photo of"."""
+        word = token.lower_
+        if word in QUANTITIES or word in DEPICTIONS:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
-            found = self._named(doc, text, inner) if inner and inner.tag_ in NOUNS else None
+            found = self._resolve(doc, text, inner) if inner else None
             if found is not None:
-                return _Found(found.entity, found.head, found.begin, token)
+                quantity = found.quantity or (token if word in QUANTITIES else None)
+                return _Found(found.entity, found.head, found.begin, quantity)
         return self._named(doc, text, token)
 
     def _named(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
-        """The longest name that ends in a token; it may be written with hyphens."""
+        """The longest name that ends in a token; it may be written with hyphens.
+
+        A name of one word has to be tagged as a noun; "fire hydrant" is one whatever its tag.
+        """
         forms = self.ontology.by_last.get(token.lower_)
         if forms is None or not _stands_alone(text, token):
             return None
         for form in forms:
+            if not form.before and token.tag_ not in NOUNS:
+                return None
             at = token.i
             for word in form.before:
                 at -= 2 if at > 1 and doc[at - 1].lower_ == "-" else 1
@@ -243,8 +255,33 @@ def _subject(token: Word) -> Word | None:
     return None
 
 
-def _coordinator(token: Word) -> str:
-    """The conjunction before a conjunct; a comma where there is none."""
+def _listed(token: Word) -> bool:
+    """Whether an apposition is the middle of a list: "the king, the queen and the prince".
+
+    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman") hang
+    on a plural or a quantity.
+    """
+    return (
+        token.dep_ == "appos"
+        and token.head.tag_ in ("NN", "NNP")
+        and token.head.lower_ not in QUANTITIES
+        and any(t.dep_ == "conj" for t in token.rights)
+    )
+
+
+def _complement(token: Word, conjunct: Word) -> Word:
+    """The noun that a conjunct of a verb really joins: "there is a cat and a dog"."""
+    if token.tag_ in NOUNS:
+        return token
+    nouns = [t for t in token.rights if t.dep_ in ("attr", "dobj") and t.i < conjunct.i]
+    return nouns[-1] if nouns else token
+
+
+def _coordinator(doc: Sequence[Word], token: Word) -> str:
+    """The word or character right before a conjunct's phrase, else its conjunction, else ","."""
+    start = min([*_modifiers(token), token], key=lambda t: t.i).i
+    if start and doc[start - 1].lower_ in COORDINATORS | set(PUNCTUATION):
+        return doc[start - 1].lower_
     words = [t.lower_ for t in token.head.rights if t.dep_ == "cc" and t.i < token.i]
     return words[-1] if words else ","
 
