@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -29,19 +29,21 @@ class Question:
     """One question about one picture (an edit may show its source first)."""
 
     id: str
-    """Unique in a run: item, seed and probe; also the id of the logical call."""
+    """Unique in a run: item, seed, probe and name; also the id of the logical call."""
     task: Task
     """What is asked."""
     subjects: tuple[str, ...]
     """Names of the things asked about, in the order of the prompt; empty for a free yes/no."""
+    labels: tuple[str, ...]
+    """What it means if it is the first subject, the second, or neither; for yes_no yes and no."""
     prompt: str
-    """The whole text for a language model, with the numbered answers."""
+    """The whole text for a language model, with the answers as they must be written."""
     answers: Mapping[str, str]
-    """Answer as it must be written (`"1"`) -> label (`"first_left"`)."""
+    """Answer as it must be written (`"1"`) -> one of `labels`."""
     images: tuple[Image, ...]
     """RGB, the one to judge last."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What a measuring judge needs besides the subjects, e.g. the `action` of an edit."""
+    """What a measuring judge needs besides the subjects: what `first` and `second` do."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,11 @@ class Verdict:
 class Judge(Protocol):
     """Answers questions about images."""
 
-    def judge(self, questions: Sequence[Question]) -> list[Verdict]:
-        """One verdict a question, in order; a question that fails yields `error`, never raises."""
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        """Every question with its verdict, as soon as it is there, in any order.
+
+        A question that fails has the verdict `error`; nothing is raised for it.
+        """
         ...
 
     def identity(self) -> dict[str, str]:
@@ -70,7 +75,29 @@ class Judge(Protocol):
         ...
 
 
-JUDGES: dict[str, Callable[[Spec], Judge]] = {}
+def _pixels(spec: Spec) -> Judge:
+    from .pixels import PixelJudge
+
+    return PixelJudge.from_spec(spec)
+
+
+def _human(spec: Spec) -> Judge:
+    from .human import HumanJudge
+
+    return HumanJudge.from_spec(spec)
+
+
+def _faulty(spec: Spec) -> Judge:
+    from .faulty import FaultyJudge
+
+    return FaultyJudge.from_spec(spec)
+
+
+JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "faulty": _faulty,
+    "human": _human,
+    "pixels": _pixels,
+}
 
 
 def open_judge(text: str) -> Judge:
