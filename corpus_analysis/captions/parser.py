@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import importlib.metadata
+import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..errors import CorpusError
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -31,7 +34,7 @@ _SAMPLE = (
 """Captions on which the fast path must agree with spaCy before it is used."""
 
 
-class ModelMissing(RuntimeError):
+class ModelMissing(CorpusError):
     """spaCy or its English model isn't installed; the message says how to install it."""
 
 
@@ -47,38 +50,41 @@ class Parser:
     """"fast", or why it is plain spaCy: never silent."""
 
 
+def installed_model() -> tuple[str, str]:
+    """Name and version of the model that is installed; nothing heavy is imported.
+
+    Raises ModelMissing where there is no spaCy or no model.
+    """
+    if importlib.util.find_spec("spacy") is None:
+        raise ModelMissing(f"spaCy is not installed: {INSTALL}")
+    for name in MODELS:
+        if importlib.util.find_spec(name) is not None:
+            return name, importlib.metadata.version(name)
+    raise ModelMissing(f"spaCy has none of its models {', '.join(MODELS)}: {INSTALL}")
+
+
 def load_parser(fast: bool = True) -> Parser:
     """The installed model. Without `fast`, spaCy as it comes; pairs are the same either way.
 
     Raises ModelMissing where there is none.
     """
-    try:
-        import spacy
-        from thinc.api import NumpyOps, set_current_ops
-    except ImportError:
-        raise ModelMissing(f"spaCy is not installed: {INSTALL}") from None
-    name = next((m for m in MODELS if spacy.util.is_package(m)), None)
-    if name is None:
-        raise ModelMissing(f"spaCy has none of its models {', '.join(MODELS)}: {INSTALL}")
+    name, version = installed_model()
+    import spacy
+    from thinc.api import NumpyOps, set_current_ops
+
     # pip's blis has no kernels for many CPUs and NumPy's BLAS has; with more than one thread a
     # worker the latter only burns CPU, which is why workers are spawned with the variables set.
     set_current_ops(NumpyOps(use_blis=not fast))
     nlp = spacy.load(name, exclude=list(UNNEEDED))
-    model = f"{name} {nlp.meta['version']}"
+    model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as asked")
     return Parser(nlp, model, _speed_up(nlp))
 
 
 def single_threaded() -> dict[str, str]:
-    """Environment of a worker: one thread each, set before NumPy is imported."""
-    return {
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        **{k: v for k, v in os.environ.items() if k in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")},
-    }
+    """Environment of a worker: one thread each; must be there before NumPy is imported."""
+    return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def _speed_up(nlp: Language) -> str:

@@ -31,7 +31,9 @@ def normalise(caption: str) -> str:
     """
     # Twice, because "&amp;amp;" occurs; one reference at a time, because html.unescape of the whole
     # knows references without a semicolon and would eat "black&notebook".
-    for _ in range(2):
-        caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)
-    caption = unicodedata.normalize("NFKC", caption).translate(_INVISIBLE)
+    if "&" in caption:
+        for _ in range(2):
+            caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)
+    if not caption.isascii():
+        caption = unicodedata.normalize("NFKC", caption).translate(_INVISIBLE)
     return " ".join(_GLUE.sub(r" \1 ", caption).split())
