@@ -229,18 +229,19 @@ def _count(shard: Shard, settings: SourceSettings) -> int:
 
 
 def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _open(shard.path) as file:
         if shard.groups is not None:
             source = pq.ParquetFile(file)
             wanted = _columns(source.schema_arrow.names, settings, shard.path)
-            table = source.read_row_groups(list(range(*shard.groups)), columns=list(wanted))
+            table = source.read_row_groups(
+                list(range(*shard.groups)), columns=sorted(set(wanted.values()))
+            )
         else:
             table, wanted = _read_text(file, shard.path, settings)
-    import pyarrow as pa
-
-    columns = {ours: table[theirs] for theirs, ours in wanted.items()}
+    columns = {ours: table[theirs] for ours, theirs in wanted.items()}
     for name in ("caption", "url"):
         if not (
             pa.types.is_string(columns[name].type) or pa.types.is_large_string(columns[name].type)
@@ -255,7 +256,7 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
 def _read_text(
     file: IO[bytes], path: str, settings: SourceSettings
 ) -> tuple[pa.Table, dict[str, str]]:
-    """A csv, tsv or jsonl table, decompressed by its name, and its column names -> ours."""
+    """A csv, tsv or jsonl table, decompressed by its name, and our column names -> its."""
     import pyarrow as pa
     from pyarrow import csv, json
 
@@ -279,7 +280,7 @@ def _read_text(
 
 
 def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:
-    """Their name -> ours, for the columns that are wanted."""
+    """Our name -> theirs, for the columns that are wanted."""
     preset = PRESETS.get(settings.preset)
     if settings.preset and preset is None:
         raise SourceError(f"no preset {settings.preset!r}: choose from {', '.join(PRESETS)}")
@@ -300,5 +301,5 @@ def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str,
                 f"name it with --{ours}-column"
             )
         if theirs:
-            found[theirs] = ours
+            found[ours] = theirs
     return found
