@@ -10,14 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..release import sha256_file
 from .captions.gate import GateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
@@ -52,7 +53,7 @@ class ShardSettings:
         source = asdict(self.source)
         del source["paths"], source["limit"]  # the shard itself says which file and how many rows
         return {
-            "version": __version__,
+            "code": code_digest(),
             "model": " ".join(installed_model()),
             "ontology": Ontology.read().digest(),
             "source": source,
@@ -76,6 +77,14 @@ class Job:
         what = {"shard": {**asdict(shard), "path": Path(shard.path).name}, **settings.identity()}
         digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         return cls(shard, str(folder / f"{shard.name}.parquet"), digest)
+
+
+@cache
+def code_digest() -> str:
+    """12 hex digits over the modules that decide which pairs a caption holds."""
+    modules = sorted((Path(__file__).parent / "captions").glob("*.py"))
+    content = b"".join(module.read_bytes() for module in modules)
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 class Worker:
@@ -141,6 +150,7 @@ class Worker:
             "model": self.miner.parser.model,
             "speedup": self.miner.parser.speedup,
             "sha256": sha256_file(Path(job.target)),
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "cpu_s": {
                 "read_and_gate": round(read - began, 3),
                 "all": round(time.process_time() - began, 3),

@@ -24,6 +24,8 @@ _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_S
 _TYPE = [6, 0, 4]
 """ORTH, NORM and SPACY: all that the first six depend on."""
 _PIECES = 3
+_TOKENS_AT_ONCE = 2_000
+"""Tokens whose windows are held at once: 7 MB, about what a core's cache holds."""
 _MAX_TYPES = 400_000
 """Word types kept: 150 MB at width 96."""
 
@@ -53,7 +55,18 @@ class FastTok2Vec:
 
     def predict(self, docs: Iterable[Doc]) -> list[Array]:
         """One array of shape (tokens, width) a document."""
-        documents = list(docs)
+        found: list[Array] = []
+        part: list[Doc] = []
+        tokens = 0
+        for doc in docs:
+            if part and tokens + len(doc) > _TOKENS_AT_ONCE:
+                found += self._encode(part)
+                part, tokens = [], 0
+            part.append(doc)
+            tokens += len(doc)
+        return found + self._encode(part)
+
+    def _encode(self, documents: list[Doc]) -> list[Array]:
         lengths = [len(d) for d in documents]
         width = len(self.layers[0][2])
         if not any(lengths):

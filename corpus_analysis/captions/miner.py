@@ -14,7 +14,7 @@ from .extract import Extractor, Pair, spatial_words
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
-from .text import DIRTY, normalise
+from .text import DIRTY, hard, normalise
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,8 +104,9 @@ class Miner:
             )  # fmt: skip
             texts = [(i, normalise(c) if d else c) for i, (c, d) in numbered if c]
         else:
-            # Dirty rows are normalised and tested in Python; all others meet RE2 first.
-            wanted = pc.or_(dirty, self.prefilter.candidates(captions))
+            # Hard rows are normalised and tested in Python; all others meet RE2 first.
+            hard_rows = pc.match_substring_regex(captions, hard())
+            wanted = pc.or_(hard_rows, self.prefilter.candidates(captions))
             rows = pc.indices_nonzero(pc.fill_null(wanted, False))
             chosen = pa.Table.from_arrays([captions.take(rows), dirty.take(rows)], ["c", "d"])
             texts = []

@@ -76,24 +76,27 @@ class Prefilter:
         names: set[str] = set()
         linked: set[str] = set()  # names of heads that a trigger has followed
         for word in _WORD.findall(text.lower()):
-            if word in self.heads:
-                own = self.heads[word]
+            own = self.heads.get(word)
+            if own is not None:
                 if linked and len(linked | own) > 1:
                     return True
                 names |= own
-            elif word in TRIGGERS:
+            elif names and word in TRIGGERS:
                 linked |= names
         return False
 
-    def candidates(self, texts: pa.StringArray) -> pa.BooleanArray:
-        """The RE2 passes over printable ASCII; null stays null.
+    def candidates(self, captions: pa.StringArray) -> pa.BooleanArray:
+        """The RE2 passes over raw captions; null stays null.
+
+        Sound for captions that don't match `text.hard()`: their normalised text has the same words
+        of ASCII letters, and the same punctuation between them.
 
         Two cheap patterns instead of one that also knows the order: it would need eight times as
         long, and `may_hold_pair` sees the survivors anyway.
         """
         import pyarrow.compute as pc
 
-        lower = pc.ascii_lower(texts)
+        lower = pc.ascii_lower(captions)
         return pc.and_(
             pc.match_substring_regex(lower, self.two_heads),
             pc.match_substring_regex(lower, self.trigger),
