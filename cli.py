@@ -16,6 +16,7 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
+    print_funnel,
     print_images,
     print_results,
     print_verdicts,
@@ -460,3 +461,35 @@ def selftest() -> None:
         print_checks(checks)
         if not all(check.holds for check in checks):
             raise typer.Exit(WRONG)
+
+
+@app.command()
+def mine(
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs, hf://datasets/….")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one a source.")],
+    engine: Annotated[str, typer.Option(help="local, pool or ray; same rows.")] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    preset: Annotated[str, typer.Option(help="laion, datacomp or cc3m.")] = "",
+    caption_column: Annotated[str, typer.Option(help="Column of captions.")] = "",
+    url_column: Annotated[str, typer.Option(help="Column of image addresses.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
+    reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+) -> None:
+    """Mine captions for pairs of entities; run it again after any end, it goes on.
+
+    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.captions.miner import MinerSettings
+        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.shards import ShardSettings
+        from .corpus_analysis.sources import SourceSettings
+
+        rows = SourceSettings(
+            tuple(source), preset, caption_column, url_column, limit, sample, seed
+        )
+        shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
+        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
+    print_funnel(funnel, out)

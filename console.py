@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .eval.scoring import Result
     from .eval.selftest import Check
     from .eval.stats.intervals import Interval
+    from .corpus_analysis.mine import Funnel
 
 WRONG = 1
 USAGE = 2
@@ -31,11 +32,12 @@ def failing() -> Iterator[None]:
     from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
+    from .corpus_analysis.errors import CorpusError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -94,6 +96,25 @@ def print_configs(facts: Facts, out: Path) -> None:
         numbers = (f"{n:,}" for n in (c.rows, c.planned, c.pictures, c.bytes // 1000))
         table.add_row(c.name, c.status, *numbers)
     Console(width=None if sys.stdout.isatty() else 100).print(table)
+
+
+def print_funnel(funnel: Funnel, out: Path) -> None:
+    """How many captions came how far, and why the others did not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("stage", title=f"captions in {out}")
+    for title in ("captions", "share"):
+        table.add_column(title, justify="right")
+    dropped = [(f"  dropped: {reason}", n) for reason, n in funnel.dropped.items() if n]
+    stages = [("read", funnel.rows), *dropped, ("passed the quality gate", funnel.passed),
+              ("passed the prefilter", funnel.candidates), ("parsed", funnel.parsed),
+              ("  parser failed", funnel.errors), ("with a pair", funnel.captions)]  # fmt: skip
+    for name, count in stages:
+        table.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    console.print(table)
+    console.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
 
 
 def print_diff(found: ReleaseDiff) -> None:
