@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from . import __version__
-from .console import WRONG, failing, print_configs, print_diff, progress_bar
+from .console import WRONG, failing, print_configs, print_diff, print_metrics, progress_bar
 
 app = typer.Typer(
     help="Does an image generator follow the prompt, or its prior? Build, check and release the "
@@ -115,3 +115,24 @@ def verify(
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)
+
+
+@app.command()
+def check(
+    detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
+    out: Annotated[Path, typer.Option(help="JSONL of verdicts; metrics.json goes beside it.")],
+    labels: Annotated[Path | None, typer.Option(help="Human labels of some samples.")] = None,
+    size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
+    json: Json = False,
+) -> None:
+    """The abstaining geometric checker: PASS, FAIL or UNDECIDABLE with reason and confidence.
+
+    Example: `counterprior check per_sample.jsonl --rules checker.yaml --out verdicts.jsonl`
+    """
+    with failing():
+        from .eval.checker.boxes import Size
+        from .eval.checker.run import CheckSettings, run_check
+
+        settings = CheckSettings(detections, rules, out, labels, Size.parse(size))
+        print_metrics(run_check(settings), json)

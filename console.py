@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .cards.diff import ReleaseDiff
@@ -103,3 +103,23 @@ def print_diff(found: ReleaseDiff) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
+    """Nested metrics, one number a line with its dotted name; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(metrics, indent=2, ensure_ascii=False))
+        return
+    for name, value in _flattened(metrics, ""):
+        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        print(f"{name:<44} {shown}")
+
+
+def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{name}.")
+        elif not isinstance(value, list) or not any(isinstance(v, (dict, list)) for v in value):
+            yield prefix + name, "-" if value is None else value
