@@ -1,4 +1,4 @@
 """Talking to models, and writing benchmark content with them.
 
-May import `schema` only.
+May import `schema` and `specs` only.
 """

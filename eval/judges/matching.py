@@ -121,6 +121,12 @@ class Picture:
             height=height / _SHAPE[0],
         )
 
+    def change(self, other: Picture, match: Match) -> float:
+        """Mean difference of the colours in the box of a match, in [0, 1]."""
+        rows = slice(*_span(match.y, match.height, _SHAPE[0]))
+        columns = slice(*_span(match.x, match.width, _SHAPE[1]))
+        return float(np.abs(self._pixels[rows, columns] - other._pixels[rows, columns]).mean())
+
     def without(self, match: Match) -> Picture:
         """The picture with the box of a match painted over in the mean colour."""
         copy = object.__new__(Picture)

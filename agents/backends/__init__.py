@@ -1,0 +1,51 @@
+"""Models behind servers, scripts and ledgers: one module a kind, one line in `BACKENDS` each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...specs import Spec
+from ..chat import ChatBackend
+
+
+def _openai(spec: Spec) -> ChatBackend:
+    from .openai_chat import OpenAIChat
+
+    return OpenAIChat.from_spec(spec)
+
+
+def _anthropic(spec: Spec) -> ChatBackend:
+    from .anthropic_messages import AnthropicMessages
+
+    return AnthropicMessages.from_spec(spec)
+
+
+def _scripted(spec: Spec) -> ChatBackend:
+    from .scripted import ScriptedBackend
+
+    return ScriptedBackend.from_spec(spec)
+
+
+def _replay(spec: Spec) -> ChatBackend:
+    from .replay import ReplayBackend
+
+    return ReplayBackend.from_spec(spec)
+
+
+BACKENDS: dict[str, Callable[[Spec], ChatBackend]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "scripted": _scripted,
+    "replay": _replay,
+}
+
+
+def open_backend(text: str) -> ChatBackend:
+    """The backend that a spec names: ``openai:MODEL@BASE_URL``, ``anthropic:MODEL``, ...
+
+    Raises ValueError for an unknown kind or option, BackendError for a missing key.
+    """
+    spec = Spec.parse(text)
+    if spec.kind not in BACKENDS:
+        raise ValueError(f"no backend {spec.kind!r}: choose from {', '.join(sorted(BACKENDS))}")
+    return BACKENDS[spec.kind](spec)

@@ -1,0 +1,117 @@
+"""Anthropic's messages API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...specs import Spec
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..retry import TransientError
+from .http import HttpSettings, failed_status, read_body, read_key, with_lost
+
+if TYPE_CHECKING:
+    import anthropic
+
+OUTCOMES: dict[str, Outcome] = {
+    "end_turn": "ok",
+    "stop_sequence": "ok",
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
+    "refusal": "refused",
+}
+"""`stop_reason` -> outcome; any other is an error."""
+
+LONGEST = 20_000
+"""Most answer tokens that the SDK allows without streaming."""
+
+
+class AnthropicMessages:
+    """One model behind `POST /v1/messages`; the key comes from ANTHROPIC_API_KEY."""
+
+    def __init__(self, settings: HttpSettings, client: anthropic.Anthropic, key: str) -> None:
+        self._settings = settings
+        self._client = client
+        self._key = key
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> AnthropicMessages:
+        import anthropic
+
+        settings = HttpSettings.from_spec(spec)
+        key = read_key("ANTHROPIC_API_KEY", settings.base_url)
+        client = anthropic.Anthropic(
+            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+        )
+        return cls(settings, client, key)
+
+    def identity(self) -> dict[str, str]:
+        return self._settings.identity("anthropic", str(self._client.base_url))
+
+    def complete(self, request: ChatRequest) -> Completion:
+        """Raises ValueError for what this API lacks: log probabilities, very long answers."""
+        if request.top_logprobs:
+            raise ValueError("anthropic: gives no log probabilities; ask for none")
+        if request.max_tokens > LONGEST:
+            raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
+        completion, lost = self._settings.retry.run(lambda: self._attempt(request))
+        return with_lost(completion, lost)
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        """The request as it goes over the wire."""
+        # The system prompt is a role's constant part: later calls of the role read it cached.
+        system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
+        body: dict[str, Any] = {
+            "model": self._settings.model,
+            "max_tokens": request.max_tokens,
+            "system": [system],
+            "messages": [{"role": "user", "content": [_part(part) for part in request.user]}],
+        }
+        if request.schema is not None:
+            schema = {"type": "json_schema", "schema": request.schema.body}
+            body["output_config"] = {"format": schema}
+        if self._settings.temperature is not None:
+            body["extra_body"] = {"temperature": self._settings.temperature}
+        return body
+
+    def _attempt(self, request: ChatRequest) -> Completion:
+        import anthropic
+
+        try:
+            # Not `.parse`: it loses the response, and with it the bill, where validation fails.
+            response = self._client.messages.with_raw_response.create(**self.body(request))
+        except anthropic.APIConnectionError as error:
+            raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None
+        except anthropic.APIStatusError as error:
+            return failed_status(error.response, self._key)
+        return read_completion(read_body(response.http_response.content, self._key))
+
+
+def _part(part: str | ImagePart) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = base64.b64encode(part.data).decode()
+    source = {"type": "base64", "media_type": part.media_type, "data": data}
+    return {"type": "image", "source": source}
+
+
+def read_completion(raw: Mapping[str, Any]) -> Completion:
+    """A response body as a completion; TransientError where it has not the form of one."""
+    try:
+        outcome = OUTCOMES.get(raw["stop_reason"], "error")
+        text = "".join(block["text"] for block in raw["content"] if block["type"] == "text")
+        usage = _usage(raw.get("usage"))
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise TransientError("the answer is no message", billed=True) from None
+    return Completion(outcome, text, usage, raw)
+
+
+def _usage(data: Mapping[str, Any] | None) -> Usage | None:
+    if not data:
+        return None
+    # `input_tokens` leaves out what the cache took.
+    read = int(data.get("cache_read_input_tokens") or 0)
+    written = int(data.get("cache_creation_input_tokens") or 0)
+    total = int(data["input_tokens"]) + read + written
+    return Usage(total, int(data["output_tokens"]), read, written)

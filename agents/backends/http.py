@@ -1,0 +1,129 @@
+"""What the two HTTP backends share: spec options, keys, error classes, and reading a body."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...specs import Spec
+from ..chat import BackendError, Completion, Usage
+from ..retry import RETRIED, RetryPolicy, TransientError
+
+if TYPE_CHECKING:
+    import httpx2
+
+UNUSABLE = frozenset({401, 402, 403, 404})
+"""Statuses that speak of key, account or model, not of this request."""
+
+SHOWN = 500
+"""Characters of a server's message that an error shows."""
+
+NO_KEY_NEEDED = "none"
+"""Sent as the key to a server of the user's own, where no key is set."""
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """Where the server is, and how it is asked."""
+
+    model: str
+    """Name of the model, as the server knows it."""
+    base_url: str | None
+    """Root of the API; None for the SDK's choice: its environment variable, else the vendor."""
+    timeout: float = 600.0
+    """Seconds before an attempt counts as lost."""
+    temperature: float | None = None
+    """Where set, sent; several newer models reject it."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    """When to try again."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> HttpSettings:
+        """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t]``; ValueError for others."""
+        model, _, base_url = spec.argument.partition("@")
+        if not model:
+            raise ValueError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
+        if unknown := set(spec.options) - {"timeout", "attempts", "temperature"}:
+            raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+        try:
+            number = {name: float(value) for name, value in spec.options.items()}
+        except ValueError:
+            raise ValueError(f"{spec.kind}: timeout, attempts, temperature are numbers") from None
+        attempts = int(number.get("attempts", RetryPolicy.attempts))
+        timeout = number.get("timeout", cls.timeout)
+        if attempts < 1 or timeout <= 0:
+            raise ValueError(f"{spec.kind}: attempts must be 1 or more, timeout above 0")
+        retry = RetryPolicy(attempts)
+        return cls(model, base_url or None, timeout, number.get("temperature"), retry)
+
+    def identity(self, kind: str, base_url: str) -> dict[str, str]:
+        """The identity of a model that is served at `base_url`.
+
+        A server other than the vendor's is `custom`: its address may be private, and is not what
+        makes the answer.
+        """
+        host = urlsplit(base_url).hostname or ""
+        provider = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}.get(host)
+        found = {"kind": kind, "model": self.model, "provider": provider or "custom"}
+        if self.temperature is not None:
+            found["temperature"] = f"{self.temperature:g}"
+        return found
+
+
+def read_key(variable: str, base_url: str | None) -> str:
+    """The API key from the environment. Raises BackendError where the vendor's is missing."""
+    if key := os.environ.get(variable):
+        return key
+    if base_url:
+        return NO_KEY_NEEDED
+    raise BackendError(f"set {variable} in the environment; keys are read from nowhere else")
+
+
+def read_body(content: bytes, key: str) -> dict[str, Any]:
+    """The JSON object of a response, without the key should the server echo it.
+
+    Raises TransientError for anything else: the work is done and billed, and its result is torn.
+    """
+    try:
+        body = json.loads(hide(content.decode("utf-8"), key))
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise TransientError("the server's answer is no JSON object", billed=True)
+    return body
+
+
+def failed_status(response: httpx2.Response, key: str) -> Completion:
+    """A rejected request as a completion. Raises TransientError or BackendError for the others."""
+    status = response.status_code
+    text = hide(response.text, key)
+    message = f"HTTP {status}: {text[:SHOWN]}"
+    if status in RETRIED:
+        raise TransientError(message, retry_after(response.headers))
+    if status in UNUSABLE or status < 400:
+        raise BackendError(message)
+    return Completion("error", message, Usage(0, 0), {"status": status, "body": text})
+
+
+def with_lost(completion: Completion, lost: int) -> Completion:
+    """The completion with the attempts that may have been billed before it."""
+    return replace(completion, lost_attempts=lost) if lost else completion
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait; the form with a date is left to the backoff."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / unit)
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def hide(text: str, key: str) -> str:
+    """The text without the key."""
+    return text if key == NO_KEY_NEEDED else text.replace(key, "[key]")

@@ -1,0 +1,126 @@
+"""OpenAI's chat completions, and every server that speaks them (vLLM, llama.cpp, ...)."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...specs import Spec
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..retry import TransientError
+from .http import HttpSettings, failed_status, read_body, read_key, with_lost
+
+if TYPE_CHECKING:
+    import openai
+
+OUTCOMES: dict[str, Outcome] = {
+    "stop": "ok",
+    "length": "truncated",
+    "content_filter": "refused",
+}
+"""`finish_reason` -> outcome; any other is an error."""
+
+
+class OpenAIChat:
+    """One model behind `POST /chat/completions`; the key comes from OPENAI_API_KEY."""
+
+    def __init__(self, settings: HttpSettings, client: openai.OpenAI, key: str) -> None:
+        self._settings = settings
+        self._client = client
+        self._key = key
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> OpenAIChat:
+        import openai
+
+        settings = HttpSettings.from_spec(spec)
+        key = read_key("OPENAI_API_KEY", settings.base_url)
+        client = openai.OpenAI(
+            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+        )
+        return cls(settings, client, key)
+
+    def identity(self) -> dict[str, str]:
+        return self._settings.identity("openai", str(self._client.base_url))
+
+    def complete(self, request: ChatRequest) -> Completion:
+        completion, lost = self._settings.retry.run(lambda: self._attempt(request))
+        return with_lost(completion, lost)
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        """The request as it goes over the wire."""
+        body: dict[str, Any] = {
+            "model": self._settings.model,
+            "messages": [
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": [_part(part) for part in request.user]},
+            ],
+            "max_completion_tokens": request.max_tokens,
+        }
+        if request.schema is not None:
+            schema = {"name": request.schema.name, "strict": True, "schema": request.schema.body}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if self._settings.temperature is not None:
+            body["temperature"] = self._settings.temperature
+        return body
+
+    def _attempt(self, request: ChatRequest) -> Completion:
+        import openai
+
+        try:
+            # Not `.parse`: it loses the response, and with it the bill, where validation fails.
+            response = self._client.chat.completions.with_raw_response.create(**self.body(request))
+        except openai.APIConnectionError as error:
+            raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None
+        except openai.APIStatusError as error:
+            return failed_status(error.response, self._key)
+        return read_completion(read_body(response.http_response.content, self._key))
+
+
+def _part(part: str | ImagePart) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = base64.b64encode(part.data).decode()
+    url = f"data:{part.media_type};base64,{data}"
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+
+
+def read_completion(raw: Mapping[str, Any]) -> Completion:
+    """A response body as a completion; TransientError where it has not the form of one."""
+    try:
+        choice = raw["choices"][0]
+        message = choice["message"]
+        refusal = message.get("refusal")
+        outcome = "refused" if refusal else OUTCOMES.get(choice["finish_reason"], "error")
+        text = refusal or message.get("content") or ""
+        usage = _usage(raw.get("usage"))
+        first = _first_token(choice.get("logprobs"))
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        raise TransientError("the answer is no chat completion", billed=True) from None
+    if not isinstance(text, str):
+        raise TransientError("the answer's content is no text", billed=True)
+    return Completion(outcome, text, usage, raw, first)
+
+
+def _usage(data: Mapping[str, Any] | None) -> Usage | None:
+    if not data:
+        return None
+    details = data.get("prompt_tokens_details") or {}
+    return Usage(
+        input_tokens=int(data["prompt_tokens"]),
+        output_tokens=int(data["completion_tokens"]),
+        cache_read_tokens=int(details.get("cached_tokens") or 0),
+        cache_write_tokens=int(details.get("cache_write_tokens") or 0),
+    )
+
+
+def _first_token(logprobs: Mapping[str, Any] | None) -> tuple[tuple[str, float], ...]:
+    tokens = (logprobs or {}).get("content") or []
+    if not tokens:
+        return ()
+    alternatives = [(t["token"], float(t["logprob"])) for t in tokens[0]["top_logprobs"]]
+    return tuple((token, p) for token, p in alternatives if math.isfinite(p))

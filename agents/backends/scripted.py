@@ -1,0 +1,65 @@
+"""A backend that answers from a script: for tests and for the demonstration ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...specs import Spec
+from ..chat import BackendError, ChatRequest, Completion, Usage
+
+CHARACTERS_A_TOKEN = 4
+"""The tokens that a script reports are counted in these."""
+
+
+class ScriptedBackend:
+    """Answers with what a function of the request gives.
+
+    The function sees the request alone, never how often it was called, so that a resumed run gets
+    the answers of an undisturbed one.
+    """
+
+    def __init__(self, script: Callable[[ChatRequest], str | Completion], name: str) -> None:
+        self._script = script
+        self._name = name
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> ScriptedBackend:
+        """``scripted:FILE``: a JSON list of {role, contains, answer}; the first that fits answers.
+
+        `contains` lists texts that must all occur in the request's user texts.
+        """
+        path = Path(spec.argument)
+        try:
+            rules = [(r["role"], list(r["contains"]), r["answer"]) for r in _read(path)]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}: no script of role, contains, answer ({error!r})") from None
+
+        def script(request: ChatRequest) -> str:
+            asked = "\n".join(part for part in request.user if isinstance(part, str))
+            for role, contains, answer in rules:
+                if role == request.role and all(text in asked for text in contains):
+                    return answer if isinstance(answer, str) else json.dumps(answer)
+            raise BackendError(f"{path}: no line fits this request of {request.role}")
+
+        return cls(script, path.stem)
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scripted", "model": self._name, "provider": "none"}
+
+    def complete(self, request: ChatRequest) -> Completion:
+        answer = self._script(request)
+        if isinstance(answer, Completion):
+            return answer
+        asked = request.system + "".join(p for p in request.user if isinstance(p, str))
+        usage = Usage(len(asked) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN)
+        return Completion("ok", answer, usage, {"scripted": answer})
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(data, list):
+        raise ValueError("not a list")
+    return data

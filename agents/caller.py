@@ -1,0 +1,200 @@
+"""Calls that are accounted for: ledger first, then budget, then backend, then validation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Generic, Literal, TypeVar
+
+from .budget import Budget
+from .chat import BackendError, ChatBackend, ChatRequest, Completion
+from .ledger import Ledger
+
+T = TypeVar("T")
+
+Progress = Callable[[str, int, int], None]
+"""Told the name of a stage, how much of it is done, and how much there is."""
+
+ATTEMPTS = 2
+"""An answer that the validator rejects is asked for once more, with its message."""
+
+QUOTED = 4000
+"""Characters of a rejected answer that the second question quotes."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A call to make."""
+
+    id: str
+    """Logical id, unique in its ledger; the attempt is appended to it."""
+    request: ChatRequest
+    """What is asked."""
+    validate: Callable[[str], T]
+    """Turns the answer's text into a value, or raises ValueError with what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What became of a call."""
+
+    status: Literal["ok", "invalid", "refused", "truncated", "error"]
+    """`invalid`: the validator rejected both attempts; the others as the last call ended."""
+    value: T | None
+    """What the validator made of it; None unless `ok`."""
+    completion: Completion | None
+    """The last attempt; None where the server could not be reached."""
+    calls: tuple[str, ...]
+    """Ledger ids of all attempts."""
+    problem: str = ""
+    """Why it isn't `ok`."""
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    """How calls are made; results don't depend on it."""
+
+    concurrency: int = 8
+    """Calls under way at the same time."""
+    stop_on_outage: bool = True
+    """Whether a server that can't be used ends the run; else its calls are answers with status
+    `error`, which the ledger doesn't hold, so that the next run asks again."""
+
+
+class Caller:
+    """One model with its ledger and budget; safe to use from threads."""
+
+    def __init__(
+        self,
+        backend: ChatBackend,
+        ledger: Ledger,
+        budget: Budget,
+        settings: CallSettings = CallSettings(),
+    ) -> None:
+        self.backend = backend
+        self.ledger = ledger
+        self.budget = budget
+        self.settings = settings
+        self._identity = backend.identity()
+
+    @property
+    def author(self) -> str:
+        """`kind:model`, as rows name their author."""
+        return f"{self._identity['kind']}:{self._identity['model']}"
+
+    def call(self, call_id: str, request: ChatRequest, validate: Callable[[str], T]) -> Answer[T]:
+        """The validated answer, asked for once more where the validator rejects the first.
+
+        Raises BackendError, BudgetError and LedgerError; all else is a status of the answer.
+        """
+        calls: list[str] = []
+        asked = request
+        for attempt in range(ATTEMPTS):
+            calls.append(f"{call_id}/attempt{attempt}")
+            try:
+                completion = self._complete(calls[-1], asked)
+            except BackendError as error:
+                if self.settings.stop_on_outage:
+                    raise
+                return Answer("error", None, None, tuple(calls), str(error))
+            outcome = completion.outcome
+            if outcome != "ok" and not (outcome == "truncated" and request.may_be_cut):
+                return Answer(outcome, None, completion, tuple(calls), completion.text[:QUOTED])
+            try:
+                return Answer("ok", validate(completion.text), completion, tuple(calls))
+            except ValueError as error:
+                problem = str(error)
+            asked = again(request, completion.text, problem)
+        return Answer("invalid", None, completion, tuple(calls), problem)
+
+    def call_many(
+        self,
+        calls: Iterable[Call[T]],
+        stage: str = "calls",
+        progress: Progress = lambda stage, done, total: None,
+    ) -> list[Answer[T]]:
+        """The answers in the order of the calls, `concurrency` of them under way at a time.
+
+        Where one raises, no further call starts, those under way end and are recorded, and the
+        first error is raised.
+        """
+        waiting = list(calls)
+        _unique(waiting)
+        answers: dict[int, Answer[T]] = {}
+        for place, call in enumerate(waiting):
+            if f"{call.id}/attempt0" in self.ledger:  # threads would only slow a replay down
+                answers[place] = self.call(call.id, call.request, call.validate)
+        progress(stage, len(answers), len(waiting))
+        new = ((place, call) for place, call in enumerate(waiting) if place not in answers)
+        for place, answer in self._in_parallel(new):
+            answers[place] = answer
+            progress(stage, len(answers), len(waiting))
+        return [answers[place] for place in range(len(waiting))]
+
+    def _in_parallel(self, calls: Iterator[tuple[int, Call[T]]]) -> Iterator[tuple[int, Answer[T]]]:
+        """Places and answers as they come."""
+        stop = threading.Event()
+
+        def work(call: Call[T]) -> Answer[T] | None:
+            if stop.is_set():
+                return None
+            try:
+                return self.call(call.id, call.request, call.validate)
+            except BaseException:
+                stop.set()
+                raise
+
+        with ThreadPoolExecutor(self.settings.concurrency) as pool:
+            under_way: dict[Future[Answer[T] | None], int] = {}
+            try:
+                while True:
+                    # A short queue, so that an error or an interrupt leaves little behind.
+                    for place, call in islice(
+                        calls, 2 * self.settings.concurrency - len(under_way)
+                    ):
+                        under_way[pool.submit(work, call)] = place
+                    if not under_way:
+                        return
+                    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                        place, answer = under_way.pop(future), future.result()
+                        if answer is not None:
+                            yield place, answer
+            finally:
+                stop.set()
+
+    def _complete(self, call_id: str, request: ChatRequest) -> Completion:
+        recorded = self.ledger.find(call_id, self._identity, request)
+        if recorded is not None:
+            return recorded.completion
+        worst = self.budget.reserve(self._identity, request)
+        try:
+            completion = self.backend.complete(request)
+        except BaseException:
+            self.budget.release(worst)
+            raise
+        usd = self.budget.settle(self._identity, worst, completion)
+        self.ledger.append(
+            call_id, self._identity, request, completion, None if usd is None else str(usd)
+        )
+        return completion
+
+
+def again(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
+    """The request with the rejected answer and what is wrong with it."""
+    quoted = answer[:QUOTED].encode("utf-8", "replace").decode()
+    message = (
+        f"Your last answer was:\n<answer>\n{quoted}\n</answer>\n"
+        f"It was rejected: {problem[:QUOTED]}\nAnswer the same request again, with that mended."
+    )
+    return replace(request, user=(*request.user, message))
+
+
+def _unique(calls: Sequence[Call[T]]) -> None:
+    seen: set[str] = set()
+    for call in calls:
+        if call.id in seen:
+            raise ValueError(f"two calls have the id {call.id}")
+        seen.add(call.id)

@@ -1,0 +1,261 @@
+"""The call ledger: an append-only JSONL file of every paid model call.
+
+A call is known by its *logical* id (`r07/critic/attempt0`, or a judge's item, seed and probe), so
+parallel work and upgrades of an SDK don't disturb it. Same id and same specification: the recorded
+answer is used and nothing is paid. Same id and another specification: `DriftError` with a diff.
+
+Lines are ASCII JSON with sorted keys. `{"text": ...}` lines hold system prompts and schemas once;
+call lines refer to them by SHA-256.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from .chat import ChatRequest, Completion, Outcome, Usage
+
+DIFF_LINES = 60
+"""Lines of a diff that an error shows."""
+
+
+class LedgerError(ValueError):
+    """A ledger that can't be read or written; the message names file and line."""
+
+
+class DriftError(LedgerError):
+    """A recorded call is asked again with another specification."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One recorded call."""
+
+    id: str
+    """Its logical id."""
+    spec: str
+    """SHA-256 of identity and request."""
+    identity: Mapping[str, str]
+    """What answered."""
+    role: str
+    """Who asked."""
+    completion: Completion
+    """What came back."""
+    usd: str | None
+    """Its price in US dollars as a decimal, lost attempts included; None where none is known."""
+
+
+class Ledger:
+    """The recorded calls of one run, by id; safe to use from threads, by one process at a time."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Opens or creates the file. Raises LedgerError where it is damaged or in use.
+
+        A last line without its line feed was being written when the process died: it is dropped.
+        """
+        self.path = path
+        self._lock = threading.Lock()
+        self._places: dict[str, tuple[int, int]] = {}
+        self._texts: dict[str, str] = {}
+        if read_only and not path.is_file():
+            raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO | None = None if read_only else path.open("ab")
+        self._reader = path.open("rb")
+        try:
+            self._claim()
+            self._end = self._load()
+        except LedgerError:
+            self.close()
+            raise
+        if self._file is not None:
+            self._file.truncate(self._end)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._places
+
+    def close(self) -> None:
+        """Closes the file and lets another process use it."""
+        self._reader.close()
+        if self._file is not None:
+            self._file.close()
+
+    def find(
+        self, call_id: str, identity: Mapping[str, str], request: ChatRequest
+    ) -> Record | None:
+        """The recorded call, or None. Raises DriftError where its specification was another."""
+        place = self._places.get(call_id)
+        if place is None:
+            return None
+        line = self._line(*place)
+        if line["spec"] != spec_hash(identity, request):
+            raise DriftError(self._drift(line, identity, request))
+        return _record(line)
+
+    def append(
+        self,
+        call_id: str,
+        identity: Mapping[str, str],
+        request: ChatRequest,
+        completion: Completion,
+        usd: str | None,
+    ) -> None:
+        """Records a call, on disk when this returns. Raises LedgerError for a repeated id."""
+        if self._file is None:
+            raise LedgerError(f"{self.path}: opened for replay, can't record {call_id}")
+        spec = request.spec()
+        texts = [spec["system"], _dump(spec["schema"])]
+        line = _dump(
+            {
+                "id": call_id,
+                "spec": spec_hash(identity, request),
+                "identity": dict(identity),
+                "request": {**spec, "system": _sha(texts[0]), "schema": _sha(texts[1])},
+                "completion": {**asdict(completion), "raw": dict(completion.raw)},
+                "usd": usd,
+            }
+        )
+        with self._lock:
+            if call_id in self._places:
+                raise LedgerError(f"{self.path}: call {call_id} is recorded already")
+            for text in texts:
+                if (sha := _sha(text)) not in self._texts:
+                    self._write(_dump({"text": text}))
+                    self._texts[sha] = text
+            self._places[call_id] = self._write(line)
+            os.fsync(self._file.fileno())
+
+    def records(self) -> Iterator[Record]:
+        """Every recorded call, sorted by id."""
+        for call_id in sorted(self._places):
+            yield _record(self._line(*self._places[call_id]))
+
+    def identities(self, role: str | None = None) -> list[dict[str, str]]:
+        """The models that answered `role`, or anybody, each once."""
+        found = {_dump(r.identity) for r in self.records() if role in (None, r.role)}
+        return [json.loads(identity) for identity in sorted(found)]
+
+    def canonical_lines(self) -> Iterator[str]:
+        """The ledger in its published form: texts, then calls, each sorted; the same for every
+        order in which the calls were made."""
+        for sha in sorted(self._texts):
+            yield _dump({"text": self._texts[sha]})
+        for call_id in sorted(self._places):
+            yield _dump(self._line(*self._places[call_id]))
+
+    def publish(self, path: Path) -> None:
+        """Writes the canonical form, whole or not at all."""
+        partial = path.with_name(path.name + ".partial")
+        with partial.open("w", encoding="ascii") as file:
+            file.writelines(line + "\n" for line in self.canonical_lines())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+    def _claim(self) -> None:
+        if self._file is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LedgerError(f"{self.path}: in use by another process; wait for its end") from None
+
+    def _load(self) -> int:
+        """Indexes every whole line; returns where they end."""
+        start = 0
+        for number, raw in enumerate(self._reader, 1):
+            if not raw.endswith(b"\n"):
+                break
+            try:
+                line = json.loads(raw)
+                if "text" in line:
+                    self._texts[_sha(line["text"])] = line["text"]
+                else:
+                    if line["id"] in self._places:
+                        raise LedgerError(f"{self.path}, line {number}: {line['id']} stands twice")
+                    self._places[line["id"]] = (start, len(raw))
+            except (json.JSONDecodeError, KeyError, TypeError):
+                raise LedgerError(f"{self.path}, line {number}: not a ledger line") from None
+            start += len(raw)
+        return start
+
+    def _write(self, line: str) -> tuple[int, int]:
+        assert self._file is not None
+        raw = line.encode("ascii") + b"\n"
+        self._file.write(raw)
+        self._file.flush()
+        place = (self._end, len(raw))
+        self._end += len(raw)
+        return place
+
+    def _line(self, start: int, length: int) -> dict[str, Any]:
+        # pread leaves no file position behind, so threads need no lock.
+        return cast(dict[str, Any], json.loads(os.pread(self._reader.fileno(), length, start)))
+
+    def _drift(
+        self, line: Mapping[str, Any], identity: Mapping[str, str], request: ChatRequest
+    ) -> str:
+        recorded = dict(line["request"])
+        recorded["system"] = self._texts.get(recorded["system"], recorded["system"])
+        schema = self._texts.get(recorded["schema"])
+        recorded["schema"] = json.loads(schema) if schema else recorded["schema"]
+        before = _readable({"identity": line["identity"], "request": recorded})
+        after = _readable({"identity": dict(identity), "request": request.spec()})
+        diff = list(difflib.unified_diff(before, after, "recorded", "asked now", lineterm="", n=1))
+        more = len(diff) - DIFF_LINES
+        shown = "\n".join(diff[:DIFF_LINES] + ([f"... {more} more lines"] if more > 0 else []))
+        return (
+            f"{self.path}: call {line['id']} was recorded with another specification. Undo the "
+            f"change, or start a new ledger and pay again:\n{shown}"
+        )
+
+
+def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
+    """SHA-256 of what fixes a call: who answers and what is asked."""
+    return _sha(_dump({"identity": dict(identity), "request": request.spec()}))
+
+
+def _record(line: Mapping[str, Any]) -> Record:
+    data = line["completion"]
+    completion = Completion(
+        outcome=cast(Outcome, data["outcome"]),
+        text=data["text"],
+        usage=Usage(**data["usage"]) if data["usage"] else None,
+        raw=data["raw"],
+        first_token=tuple((token, float(p)) for token, p in data["first_token"]),
+        lost_attempts=data["lost_attempts"],
+    )
+    role = line["request"]["role"]
+    return Record(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
+
+
+def _dump(value: Any) -> str:
+    # ASCII, so that a lone surrogate or a line separator in an answer can't break a line.
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _readable(value: Any) -> list[str]:
+    """Lines to diff: one a field, long texts broken at their own line breaks."""
+    lines = json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1).splitlines()
+    return [part for line in lines for part in line.replace("\\n", "\\n\n").splitlines()]

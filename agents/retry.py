@@ -1,0 +1,68 @@
+"""Trying again: which failures pass by themselves, and how long to wait for it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .chat import BackendError
+
+T = TypeVar("T")
+
+RETRIED = frozenset({408, 409, 429, *range(500, 600)})
+"""HTTP statuses that pass: timeout, conflict, rate limit, server trouble (529 is overload)."""
+
+
+class TransientError(Exception):
+    """One attempt failed in a way that may pass."""
+
+    def __init__(self, reason: str, retry_after: float | None = None, billed: bool = False) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+        """Seconds that the server asks to wait."""
+        self.billed = billed
+        """Whether the server may have done the work: a timeout, a cut connection, torn JSON."""
+
+
+def _sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often, and how long between."""
+
+    attempts: int = 6
+    """Attempts of a call before the run stops."""
+    first_delay: float = 0.5
+    """Seconds before the second attempt, doubled each time."""
+    longest_delay: float = 60.0
+    """Most seconds between two attempts, unless the server asks for more."""
+    longest_asked: float = 300.0
+    """Most seconds that a server's retry-after is honoured; beyond, the run stops."""
+
+    def run(self, attempt: Callable[[], T]) -> tuple[T, int]:
+        """The attempt's result, and how many attempts before it may have been billed.
+
+        Raises BackendError after the last attempt.
+        """
+        lost = 0
+        for number in range(1, self.attempts + 1):
+            try:
+                return attempt(), lost
+            except TransientError as error:
+                lost += error.billed
+                asked = error.retry_after or 0.0
+                if number == self.attempts or asked > self.longest_asked:
+                    bill = f"; {lost} attempts may have been billed" if lost else ""
+                    raise BackendError(f"gave up after {number} attempts: {error}{bill}") from None
+                _sleep(max(asked, self._backoff(number)))
+        raise ValueError("a retry policy needs at least one attempt")
+
+    def _backoff(self, number: int) -> float:
+        # Jitter keeps parallel callers from coming back together; it changes no result.
+        delay = self.first_delay * 2.0 ** (number - 1)
+        return min(delay, self.longest_delay) * random.uniform(0.75, 1.0)

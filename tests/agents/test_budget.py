@@ -1,0 +1,127 @@
+"""The cap: what is reserved, what is spent, and what is never called."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterprior.agents.budget import (
+    Budget,
+    BudgetError,
+    Price,
+    PriceTable,
+    UnpricedError,
+    prompt_bound,
+)
+from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
+
+OWN = {"kind": "openai", "model": "mine", "provider": "custom"}
+VENDOR = {"kind": "openai", "model": "gpt-6-luna", "provider": "openai"}
+TABLE = PriceTable({"openai:mine": Price(Decimal(1), Decimal(10))})
+ASK = ChatRequest("scout", "s" * 100, ("u" * 100,), max_tokens=1000)
+
+
+def done(usage: Usage | None, lost: int = 0) -> Completion:
+    return Completion("ok", "t", usage, {}, lost_attempts=lost)
+
+
+def test_a_vendors_model_has_the_vendors_price() -> None:
+    cost = PriceTable({}).cost(VENDOR, Usage(1_000_000, 0))
+    assert cost is not None and cost > 0
+    cached = PriceTable({}).cost(VENDOR, Usage(1_000_000, 0, cache_read_tokens=1_000_000))
+    assert cached is not None and cached < cost
+
+
+def test_the_same_name_on_another_server_has_none() -> None:
+    assert PriceTable({}).cost({**VENDOR, "provider": "custom"}, Usage(1, 1)) is None
+
+
+def test_ones_own_price_comes_first() -> None:
+    table = PriceTable({"openai:gpt-6-luna": Price(Decimal(3), Decimal(4))})
+    assert table.cost(VENDOR, Usage(1_000_000, 1_000_000)) == 7
+
+
+def test_an_unpriced_model_is_refused_under_a_cap_only() -> None:
+    unknown = {**OWN, "model": "unknown"}
+    assert Budget(TABLE).reserve(unknown, ASK) is None
+    with pytest.raises(UnpricedError, match="openai:unknown"):
+        Budget(TABLE, Decimal(100)).reserve(unknown, ASK)
+
+
+def test_what_is_reserved_bounds_what_is_under_way() -> None:
+    worst = Budget(TABLE).worst_case(OWN, ASK)
+    assert worst is not None and worst > Decimal("0.01")  # the answer's bound alone
+    budget = Budget(TABLE, worst * 2)
+    first = budget.reserve(OWN, ASK)
+    budget.reserve(OWN, ASK)
+    with pytest.raises(BudgetError, match="--max-usd"):
+        budget.reserve(OWN, ASK)
+    budget.settle(OWN, first, done(Usage(10, 10)))
+    with pytest.raises(BudgetError):
+        budget.reserve(OWN, ASK)
+    budget.release(worst)
+    budget.reserve(OWN, ASK)
+
+
+def test_settling_counts_what_was_billed() -> None:
+    budget = Budget(TABLE)
+    worst = budget.reserve(OWN, ASK)
+    assert worst is not None
+    assert budget.settle(OWN, worst, done(Usage(1000, 100))) == Decimal("0.002")
+    assert budget.settle(OWN, budget.reserve(OWN, ASK), done(None)) == worst
+    lost = budget.settle(OWN, budget.reserve(OWN, ASK), done(Usage(1000, 100), lost=2))
+    assert lost == Decimal("0.002") + 2 * worst
+    assert budget.spent == Decimal("0.004") + 3 * worst
+
+
+@given(
+    cap=st.integers(0, 200_000),
+    answers=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 1000)), max_size=40),
+)
+def test_the_cap_holds_whatever_the_answers_cost(cap: int, answers: list[tuple[int, int]]) -> None:
+    # No answer is longer than max_tokens, no prompt has more tokens than bytes.
+    budget = Budget(TABLE, Decimal(cap) / 1_000_000)
+    for used in answers:
+        try:
+            worst = budget.reserve(OWN, ASK)
+        except BudgetError:
+            continue
+        budget.settle(OWN, worst, done(Usage(*used)))
+        assert budget.max_usd is not None and budget.spent <= budget.max_usd
+
+
+def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
+    plain = prompt_bound(ASK)
+    assert plain >= 200
+    snowmen = ChatRequest("r", ASK.system, ("\u2603" * 100,), 5)
+    assert prompt_bound(snowmen) == plain + 200
+    assert prompt_bound(ChatRequest("r", "", (ImagePart(b""),), 5)) >= 6000
+    schema = JsonSchema("n", {"description": "d" * 500})
+    assert prompt_bound(ChatRequest("r", ASK.system, ASK.user, 5, schema)) >= plain + 500
+
+
+def test_a_price_table_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text("openai:mine: {input: 0.1, output: 2}\n")
+    assert PriceTable.read(path).cost(OWN, Usage(1_000_000, 0)) == Decimal("0.1")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("- 1", "maps kind:model"),
+        ("openai:m: 3", "openai:m: give exactly"),
+        ("openai:m: {input: 1}", "openai:m: give exactly"),
+        ("openai:m: {input: 1, output: dear}", "openai:m, output: 'dear'"),
+        ("openai:m: {input: -1, output: 1}", "openai:m, input: must be 0"),
+        ("openai:m: {input: .inf, output: 1}", "openai:m, input: must be 0"),
+        ("{", "no price table"),
+    ],
+)
+def test_a_wrong_price_table_is_named(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=reason):
+        PriceTable.read(path)

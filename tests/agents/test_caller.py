@@ -1,0 +1,207 @@
+"""Calls through ledger, budget, backend and validator."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from counterprior.agents.backends.replay import ReplayBackend
+from counterprior.agents.backends.scripted import ScriptedBackend
+from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
+from counterprior.agents.caller import Call, Caller, CallSettings
+from counterprior.agents.chat import BackendError, ChatRequest, Completion, Usage
+from counterprior.agents.ledger import Ledger
+
+Make = Callable[..., Caller]
+Script = Callable[[ChatRequest], str | Completion]
+PRICES = PriceTable({"scripted:s": Price(Decimal(0), Decimal(1_000_000))})
+"""One dollar an output token."""
+
+
+def ask(text: str = "u", **fields: bool) -> ChatRequest:
+    return ChatRequest("scout", "system", (text,), 10, **fields)  # type: ignore[arg-type]
+
+
+def number(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError(f"{text!r} is no number")
+    return int(text)
+
+
+class Counted:
+    """A script that counts what it was asked."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asked: list[ChatRequest] = []
+
+    def __call__(self, request: ChatRequest) -> str | Completion:
+        self.asked.append(request)
+        return self.script(request)
+
+
+@pytest.fixture
+def caller() -> Iterator[Make]:
+    """Makes callers, and closes their ledgers in the end."""
+    ledgers = []
+
+    def make(
+        path: Path, script: Script, max_usd: int | None = None, settings: CallSettings | None = None
+    ) -> Caller:
+        budget = Budget(PRICES, None if max_usd is None else Decimal(max_usd))
+        ledgers.append(Ledger(path / "ledger.jsonl"))
+        budget.restore(ledgers[-1].records())
+        backend = ScriptedBackend(script, "s")
+        return Caller(backend, ledgers[-1], budget, settings or CallSettings())
+
+    yield make
+    for ledger in ledgers:
+        ledger.close()
+
+
+def test_a_valid_answer_is_paid_once_and_replayed(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda request: "7")
+    first = caller(tmp_path, script)
+    answer = first.call("a", ask(), number)
+    assert (answer.status, answer.value, answer.calls) == ("ok", 7, ("a/attempt0",))
+    assert first.call("a", ask(), number) == answer
+    assert len(script.asked) == 1
+
+
+def test_a_rejected_answer_is_asked_for_once_more(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda request: "7" if "no number" in str(request.user[-1]) else "seven")
+    answer = caller(tmp_path, script).call("a", ask(), number)
+    assert (answer.value, answer.calls) == (7, ("a/attempt0", "a/attempt1"))
+    again = script.asked[1].user
+    assert again[0] == "u" and "seven" in str(again[-1]) and len(again) == 2
+
+
+def test_two_rejected_answers_are_recorded_as_failed(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda request: "seven")
+    failing = caller(tmp_path, script)
+    answer = failing.call("a", ask(), number)
+    assert (answer.status, answer.value) == ("invalid", None)
+    assert "'seven' is no number" in answer.problem
+    assert failing.call("a", ask(), number) == answer
+    assert len(script.asked) == 2 and len(failing.ledger) == 2
+
+
+@pytest.mark.parametrize("outcome", ["refused", "truncated", "error"])
+def test_other_outcomes_are_paid_and_not_asked_again(
+    caller: Make, tmp_path: Path, outcome: str
+) -> None:
+    done = Completion(outcome, "7", Usage(5, 5), {})  # type: ignore[arg-type]
+    script = Counted(lambda request: done)
+    used = caller(tmp_path, script, max_usd=100)
+    answer = used.call("a", ask(), number)
+    assert (answer.status, answer.value) == (outcome, None)
+    assert len(script.asked) == 1 and used.budget.spent == 5
+
+
+def test_a_cut_answer_counts_where_it_may(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda request: Completion("truncated", "7", None, {}))
+    assert caller(tmp_path, script).call("a", ask(may_be_cut=True), number).value == 7
+
+
+def test_many_calls_keep_their_order_and_show_progress(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        time.sleep(0.02 if request.user[0] in ("0", "3") else 0)
+        return str(request.user[0])
+
+    seen: list[tuple[str, int, int]] = []
+    calls = [Call(f"c{n}", ask(str(n)), number) for n in range(40)]
+    answers = caller(tmp_path, script).call_many(calls, "write", lambda *told: seen.append(told))
+    assert [a.value for a in answers] == list(range(40))
+    assert seen[-1] == ("write", 40, 40)
+
+
+def test_no_more_calls_than_allowed_are_under_way(caller: Make, tmp_path: Path) -> None:
+    under_way, most, lock = 0, 0, threading.Lock()
+
+    def script(request: ChatRequest) -> str:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.01)
+        with lock:
+            under_way -= 1
+        return "1"
+
+    calls = [Call(f"c{n}", ask(), number) for n in range(30)]
+    caller(tmp_path, script, settings=CallSettings(concurrency=3)).call_many(calls)
+    assert most == 3
+
+
+def test_the_ledger_is_the_same_for_every_concurrency(caller: Make, tmp_path: Path) -> None:
+    published = []
+    for concurrency in (1, 8):
+        folder = tmp_path / str(concurrency)
+        used = caller(folder, lambda r: str(r.user[0]), settings=CallSettings(concurrency))
+        used.call_many([Call(f"c{n}", ask(str(n)), number) for n in range(50)])
+        published.append("\n".join(used.ledger.canonical_lines()))
+    assert published[0] == published[1]
+
+
+def test_an_outage_stops_the_run_and_keeps_what_is_paid(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        if request.user[0] == "13":
+            raise BackendError("the server is gone")
+        return "1"
+
+    calls = [Call(f"c{n}", ask(str(n)), number) for n in range(200)]
+    used = caller(tmp_path, script, max_usd=10_000)
+    with pytest.raises(BackendError, match="gone"):
+        used.call_many(calls)
+    assert 8 <= len(used.ledger) < 60
+    used.ledger.close()
+    resumed = Counted(lambda request: "1")
+    paid = len(used.ledger)
+    used = caller(tmp_path, resumed, max_usd=10_000)
+    assert used.budget.spent == 0  # answers of one character cost no whole token
+    assert len(used.call_many(calls)) == 200
+    assert len(resumed.asked) == 200 - paid
+
+
+def test_an_outage_may_be_an_answer_that_the_ledger_forgets(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        raise BackendError("the server is gone")
+
+    used = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    answers = used.call_many([Call("a", ask(), number), Call("b", ask(), number)])
+    assert [a.status for a in answers] == ["error", "error"]
+    assert "gone" in answers[0].problem and len(used.ledger) == 0
+
+
+def test_the_cap_stops_before_the_call(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda request: Completion("ok", "1", Usage(1, 10), {}))
+    used = caller(tmp_path, script, max_usd=35)
+    with pytest.raises(BudgetError):
+        used.call_many([Call(f"c{n}", ask(), number) for n in range(9)])
+    assert len(script.asked) == 3 and used.budget.spent == 30
+    used.ledger.close()
+    # A resumed run counts what was paid before.
+    again = caller(tmp_path, script, max_usd=35)
+    with pytest.raises(BudgetError):
+        again.call("new", ask(), number)
+    assert len(script.asked) == 3
+
+
+def test_two_calls_cant_share_an_id(caller: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two calls have the id a"):
+        caller(tmp_path, lambda r: "1").call_many([Call("a", ask(), number)] * 2)
+
+
+def test_a_replay_asks_nobody(caller: Make, tmp_path: Path) -> None:
+    used = caller(tmp_path, lambda request: "7")
+    used.call("a", ask(), number)
+    used.ledger.close()
+    with Ledger(tmp_path / "ledger.jsonl", read_only=True) as ledger:
+        replay = Caller(ReplayBackend.of(ledger), ledger, Budget(PRICES))
+        assert replay.author == "scripted:s"
+        assert replay.call("a", ask(), number).value == 7
+        with pytest.raises(BackendError, match="a replay makes none"):
+            replay.call("b", ask(), number)

@@ -1,0 +1,214 @@
+"""Both protocols over a real socket: what is sent, what comes back, and every way to fail."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from counterprior.agents.backends import open_backend
+from counterprior.agents.chat import (
+    BackendError,
+    ChatRequest,
+    Completion,
+    ImagePart,
+    JsonSchema,
+    Usage,
+)
+
+SCHEMA = JsonSchema(
+    "item",
+    {
+        "type": "object",
+        "properties": {"left": {"type": "string"}},
+        "required": ["left"],
+        "additionalProperties": False,
+    },
+)
+ASK = ChatRequest("scout", "Be terse.", ("Name a thing.",), max_tokens=50)
+PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+
+
+def complete(server: Any, protocol: str, request: ChatRequest = ASK) -> Completion:
+    return open_backend(server.spec(protocol)).complete(request)
+
+
+@PROTOCOLS
+def test_text_pictures_and_schema_arrive(server: Any, protocol: str) -> None:
+    request = ChatRequest("judge", "Look.", (ImagePart(b"png"), "What?"), 9, SCHEMA)
+    complete(server, protocol, request)
+    body = server.asked[0].body
+    picture, text = body["messages"][-1]["content"]
+    assert text == {"type": "text", "text": "What?"}
+    data = base64.b64encode(b"png").decode()
+    if protocol == "openai":
+        assert picture["image_url"]["url"] == f"data:image/png;base64,{data}"
+        assert body["response_format"]["json_schema"] == {
+            "name": "item",
+            "strict": True,
+            "schema": SCHEMA.body,
+        }
+        assert body["max_completion_tokens"] == 9
+        assert body["messages"][0] == {"role": "system", "content": "Look."}
+    else:
+        assert picture["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+        assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA.body}}
+        assert body["max_tokens"] == 9
+        assert body["system"][0]["text"] == "Look."
+    assert "temperature" not in body
+
+
+@PROTOCOLS
+def test_an_answer_has_text_usage_and_the_raw_body(server: Any, protocol: str) -> None:
+    server.answer = lambda body: "a \u2028 line"
+    done = complete(server, protocol)
+    assert (done.outcome, done.text, done.lost_attempts) == ("ok", "a \u2028 line", 0)
+    # Anthropic's input_tokens leave out what the cache took; ours never do.
+    expected = Usage(120, 30, 100) if protocol == "openai" else Usage(120, 30, 40, 60)
+    assert done.usage == expected
+    assert done.raw["id"] in ("c", "m")
+
+
+def test_log_probabilities_of_the_first_token(server: Any) -> None:
+    request = ChatRequest("judge", "s", ("u",), 1, top_logprobs=2)
+    assert complete(server, "openai", request).first_token == (("1", -0.2), ("2", -1.8))
+    assert server.asked[0].body["top_logprobs"] == 2
+    with pytest.raises(ValueError, match="no log probabilities"):
+        complete(server, "anthropic", request)
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(("finish", "outcome"), [("refusal", "refused"), ("length", "truncated")])
+def test_refusal_and_truncation_are_outcomes(
+    server: Any, protocol: str, finish: str, outcome: str, fault: Any
+) -> None:
+    server.faults.append(fault(finish=finish))
+    done = complete(server, protocol)
+    assert done.outcome == outcome
+    assert done.usage is not None and done.usage.output_tokens == 30
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_passing_trouble_is_tried_again(
+    server: Any, protocol: str, status: int, fault: Any, naps: list[float]
+) -> None:
+    server.faults += [fault(status=status), fault(status=status)]
+    assert complete(server, protocol).lost_attempts == 0
+    assert len(server.asked) == 3
+    assert 0.3 <= naps[0] <= 0.5 and 0.7 <= naps[1] <= 1.0
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    ("headers", "wait"), [({"retry-after": "7"}, 7.0), ({"retry-after-ms": "2500"}, 2.5)]
+)
+def test_retry_after_is_honoured(
+    server: Any, protocol: str, headers: dict[str, str], wait: float, fault: Any, naps: list[float]
+) -> None:
+    server.faults.append(fault(status=429, headers=headers))
+    complete(server, protocol)
+    assert naps == [wait]
+
+
+@PROTOCOLS
+def test_a_wait_of_hours_ends_the_run(server: Any, protocol: str, fault: Any) -> None:
+    server.faults.append(fault(status=429, headers={"retry-after": "7200"}))
+    with pytest.raises(BackendError, match="gave up after 1 attempts: HTTP 429"):
+        complete(server, protocol)
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "kind", [{"cut": True}, {"torn": True}, {"delay": 1.5}, {"without": "usage"}]
+)
+def test_what_may_have_been_billed_is_counted(
+    server: Any, protocol: str, kind: dict[str, Any], fault: Any, naps: list[float]
+) -> None:
+    server.faults.append(fault(**kind))
+    done = open_backend(server.spec(protocol, "timeout=0.7")).complete(ASK)
+    if kind == {"without": "usage"}:
+        assert (done.outcome, done.usage, done.lost_attempts) == ("ok", None, 0)
+    else:
+        assert (done.outcome, done.lost_attempts, len(server.asked)) == ("ok", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "missing"),
+    [("openai", "choices"), ("anthropic", "content"), ("anthropic", "stop_reason")],
+)
+def test_a_body_of_another_form_is_tried_again(
+    server: Any, protocol: str, missing: str, fault: Any, naps: list[float]
+) -> None:
+    server.faults.append(fault(without=missing))
+    done = complete(server, protocol)
+    assert done.outcome == "ok" and done.lost_attempts == 1
+
+
+@PROTOCOLS
+def test_a_dead_server_ends_the_run(server: Any, protocol: str, naps: list[float]) -> None:
+    spec = server.spec(protocol)
+    server.close()
+    with pytest.raises(BackendError, match="gave up after 4 attempts: no answer"):
+        open_backend(spec).complete(ASK)
+    assert len(naps) == 3
+
+
+@PROTOCOLS
+def test_a_rejected_request_is_an_error_of_its_own(server: Any, protocol: str, fault: Any) -> None:
+    server.faults.append(fault(status=400, message="this picture is not allowed"))
+    done = complete(server, protocol)
+    assert (done.outcome, done.usage) == ("error", Usage(0, 0))
+    assert "this picture is not allowed" in done.text and len(server.asked) == 1
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_bad_key_ends_the_run_and_is_not_shown(
+    server: Any, protocol: str, status: int, fault: Any
+) -> None:
+    key = "sk-test-4f1c0de"
+    server.faults.append(fault(status=status, message=f"no such key: {key}"))
+    with pytest.raises(BackendError) as caught:
+        complete(server, protocol)
+    assert "[key]" in str(caught.value) and key not in str(caught.value)
+    assert key in json.dumps(server.asked[0].headers)  # so it was sent, and echoed
+
+
+@PROTOCOLS
+def test_a_key_that_a_server_echoes_is_not_kept(server: Any, protocol: str) -> None:
+    server.answer = lambda body: "you are sk-test-4f1c0de"
+    done = complete(server, protocol)
+    assert done.text == "you are [key]" and "4f1c0de" not in json.dumps(done.raw)
+
+
+def test_a_server_of_ones_own_needs_no_key(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert complete(server, "openai").text == "Yes"
+    with pytest.raises(BackendError, match="set OPENAI_API_KEY"):
+        open_backend("openai:gpt-6-luna")
+
+
+def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
+    own = open_backend(server.spec("openai", "temperature=0")).identity()
+    assert own == {"kind": "openai", "model": "m-1", "provider": "custom", "temperature": "0"}
+    vendor = open_backend("anthropic:claude-sonnet-5-5").identity()
+    assert vendor["provider"] == "anthropic"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("cohere:x", "no backend 'cohere'"),
+        ("openai:", "name a model"),
+        ("openai:m?colour=red", "no option 'colour'"),
+        ("openai:m?timeout=soon", "are numbers"),
+        ("openai:m?attempts=0", "attempts must be 1"),
+        ("scripted:/nowhere.json", "no script"),
+        ("replay:/nowhere.jsonl", "no such ledger"),
+        ("replay:x?tone=flat", "no option 'tone'"),
+    ],
+)
+def test_a_wrong_spec_says_what_is_wrong(spec: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        open_backend(spec)
