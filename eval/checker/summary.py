@@ -68,15 +68,22 @@ def summarise(checked: Sequence[Checked]) -> dict[str, Any]:
 
 def _counts(checked: Iterable[Checked]) -> dict[str, Any]:
     count = Counter(item.verdict for item in checked)
-    n, decided = count.total(), count["PASS"] + count["FAIL"]
     return {
-        "count": n,
+        "count": count.total(),
         "pass_count": count["PASS"],
         "fail_count": count["FAIL"],
         "undecidable_count": count["UNDECIDABLE"],
-        "coverage": _share(decided, n),
-        "pass_rate_overall": _share(count["PASS"], n),
-        "pass_rate_conditional": _share(count["PASS"], decided),
+        **rates(count["PASS"], count["FAIL"], count["UNDECIDABLE"]),
+    }
+
+
+def rates(passed: int, failed: int, undecidable: int) -> dict[str, float | None]:
+    """Coverage, pass rate of all, and pass rate of the decided, each in [0, 1] or None."""
+    n = passed + failed + undecidable
+    return {
+        "coverage": _share(passed + failed, n),
+        "pass_rate_overall": _share(passed, n),
+        "pass_rate_conditional": _share(passed, passed + failed),
     }
 
 
