@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from . import __version__
-from .console import WRONG, failing, print_configs, print_diff, print_metrics, progress_bar
+from .console import (
+    WRONG,
+    failing,
+    print_agreement,
+    print_configs,
+    print_diff,
+    print_metrics,
+    progress_bar,
+)
 
 app = typer.Typer(
     help="Does an image generator follow the prompt, or its prior? Build, check and release the "
@@ -136,3 +144,21 @@ def check(
 
         settings = CheckSettings(detections, rules, out, labels, Size.parse(size))
         print_metrics(run_check(settings), json)
+
+
+@app.command()
+def agree(
+    scores: Annotated[Path, typer.Argument(help="Rows of sample_id and one number a metric.")],
+    labels: Annotated[Path, typer.Option(help="Rows of sample_id and label.")],
+    metric: Annotated[list[str] | None, typer.Option(help="Only this; repeatable.")] = None,
+    threshold: Annotated[float, typer.Option(help="From this score on a metric says yes.")] = 0.5,
+    json: Json = False,
+) -> None:
+    """Metrics against people: correlations, precision, recall and more, with intervals.
+
+    Example: `counterprior agree scores.jsonl --labels labels.jsonl --metric pse`
+    """
+    with failing():
+        from .eval.agree import run_agree
+
+        print_agreement(run_agree(scores, labels, metric or (), threshold), json)

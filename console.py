@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,3 +123,20 @@ def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, o
             yield from _flattened(value, f"{prefix}{name}.")
         elif not isinstance(value, list) or not any(isinstance(v, (dict, list)) for v in value):
             yield prefix + name, "-" if value is None else value
+
+
+def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """One row a metric, each number with its interval; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        left_out = f"{row['unscored']} without score, {row['undecided']} undecided by people"
+        print(f"{row['metric']}: {row['n']} pictures ({left_out})")
+        for name, estimate in row["estimates"].items():
+            value, ends = estimate["value"], estimate["interval"]
+            shown = "-" if value is None else f"{value:.4f}"
+            between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
+            print(f"  {name:<12} {shown:>8} {between}")
