@@ -25,6 +25,8 @@ class Case:
     """Which of the row's prompts, e.g. `swapped`; the suite says what there is."""
     seed: int
     """Seed to generate with."""
+    number: int
+    """Which of the row's seeds it is, from 0."""
     prompt: str
     """Text to draw, or edit instruction."""
     clusters: tuple[str, ...]
@@ -50,8 +52,9 @@ class Outcome:
     """(question, probe) -> label or failure; without an entry the picture is `missing`."""
 
     def label(self, question: str, probe: str = ORIGINAL) -> str:
-        """The label of one question; `missing` where it was never judged."""
-        return self.labels.get((question, probe), "missing")
+        """The label of one question; what is wrong with the picture where that kept it from being
+        asked; `missing` where it was never judged."""
+        return self.labels.get((question, probe), self.labels.get(("", ORIGINAL), "missing"))
 
 
 def is_failure(label: str) -> bool:

@@ -211,7 +211,7 @@ def simulated_coverage(runs: int) -> dict[str, float]:
         y = rng.random(n) < truth
         judged = np.where(y, rng.random(n) < sensitivity, rng.random(n) >= specificity)
         hits["raw"] += truth in wilson(int(judged.sum()), n)
-        found = ppi(judged[labelled:], judged[:labelled], y[:labelled])
+        found = ppi(judged[labelled:], judged[:labelled], y[:labelled], (0, 1))
         hits["ppi"] += truth in found.interval
         card_y = rng.random(1_200) < 0.7
         card = np.where(card_y, rng.random(1_200) < sensitivity, rng.random(1_200) >= specificity)
@@ -256,15 +256,21 @@ def test_ppi_ignores_a_judge_that_guesses() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(200) < 0.3).astype(float)
     guess = (rng.random(5_200) < 0.5).astype(float)
-    found = ppi(guess[200:], guess[:200], y)
+    found = ppi(guess[200:], guess[:200], y, (0, 1))
     assert found.weight < 0.2
     assert found.value == pytest.approx(y.mean(), abs=0.03)
-    assert ppi([], [1.0], [1.0]) == NOT_CORRECTED
+    assert ppi([], [1.0], [1.0], (0, 1)) == NOT_CORRECTED
 
 
 def test_ppi_with_everything_labelled_is_the_mean() -> None:
-    found = ppi([], [1, 0, 1, 1], [1, 0, 0, 1])
+    found = ppi([], [1, 0, 1, 1], [1, 0, 0, 1], (0, 1))
     assert found.value == 0.5
+
+
+def test_a_perfect_record_still_has_a_width() -> None:
+    ones = [1.0] * 30
+    low, high = ppi(ones, ones, ones, (0, 1)).interval
+    assert 0.85 < low < 0.97 and high == 1
 
 
 def test_risk_falls_where_confidence_means_something() -> None:

@@ -54,7 +54,7 @@ def analyse(checked: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> di
             "human_undecidable_excluded": _curve(rows, people, counted=False),
             "human_undecidable_counted": _curve(rows, people, counted=True),
         },
-        "annotators": _annotators(labels),
+        "annotators": among_annotators(labels),
     }
 
 
@@ -103,7 +103,7 @@ def _risk_at(judged: RiskCoverage, tau: float) -> float | None:
     return float(judged.risk[kept - 1]) if kept else None
 
 
-def _annotators(labels: Sequence[Label]) -> dict[str, Any]:
+def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     """Krippendorff's alpha of all and Cohen's kappa of each two."""
     table = by_annotator(labels)
     samples = sorted({label.sample_id for label in labels})

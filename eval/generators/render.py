@@ -139,12 +139,12 @@ class RenderGenerator:
         # Gumbel noise on every logit: of two, the first-mentioned comes first with probability
         # sigmoid(order_bias + difference of preferences), and so for every two of more.
         scores = [
-            -self.options.order_bias * number + self._preference(entity) + _gumbel(rng.random())
+            -self.options.order_bias * number + self.preference(entity) + _gumbel(rng.random())
             for number, entity in enumerate(entities)
         ]
         return sorted(range(len(entities)), key=lambda i: (-scores[i], i))
 
-    def _preference(self, entity: str) -> float:
+    def preference(self, entity: str) -> float:
         """The entity's own logit, the same in every picture."""
         if not self.options.preference_sd:
             return 0.0

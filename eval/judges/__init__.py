@@ -81,7 +81,21 @@ def _pixels(spec: Spec) -> Judge:
     return PixelJudge.from_spec(spec)
 
 
+def _human(spec: Spec) -> Judge:
+    from .human import HumanJudge
+
+    return HumanJudge.from_spec(spec)
+
+
+def _faulty(spec: Spec) -> Judge:
+    from .faulty import FaultyJudge
+
+    return FaultyJudge.from_spec(spec)
+
+
 JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "faulty": _faulty,
+    "human": _human,
     "pixels": _pixels,
 }
 

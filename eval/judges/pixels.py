@@ -90,9 +90,11 @@ def _order(question: Question) -> tuple[int, str]:
         if match.score < FOUND:
             return 2, f"{subject} is missing (correlation {match.score:.2f})"
     across, down = a.x - b.x, a.y - b.y
-    if abs(across) < MARGIN or abs(across) < abs(down):
-        return 2, f"not side by side (across {across:+.2f}, down {down:+.2f})"
-    return (0 if across < 0 else 1), f"across {across:+.2f}, down {down:+.2f}"
+    why = f"across {across:+.2f}, down {down:+.2f}"
+    along, beside = (down, across) if question.facts.get("axis") == "vertical" else (across, down)
+    if abs(along) < MARGIN or abs(along) < abs(beside):
+        return 2, f"not in one line ({why})"
+    return (0 if along < 0 else 1), why
 
 
 def _gate(question: Question) -> tuple[int, str]:

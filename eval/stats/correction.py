@@ -74,13 +74,19 @@ def _share(value: float) -> float:
 
 
 def ppi(
-    judged: ArrayLike, labelled_judged: ArrayLike, labels: ArrayLike, level: float = LEVEL
+    judged: ArrayLike,
+    labelled_judged: ArrayLike,
+    labels: ArrayLike,
+    ends: tuple[float, float],
+    level: float = LEVEL,
 ) -> Corrected:
     """Mean of the truth from a few labels and many judgements (PPI++, Angelopoulos et al. 2023).
 
     judged: shape (N,), judge on the unlabelled items; labelled_judged and labels: shape (n,), judge
-    and truth on items of the same run, drawn at random. Unbiased whatever the judge does; the
-    better the judge, the narrower. NOT_CORRECTED for fewer than two labels.
+    and truth on items of the same run, drawn at random; ends: the least and the largest value that
+    a label can have. Unbiased whatever the judge does; the better the judge, the narrower. Where
+    all labels agree the variance is that of one odd item among two more, so that a perfect record
+    never has a width of 0. NOT_CORRECTED for fewer than two labels.
     """
     f = np.asarray(judged, dtype=float)
     g, y = np.asarray(labelled_judged, dtype=float), np.asarray(labels, dtype=float)
@@ -96,8 +102,16 @@ def ppi(
         weight = float(np.cov(y, g)[0, 1]) / ((1 + n / many) * spread)
         weight = min(1.0, max(0.0, weight))
     value = float((y - weight * g).mean()) + (weight * float(f.mean()) if many else 0.0)
-    variance = float((y - weight * g).var(ddof=1)) / n
+    low, high = ends
+    variance = max(float((y - weight * g).var(ddof=1)), _odd_one_out(n, high - low)) / n
     if many > 1:
-        variance += weight**2 * float(f.var(ddof=1)) / many
+        judged_variance = max(float(f.var(ddof=1)), _odd_one_out(many, high - low))
+        variance += weight**2 * judged_variance / many
     half = normal_quantile(level) * math.sqrt(variance)
-    return Corrected(value, Interval(value - half, value + half), weight)
+    return Corrected(value, Interval(max(low, value - half), min(high, value + half)), weight)
+
+
+def _odd_one_out(n: int, span: float) -> float:
+    """Variance of two-valued items, `span` apart, of which one in n + 2 differs."""
+    share = 1 / (n + 2)
+    return span**2 * share * (1 - share)

@@ -21,12 +21,18 @@ from .counterfactual_denominalized import CounterfactualDenominalizedSuite
 from .i2i_correctness import I2ICorrectnessSuite
 from .i2i_homogenization import I2IHomogenizationSuite
 from .rule_decoupling import RuleDecouplingSuite
+from .spatial import SpatialSuite
 from .t2i_correctness import T2ICorrectnessSuite
 from .t2i_homogenization import T2IHomogenizationSuite
 
 
 class EvalSuite(Protocol):
     """How one config is evaluated; rows are of the type that `schema.ROWS` has for its name."""
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the prompts that its questions are made from."""
+        ...
 
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         """The pictures to be made for a row, with its first `seeds` seeds."""
@@ -58,6 +64,8 @@ SUITES: dict[str, Callable[[str], EvalSuite]] = {
     "counterfactual_denominalized": CounterfactualDenominalizedSuite,
     "rule_decoupling": RuleDecouplingSuite,
     "attribute_decoupling": AttributeDecouplingSuite,
+    "spatial_uc": lambda persona: SpatialSuite(),
+    "spatial_visor": lambda persona: SpatialSuite(),
 }
 """By config; made for a persona, which only suites with free questions use."""
 

@@ -9,7 +9,7 @@ from PIL.Image import Image
 
 from ..cases import Case, Outcome, count_excluded
 from ..judges import Question
-from ..prompts import read_prompt
+from ..prompts import Prompt
 from ..questions import ask_yes_no
 from ..scores import Score, cluster_labels
 from ..stats.bootstrap import Array, cluster_bootstrap
@@ -19,13 +19,13 @@ QUESTION = "shows"
 
 
 def ask_point(
-    case: Case, point: str, images: Sequence[Image], probe: str, persona: str
+    case: Case, point: str, images: Sequence[Image], probe: str, prompt: Prompt
 ) -> list[Question]:
     """Whether the picture shows the assessment point."""
     if probe != "original":
         return []
     question = f"Does the picture show the following? {point}"
-    return [ask_yes_no(case, QUESTION, read_prompt(f"assess_{persona}"), question, images[-1])]
+    return [ask_yes_no(case, QUESTION, prompt, question, images[-1])]
 
 
 def answers_of(outcomes: Sequence[Outcome]) -> Array:

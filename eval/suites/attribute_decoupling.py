@@ -9,6 +9,7 @@ from PIL.Image import Image
 from ...schema import AttributeDecoupling, Row
 from ..cases import Case, Outcome
 from ..judges import Question
+from ..prompts import read_prompt
 from ..scores import Score
 from .assessed import ask_point, shown_gap, shown_share
 
@@ -19,18 +20,18 @@ class AttributeDecouplingSuite:
     """Share of pictures with the attribute, where it is usual and where it isn't."""
 
     def __init__(self, persona: str) -> None:
-        self.persona = persona
+        self.prompts = (f"assess_{persona}",)
 
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, AttributeDecoupling)
-        for seed in row.seeds[:seeds]:
-            yield Case(row.id, row.rarity, seed, row.prompt, (row.pair,))
+        for number, seed in enumerate(row.seeds[:seeds]):
+            yield Case(row.id, row.rarity, seed, number, row.prompt, (row.pair,))
 
     def questions(
         self, row: Row, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
         assert isinstance(row, AttributeDecoupling)
-        return ask_point(case, row.assessment_point, images, probe, self.persona)
+        return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         parts = [

@@ -26,13 +26,13 @@ class CounterfactualSuite:
     """Three levels of every group, three weighted questions each."""
 
     def __init__(self, persona: str) -> None:
-        self.persona = persona
+        self.prompts = (f"assess_{persona}",)
 
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, Counterfactual)
-        for seed in row.seeds[:seeds]:
+        for number, seed in enumerate(row.seeds[:seeds]):
             yield Case(
-                row.id, row.level, seed, row.prompt, (row.altered_law, row.group),
+                row.id, row.level, seed, number, row.prompt, (row.altered_law, row.group),
                 {"discipline": row.discipline},
                 {name: getattr(row, name).weight for name in QUESTIONS},
             )  # fmt: skip
@@ -43,7 +43,7 @@ class CounterfactualSuite:
         assert isinstance(row, Counterfactual)
         if probe != "original":
             return []
-        prompt = read_prompt(f"assess_{self.persona}")
+        prompt = read_prompt(*self.prompts)
         return [
             ask_yes_no(case, name, prompt, getattr(row, name).text, images[-1])
             for name in QUESTIONS

@@ -20,14 +20,16 @@ QUESTION = "binding"
 class I2ICorrectnessSuite:
     """Each edit in both mention orders; who does what is the same."""
 
+    prompts = ("binding",)
+
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, I2ICorrectness)
         pair = "/".join(sorted((row.left.name, row.right.name)))
         instructions = (row.aligned_instruction, row.reverse_instruction)
         for variant, instruction in zip(VARIANTS, instructions, strict=True):
-            for seed in row.seeds[:seeds]:
+            for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
-                    row.id, variant, seed, instruction, (pair,),
+                    row.id, variant, seed, number, instruction, (pair,),
                     {"pair_type": row.pair_type, "relation": row.relation},
                 )  # fmt: skip
 
@@ -40,7 +42,9 @@ class I2ICorrectnessSuite:
             Subject(row.right.name, row.right.look, row.right_expected),
         )
         return [
-            ask_binding(case, probe, read_prompt("binding"), subjects, ("correct", "wrong"), images)
+            ask_binding(
+                case, probe, read_prompt(*self.prompts), subjects, ("correct", "wrong"), images
+            )
         ]
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:

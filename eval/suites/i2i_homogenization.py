@@ -21,12 +21,14 @@ SIGNS = {"left_acts": 1.0, "right_acts": -1.0}
 class I2IHomogenizationSuite:
     """One under-specified edit of every seed picture."""
 
+    prompts = ("actor",)
+
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, I2IHomogenization)
         names = sorted((row.left.name, row.right.name))
-        for seed in row.seeds[:seeds]:
+        for number, seed in enumerate(row.seeds[:seeds]):
             yield Case(
-                row.id, "edit", seed, row.instruction, ("/".join(names), *names),
+                row.id, "edit", seed, number, row.instruction, ("/".join(names), *names),
                 {"pair_type": row.pair_type},
             )  # fmt: skip
 
@@ -40,7 +42,7 @@ class I2IHomogenizationSuite:
         )
         return [
             ask_which(
-                case, probe, "actor", read_prompt("actor"), subjects,
+                case, probe, "actor", read_prompt(*self.prompts), subjects,
                 ("left_acts", "right_acts"), "{a} does, {b} does not", images,
                 {"instruction": row.instruction},
             )

@@ -9,6 +9,7 @@ from PIL.Image import Image
 from ...schema import Row, RuleDecoupling
 from ..cases import Case, Outcome
 from ..judges import Question
+from ..prompts import read_prompt
 from ..scores import Score
 from .assessed import ask_point, shown_gap, shown_share
 
@@ -19,19 +20,19 @@ class RuleDecouplingSuite:
     """Share of pictures that obey the stated rule, where it is ours and where it isn't."""
 
     def __init__(self, persona: str) -> None:
-        self.persona = persona
+        self.prompts = (f"assess_{persona}",)
 
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, RuleDecoupling)
         variant = VARIANTS[0] if row.factual else VARIANTS[1]
-        for seed in row.seeds[:seeds]:
-            yield Case(row.id, variant, seed, row.prompt, (row.rule,), {"rule": row.rule})
+        for number, seed in enumerate(row.seeds[:seeds]):
+            yield Case(row.id, variant, seed, number, row.prompt, (row.rule,), {"rule": row.rule})
 
     def questions(
         self, row: Row, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
         assert isinstance(row, RuleDecoupling)
-        return ask_point(case, row.assessment_point, images, probe, self.persona)
+        return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         parts = [

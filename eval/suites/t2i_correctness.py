@@ -20,13 +20,15 @@ QUESTION = "arrangement"
 class T2ICorrectnessSuite:
     """Each pair in both mention orders; the right layout is the same."""
 
+    prompts = ("arrangement",)
+
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, T2ICorrectness)
         prompts = (row.aligned_prompt, row.reverse_prompt)
         for variant, prompt in zip(VARIANTS, prompts, strict=True):
-            for seed in row.seeds[:seeds]:
+            for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
-                    row.id, variant, seed, prompt, (row.id,),
+                    row.id, variant, seed, number, prompt, (row.id,),
                     {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind},
                 )  # fmt: skip
 
@@ -39,7 +41,7 @@ class T2ICorrectnessSuite:
         subjects = (Subject(row.left, row.tell_left), Subject(row.right, row.tell_right))
         return [
             ask_which(
-                case, probe, "arrangement", read_prompt("arrangement"), subjects,
+                case, probe, "arrangement", read_prompt(*self.prompts), subjects,
                 ("correct", "wrong"), "{a} is to the left of {b}", images,
                 {"context": row.context},
             )

@@ -22,13 +22,15 @@ SIGNS = {"first_left": 1.0, "first_right": -1.0}
 class T2IHomogenizationSuite:
     """Both mention orders of every prompt, so that order and entities come apart."""
 
+    prompts = ("order",)
+
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, T2IHomogenization)
         names = sorted((row.first.name, row.second.name))
         for variant, prompt in zip(VARIANTS, (row.prompt, row.swapped_prompt), strict=True):
-            for seed in row.seeds[:seeds]:
+            for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
-                    row.id, variant, seed, prompt, ("/".join(names), *names),
+                    row.id, variant, seed, number, prompt, ("/".join(names), *names),
                     {"pair_type": row.pair_type},
                 )  # fmt: skip
 
@@ -46,7 +48,7 @@ class T2IHomogenizationSuite:
         )
         return [
             ask_which(
-                case, probe, "order", read_prompt("order"), subjects, labels,
+                case, probe, "order", read_prompt(*self.prompts), subjects, labels,
                 "{a} is to the left of {b}", images,
             )
         ]  # fmt: skip
