@@ -12,12 +12,14 @@ from . import __version__
 from .console import (
     WRONG,
     failing,
+    print_agreement,
     print_authored,
     print_checks,
     print_configs,
     print_diff,
     print_funnel,
     print_images,
+    print_metrics,
     print_results,
     print_verdicts,
     progress_bar,
@@ -345,6 +347,45 @@ def verify(
             raise typer.Exit(WRONG)
 
 
+@app.command()
+def check(
+    detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
+    out: Annotated[Path, typer.Option(help="JSONL of verdicts; metrics.json goes beside it.")],
+    labels: Annotated[Path | None, typer.Option(help="Human labels of some samples.")] = None,
+    size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
+    json: Json = False,
+) -> None:
+    """The abstaining geometric checker: PASS, FAIL or UNDECIDABLE with reason and confidence.
+
+    Example: `counterprior check per_sample.jsonl --rules checker.yaml --out verdicts.jsonl`
+    """
+    with failing():
+        from .eval.checker.boxes import Size
+        from .eval.checker.run import CheckSettings, run_check
+
+        settings = CheckSettings(detections, rules, out, labels, Size.parse(size))
+        print_metrics(run_check(settings), json)
+
+
+@app.command()
+def agree(
+    scores: Annotated[Path, typer.Argument(help="Rows of sample_id and one number a metric.")],
+    labels: Annotated[Path, typer.Option(help="Rows of sample_id and label.")],
+    metric: Annotated[list[str] | None, typer.Option(help="Only this; repeatable.")] = None,
+    threshold: Annotated[float, typer.Option(help="From this score on a metric says yes.")] = 0.5,
+    json: Json = False,
+) -> None:
+    """Metrics against people: correlations, precision, recall and more, with intervals.
+
+    Example: `counterprior agree scores.jsonl --labels labels.jsonl --metric pse`
+    """
+    with failing():
+        from .eval.agree import run_agree
+
+        print_agreement(run_agree(scores, labels, metric or (), threshold), json)
+
+
 Data = Annotated[str, typer.Option(help="Release folder, or NAMESPACE/NAME on the Hub.")]
 Revision = Annotated[str | None, typer.Option(help="Tag or commit, where the data are a repo.")]
 SuiteName = Annotated[str, typer.Option(help="Config, e.g. t2i_homogenization.")]
@@ -493,3 +534,88 @@ def mine(
         shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
         funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
     print_funnel(funnel, out)
+
+
+audit = typer.Typer(
+    no_args_is_help=True,
+    help="""Human audit of verdicts: draw, label, analyse.
+
+Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+""",
+)
+app.add_typer(audit, name="audit")
+
+
+@audit.command("sample")
+def audit_sample(
+    verdicts: Annotated[list[str], typer.Argument(help="METHOD=FILE of verdicts; repeatable.")],
+    n: Annotated[int, typer.Option(min=1, help="Pictures to draw.")],
+    out: Annotated[Path, typer.Option(help="JSONL of the pictures, in the order to be seen.")],
+    manifest: Annotated[list[Path] | None, typer.Option(help="Image and prompt a sample.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 42,
+) -> None:
+    """Draw pictures to label, stratified by method, relation, verdict and confidence.
+
+    Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import write_sample
+        from .eval.audit.sample import SampleSettings
+
+        settings = SampleSettings(tuple(verdicts), n, seed, tuple(manifest or ()))
+        typer.echo(f"{write_sample(settings, out)} pictures in {out}")
+
+
+@audit.command("analyze")
+def audit_analyze(
+    verdicts: Annotated[list[str], typer.Argument(help="METHOD=FILE of verdicts; repeatable.")],
+    labels: Annotated[Path, typer.Option(help="Human labels.")],
+    out: Annotated[Path | None, typer.Option(help="JSON with the curves.")] = None,
+    json: Json = False,
+) -> None:
+    """Checker against people: confusion, kappa, risk and coverage, agreement of annotators.
+
+    Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import analyse_files
+
+        print_metrics(analyse_files(verdicts, labels, out), json)
+
+
+@audit.command("calibrate")
+def audit_calibrate(
+    detections: Annotated[list[Path], typer.Argument(help="Samples with their detections.")],
+    labels: Annotated[Path, typer.Option(help="Human labels.")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml to start from.")],
+    out: Annotated[Path | None, typer.Option(help="JSON with the whole grid.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
+    size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
+    json: Json = False,
+) -> None:
+    """The checker's settings that suit the labels best, with what they are worth on other labels.
+
+    Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
+    """
+    with failing():
+        from .eval.audit.run import calibrate_files
+        from .eval.checker.boxes import Size
+
+        parts = Size.parse(size), folds, out
+        print_metrics(calibrate_files(detections, labels, rules, *parts), json)
+
+
+@audit.command("merge")
+def audit_merge(
+    labels: Annotated[list[Path], typer.Argument(help="Label files, one an annotator.")],
+    out: Annotated[Path, typer.Option(help="JSONL with every vote and what most say.")],
+    json: Json = False,
+) -> None:
+    """Labels of several annotators as one file, with how far they agree.
+
+    Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import merge_labels
+
+        print_metrics(merge_labels(labels, out), json)

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
+    from .corpus_analysis.mine import Funnel
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
     from .eval.scoring import Result
     from .eval.selftest import Check
     from .eval.stats.intervals import Interval
-    from .corpus_analysis.mine import Funnel
 
 WRONG = 1
 USAGE = 2
@@ -133,6 +133,45 @@ def print_diff(found: ReleaseDiff) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
+    """Nested metrics, one number a line with its dotted name; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(metrics, indent=2, ensure_ascii=False))
+        return
+    for name, value in _flattened(metrics, ""):
+        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        print(f"{name:<44} {shown}")
+
+
+def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], str):
+            yield from ((f"{prefix}{name}", item) for item in value)
+        elif not isinstance(value, list) or not any(isinstance(v, (dict, list)) for v in value):
+            yield prefix + name, "-" if value is None else value
+
+
+def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """One row a metric, each number with its interval; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        left_out = f"{row['unscored']} without score, {row['undecided']} undecided by people"
+        print(f"{row['metric']}: {row['n']} pictures ({left_out})")
+        for name, estimate in row["estimates"].items():
+            value, ends = estimate["value"], estimate["interval"]
+            shown = "-" if value is None else f"{value:.4f}"
+            between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
+            print(f"  {name:<12} {shown:>8} {between}")
 
 
 def print_images(run: Run) -> None:
