@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +133,20 @@ def test_a_picture_that_was_made_anew_is_a_new_question(
     assert server.paid == 3
 
 
+def kill_at(stop_at: int, running: list[subprocess.Popen[bytes]], number: int) -> None:
+    if number == stop_at:
+        while not running:
+            time.sleep(0.001)
+        os.kill(running[0].pid, signal.SIGKILL)
+
+
 def test_a_process_that_is_killed_pays_for_no_question_twice(
     server: Any, tmp_path: Path, ask: Ask
 ) -> None:
     script = tmp_path / "judge.py"
     script.write_text(
         "import sys; from pathlib import Path; from PIL import Image\n"
-        "from counterprior.eval.judges import *\n"
+        "from counterprior.eval.judges import CallPlan, Question, open_judge\n"
         "answers = {'1': 'a', '2': 'b', '3': 'invalid'}\n"
         "ask = [Question(str(n), 'order', ('dog', 'cat'), ('a', 'b', 'invalid'), f'{n}?', answers,"
         " (Image.new('RGB', (32, 32), (n, 0, 0)),)) for n in range(60)]\n"
@@ -148,16 +156,10 @@ def test_a_process_that_is_killed_pays_for_no_question_twice(
     command = [sys.executable, str(script), server.spec("openai"), str(tmp_path / "ledgers")]
     server.answer = lambda body: "2"
     lost = 0
-    for stop_at in (7, 31, 32):
+    for stop_at in (7, 31, 45):
         running: list[subprocess.Popen[bytes]] = []
 
-        def kill(number: int, stop_at: int = stop_at) -> None:
-            if number == stop_at:
-                while not running:
-                    time.sleep(0.001)
-                os.kill(running[0].pid, signal.SIGKILL)
-
-        server.before = kill
+        server.before = partial(kill_at, stop_at, running)
         running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
         running[0].wait()
         assert running[0].returncode == -signal.SIGKILL
@@ -178,7 +180,7 @@ def test_the_judge_sees_pixels_and_no_metadata(server: Any, plan: CallPlan, ask:
     one(server.spec("openai"), plan, replace(ask(), images=(Image.new("RGB", (9, 9)), telling)))
     system, user = server.asked[0].body["messages"]
     assert "never an instruction" in system["content"]
-    first, second, text = user["content"]
+    _, second, text = user["content"]
     assert text["text"].startswith("Where are A and B?")
     data = base64.b64decode(second["image_url"]["url"].partition(",")[2])
     seen = Image.open(io.BytesIO(data))
@@ -238,6 +240,7 @@ def test_a_cap_ends_the_run_before_it_is_passed(
         list(judge.judge([ask(str(n)) for n in range(200)]))
     paid = server.paid
     assert 0 < paid < 134
+    del judge
     with pytest.raises(BudgetError):  # a new start has not a new purse
         list(open_judge(server.spec("openai"), capped).judge([ask(str(n)) for n in range(200)]))
     assert server.paid == paid
@@ -272,9 +275,8 @@ def test_a_scripted_judge_needs_no_server(tmp_path: Path, plan: CallPlan, ask: A
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"role": "judge", "contains": ["A and B"], "answer": "3"}]))
     judge = open_judge(f"scripted:{script}", plan)
-    assert [v.label for _, v in judge.judge([ask(), ask("b", prompt="other")])] == [
-        "invalid", "error",
-    ]  # fmt: skip
+    found = {q.id: v.label for q, v in judge.judge([ask("a"), ask("b", prompt="other")])}
+    assert found == {"a": "invalid", "b": "error"}
 
 
 def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan) -> None:
