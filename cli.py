@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from . import __version__
-from .console import WRONG, failing, print_configs, print_diff, progress_bar
+from .console import (
+    WRONG,
+    failing,
+    print_checks,
+    print_configs,
+    print_diff,
+    print_images,
+    print_results,
+    print_verdicts,
+    progress_bar,
+)
 
 app = typer.Typer(
     help="Does an image generator follow the prompt, or its prior? Build, check and release the "
@@ -114,4 +124,122 @@ def verify(
         report = Report(path_or_repo, tuple(verify_release(path_or_repo, revision=revision)))
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
+            raise typer.Exit(WRONG)
+
+
+Data = Annotated[str, typer.Option(help="Release folder, or NAMESPACE/NAME on the Hub.")]
+Revision = Annotated[str | None, typer.Option(help="Tag or commit, where the data are a repo.")]
+SuiteName = Annotated[str, typer.Option(help="Config, e.g. t2i_homogenization.")]
+GeneratorSpec = Annotated[str, typer.Option(help="Spec: folder:DIR, render:?order_bias=1, ...")]
+JudgeSpec = Annotated[str, typer.Option(help="Spec: pixels, human:FILE, openai:MODEL, ...")]
+RunFolder = Annotated[Path, typer.Option(help="Folder of the run.")]
+Seeds = Annotated[int, typer.Option(min=1, max=4, help="Pictures of each prompt.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Rows to sample.")]
+Probes = Annotated[str, typer.Option(help="Controls of the judge: mirror,swap.")]
+Persona = Annotated[str, typer.Option(help="standard or strict, for free questions.")]
+
+
+@app.command()
+def generate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    seeds: Seeds = 1,
+    limit: Limit = None,
+) -> None:
+    """Make every picture that a suite wants, or find it in a folder; what is there stays.
+
+    Example: `counterprior generate --suite t2i_homogenization --generator folder:pics --out run`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.generate import GenerateSettings
+        from .eval.generate import generate as make
+
+        settings = GenerateSettings(suite, generator, data, out, revision, seeds, limit)
+        print_images(make(settings, progress))
+
+
+@app.command("judge")
+def judge_pictures(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    judge: Annotated[list[str], typer.Option(help="Spec; repeatable.")],
+    probes: Probes = "",
+    persona: Persona = "standard",
+    revision: Revision = None,
+) -> None:
+    """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
+
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.judges import open_judge
+        from .eval.judging import JudgeSettings, judge_run
+
+        asked = tuple(probe for probe in probes.split(",") if probe)
+        for spec in judge:
+            settings = JudgeSettings(run, asked, persona, revision)
+            print_verdicts(judge_run(settings, open_judge(spec), progress))
+
+
+@app.command()
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
+    labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
+    json: Json = False,
+) -> None:
+    """Scores with their n, interval and what was left out; also written into each run.
+
+    Example: `counterprior score run --labels labels.csv --json`
+    """
+    with failing():
+        from .eval.scoring import results_json, score_runs
+
+        results = score_runs(runs, labels, across_judges)
+        if json:
+            typer.echo(results_json(results))
+        else:
+            print_results(results, groups)
+
+
+@app.command("eval")
+def evaluate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    judge: JudgeSpec,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    seeds: Seeds = 1,
+    limit: Limit = None,
+    probes: Probes = "",
+    persona: Persona = "standard",
+    revision: Revision = None,
+    json: Json = False,
+) -> None:
+    """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
+
+    Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
+    --judge pixels --out run --limit 50`
+    """
+    generate(suite, generator, out, data, revision, seeds, limit)
+    judge_pictures(out, [judge], probes, persona, revision)
+    score([out], json=json)
+
+
+@app.command()
+def selftest() -> None:
+    """The whole scoring chain on pictures whose truth is known: offline, below a minute.
+
+    Example: `counterprior selftest`
+    """
+    with failing():
+        from .eval.selftest import selftest as run_selftest
+
+        with progress_bar() as progress:
+            checks = run_selftest(progress)
+        print_checks(checks)
+        if not all(check.holds for check in checks):
             raise typer.Exit(WRONG)
