@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -427,19 +428,22 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    max_usd: Annotated[float | None, typer.Option(help="Cap on what each judge may cost.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls under way at a time.")] = 8,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
     Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
     """
     with failing(), progress_bar() as progress:
-        from .eval.judges import open_judge
+        from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
-        asked = tuple(probe for probe in probes.split(",") if probe)
-        for spec in judge:
-            settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec), progress))
+        plan = CallPlan(run / "ledgers", concurrency, None if max_usd is None else Decimal(max_usd))
+        judges = [open_judge(spec, plan) for spec in judge]
+        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
+        for opened in judges:
+            print_verdicts(judge_run(settings, opened, progress))
 
 
 @app.command()
