@@ -28,6 +28,11 @@ class ImageRequest:
     """The RGB image to edit; None for text-to-image."""
 
 
+REPORT = "report"
+"""Key of a picture's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
+that may have been billed). It is never saved with the picture."""
+
+
 class GeneratorError(RuntimeError):
     """A picture that could not be made."""
 
@@ -73,8 +78,29 @@ def _render(spec: Spec) -> Generator:
     return RenderGenerator.from_spec(spec)
 
 
+def _command(spec: Spec) -> Generator:
+    from .command import CommandGenerator
+
+    return CommandGenerator.from_spec(spec)
+
+
+def _diffusers(spec: Spec) -> Generator:
+    from .diffusion import DiffusersGenerator
+
+    return DiffusersGenerator.from_spec(spec)
+
+
+def _openai_image(spec: Spec) -> Generator:
+    from .openai_image import OpenAIImages
+
+    return OpenAIImages.from_spec(spec)
+
+
 GENERATORS: dict[str, Callable[[Spec], Generator | Gallery]] = {
+    "command": _command,
+    "diffusers": _diffusers,
     "folder": _folder,
+    "openai-image": _openai_image,
     "render": _render,
 }
 

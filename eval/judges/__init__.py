@@ -123,7 +123,9 @@ def _chat(spec: Spec, plan: CallPlan) -> Judge:
 
 
 JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "faulty": _faulty,
     "hf-vlm": _hf_vlm,
+    "human": _human,
     "pixels": _pixels,
 }
 
