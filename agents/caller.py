@@ -79,12 +79,12 @@ class Caller:
         self.ledger = ledger
         self.budget = budget
         self.settings = settings
-        self._identity = backend.identity()
+        self.identity = backend.identity()
 
     @property
     def author(self) -> str:
         """`kind:model`, as rows name their author."""
-        return f"{self._identity['kind']}:{self._identity['model']}"
+        return f"{self.identity['kind']}:{self.identity['model']}"
 
     def call(self, call_id: str, request: ChatRequest, validate: Callable[[str], T]) -> Answer[T]:
         """The validated answer, asked for once more where the validator rejects the first.
@@ -171,18 +171,18 @@ class Caller:
                 stop.set()
 
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
-        recorded = self.ledger.find(call_id, self._identity, request)
+        recorded = self.ledger.find(call_id, self.identity, request)
         if recorded is not None:
             return recorded.completion
-        worst = self.budget.reserve(self._identity, request)
+        worst = self.budget.reserve(self.identity, request)
         try:
             completion = self.backend.complete(request)
         except BaseException:
             self.budget.release(worst)
             raise
-        usd = self.budget.settle(self._identity, worst, completion)
+        usd = self.budget.settle(self.identity, worst, completion)
         self.ledger.append(
-            call_id, self._identity, request, completion, None if usd is None else str(usd)
+            call_id, self.identity, request, completion, None if usd is None else str(usd)
         )
         return completion
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from counterprior.eval.cases import Case, Outcome
+from counterprior.eval.checker.summary import rates
 from counterprior.eval.metrics.order import homogenization
+from counterprior.eval.metrics.pse import pse_1d
+from counterprior.eval.metrics.visor import uncond_from_n, visor
 from counterprior.eval.metrics.worlds import gated, premise_ratio, reasoning_ratio, weighted_score
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.suites import open_suite
@@ -88,3 +91,36 @@ def test_deltas(case: dict) -> None:
     found = {score.name: score for score in open_suite("t2i_correctness").score(outcomes)}
     assert found["delta"].value == pytest.approx(case["expected"], abs=case["tol"])
     assert found["delta"].value in found["delta"].interval
+
+
+@published("pse_1d")
+def test_pse(case: dict) -> None:
+    given = case["input"]
+    assert float(pse_1d(given["A"], given["B"])) == pytest.approx(case["expected"], abs=case["tol"])
+
+
+@published("visor_uncond_from_visor_n")
+def test_visor_is_the_mean_of_its_four(case: dict) -> None:
+    assert uncond_from_n(case["input"]["visor_n"]) == pytest.approx(
+        case["expected"], abs=case["tol"]
+    )
+
+
+@published("visor_uncond_from_oa_cond")
+def test_visor_of_pictures_with_the_printed_rates(case: dict) -> None:
+    n = 20_000
+    both = round(n * case["input"]["oa"] / 100)
+    right = round(both * case["input"]["cond"] / 100)
+    pictures = range(n)
+    found = visor([i < both for i in pictures], [i < right for i in pictures], pictures)
+    assert found.uncond == pytest.approx(case["expected"], abs=case["tol"])
+
+
+@published("abstaining_rates")
+def test_abstaining_rates(case: dict) -> None:
+    given = case["input"]
+    found = rates(given["PASS"], given["FAIL"], given["UNDECIDABLE"])
+    names = {"pass": "pass_rate_overall", "coverage": "coverage",
+             "pass_decided": "pass_rate_conditional"}  # fmt: skip
+    for name, percent in case["expected"].items():
+        assert 100 * found[names[name]] == pytest.approx(percent, abs=case["tol"])
