@@ -427,19 +427,23 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
-    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .eval.judges import open_judge
+        from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
         asked = tuple(probe for probe in probes.split(",") if probe)
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
         for spec in judge:
             settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec), progress))
+            print_verdicts(judge_run(settings, open_judge(spec, plan), progress))
 
 
 @app.command()
@@ -476,6 +480,9 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
@@ -484,7 +491,7 @@ def evaluate(
     --judge pixels --out run --limit 50`
     """
     generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision)
+    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
     score([out], json=json)
 
 

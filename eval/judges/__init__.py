@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -70,8 +69,8 @@ class CallPlan:
     """Folder of the ledgers, one file a judge: what a killed run has paid is not paid again."""
     concurrency: int = 8
     """Calls under way at the same time."""
-    max_usd: Decimal | None = None
-    """Cap on what the judge may cost in all, resumed runs included; None for no cap."""
+    max_usd: float | None = None
+    """Cap on what the judge may cost in all, resumed runs included, in US dollars."""
     prices: Path | None = None
     """The user's own price table, see `agents.budget`."""
 
