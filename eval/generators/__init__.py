@@ -14,6 +14,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from ...specs import Spec
 from ..cases import Case
+from ..extras import named_extras
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,16 @@ def open_generator(text: str) -> Generator:
 
 
 def open_images(text: str) -> Generator | Gallery:
-    """Whatever a spec names that has or makes pictures; ValueError for an unknown kind."""
+    """Whatever a spec names that has or makes pictures.
+
+    Raises ValueError for an unknown kind or option and a library that isn't installed, BackendError
+    for a missing key.
+    """
     spec = Spec.parse(text)
     if spec.kind not in GENERATORS:
         raise ValueError(f"no generator {spec.kind!r}: choose from {', '.join(sorted(GENERATORS))}")
-    return GENERATORS[spec.kind](spec)
+    with named_extras(spec.kind):
+        return GENERATORS[spec.kind](spec)
 
 
 def encode_png(image: Image) -> bytes:
