@@ -430,10 +430,13 @@ def judge_pictures(
     revision: Revision = None,
     max_usd: Annotated[float | None, typer.Option(help="Cap on what each judge may cost.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls under way at a time.")] = 8,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
-    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
         from .eval.judges import CallPlan, open_judge
@@ -444,6 +447,11 @@ def judge_pictures(
         settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
         for opened in judges:
             print_verdicts(judge_run(settings, opened, progress))
+        asked = tuple(probe for probe in probes.split(",") if probe)
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
+        for spec in judge:
+            settings = JudgeSettings(run, asked, persona, revision)
+            print_verdicts(judge_run(settings, open_judge(spec, plan), progress))
 
 
 @app.command()
@@ -480,6 +488,9 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
@@ -488,7 +499,7 @@ def evaluate(
     --judge pixels --out run --limit 50`
     """
     generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision)
+    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
     score([out], json=json)
 
 
