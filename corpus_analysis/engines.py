@@ -116,14 +116,14 @@ def _daft(
     class Mine:
         def __init__(self, text: str) -> None:
             # Daft forks nothing: the class is made anew in each process, from text alone.
-            from counterprior.corpus_analysis.engines import settings_from
-            from counterprior.corpus_analysis.shards import Worker
+            from .engines import settings_from
+            from .shards import Worker
 
             self.worker = Worker(settings_from(text))
 
         @daft.method.batch(return_dtype=daft.DataType.string(), batch_size=1)
         def mine(self, column: Any) -> list[str]:
-            from counterprior.corpus_analysis.engines import job_from
+            from .engines import job_from
 
             return [json.dumps(self.worker.mine(job_from(text))) for text in column.to_pylist()]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from PIL import ImageOps
 from PIL.Image import Image
@@ -43,19 +44,21 @@ def ask_which(
     statement: str,
     images: Sequence[Image],
     values: Mapping[str, str] | None = None,
+    axis: Literal["horizontal", "vertical"] = "horizontal",
 ) -> Question:
     """Of which of two subjects does a statement hold?
 
     labels: what it means for the first and for the second subject. statement: of `{a}` and not of
-    `{b}`. The probe `mirror` mirrors all images; where left and right decide (order, arrangement),
-    the labels are exchanged with them.
+    `{b}`; axis: where it lies, for a judge that measures. The probe `mirror` mirrors all images;
+    where left and right decide (order, arrangement), the labels are exchanged with them.
     """
     if _names_exchanged(case, probe):
         subjects, labels = subjects[::-1], labels[::-1]
     if probe == "mirror" and task in ("order", "arrangement"):
         labels = labels[::-1]
     texts = (statement.format(a="A", b="B"), statement.format(a="B", b="A"))
-    return _ask(case, probe, task, prompt, subjects, labels, texts, images, values)
+    question = _ask(case, probe, task, prompt, subjects, labels, texts, images, values)
+    return replace(question, facts={**question.facts, "axis": axis})
 
 
 def ask_binding(

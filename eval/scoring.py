@@ -65,9 +65,13 @@ def score_run(root: Path, labels: Path | None = None) -> list[Result]:
     results = [_score(run, folder, told) for folder in run.judges()]
     if not results:
         raise RunError(f"{root}: nobody has judged it; run `counterprior judge {root} --judge ...`")
-    text = json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
-    write_atomically(root / SCORES, text + "\n")
+    write_atomically(root / SCORES, results_json(results) + "\n")
     return results
+
+
+def results_json(results: Sequence[Result]) -> str:
+    """Results for a machine; undefined numbers are null."""
+    return json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
 
 
 def score_runs(roots: Sequence[Path], labels: Path | None, across_judges: bool) -> list[Result]:

@@ -21,6 +21,7 @@ from .counterfactual_denominalized import CounterfactualDenominalizedSuite
 from .i2i_correctness import I2ICorrectnessSuite
 from .i2i_homogenization import I2IHomogenizationSuite
 from .rule_decoupling import RuleDecouplingSuite
+from .spatial import SpatialSuite
 from .t2i_correctness import T2ICorrectnessSuite
 from .t2i_homogenization import T2IHomogenizationSuite
 
@@ -63,6 +64,8 @@ SUITES: dict[str, Callable[[str], EvalSuite]] = {
     "counterfactual_denominalized": CounterfactualDenominalizedSuite,
     "rule_decoupling": RuleDecouplingSuite,
     "attribute_decoupling": AttributeDecouplingSuite,
+    "spatial_uc": lambda persona: SpatialSuite(),
+    "spatial_visor": lambda persona: SpatialSuite(),
 }
 """By config; made for a persona, which only suites with free questions use."""
 
