@@ -17,6 +17,7 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
+    print_flips,
     print_images,
     print_metrics,
     print_mined,
@@ -628,3 +629,25 @@ def audit_merge(
         from .eval.audit.run import merge_labels
 
         print_metrics(merge_labels(labels, out), json)
+
+
+@app.command()
+def flips(
+    mined: Annotated[Path, typer.Argument(help="Folder of a run of `mine` with its layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
+    count: Annotated[int, typer.Option(min=1, help="Pairs at most; two pictures each.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
+    judge: Annotated[str, typer.Option(help="Judge that sees text in pictures.")] = "",
+) -> None:
+    """Verified pairs, each picture also mirrored under the same caption, to tune a model with.
+
+    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.flips import FlipSettings, make_flips
+        from .eval.judges import CallPlan, open_judge
+
+        plan = CallPlan(mined / "judgments")
+        reader = open_judge(judge, plan) if judge else None
+        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+    print_flips(found, out)

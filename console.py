@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
+    from .corpus_analysis.flips import FlipSet
     from .corpus_analysis.run import Finished
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
@@ -130,6 +131,14 @@ def print_mined(finished: Finished, out: Path) -> None:
         console.print(f"page: {out / 'index.html'}")
     for warning in finished.warnings:
         print(f"counterprior: {warning}", file=sys.stderr)
+
+
+def print_flips(found: FlipSet, out: Path) -> None:
+    """How many pairs were taken, from which categories, and why others were not."""
+    for name, count in found.categories.items():
+        print(f"{count:6,}  {name}")
+    dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
+    print(f"{found.pairs:,} pairs, {2 * found.pairs:,} pictures in {out}; not taken: {dropped}")
 
 
 def print_diff(found: ReleaseDiff) -> None:
