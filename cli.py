@@ -18,9 +18,10 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
-    print_funnel,
+    print_flips,
     print_images,
     print_metrics,
+    print_mined,
     print_results,
     print_verdicts,
     progress_bar,
@@ -532,14 +533,21 @@ def mine(
     sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
     reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+    stage: Annotated[str, typer.Option(help="pairs, images or layout.")] = "pairs",
+    judge: Annotated[str, typer.Option(help="Judge spec, for the stage layout.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Downloads at a time.")] = 32,
+    contact: Annotated[str, typer.Option(help="Page or mail address for site owners.")] = "",
+    loopback: Annotated[bool, typer.Option("--loopback-for-tests", hidden=True)] = False,
 ) -> None:
-    """Mine captions for pairs of entities; run it again after any end, it goes on.
+    """Mine captions for pairs, fetch their pictures, tell what stands left; run again to go on.
 
-    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
     """
     with failing(), progress_bar() as progress:
         from .corpus_analysis.captions.miner import MinerSettings
-        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.images.fetch import FetchSettings
+        from .corpus_analysis.mine import MineSettings
+        from .corpus_analysis.run import RunSettings, run
         from .corpus_analysis.shards import ShardSettings
         from .corpus_analysis.sources import SourceSettings
 
@@ -547,8 +555,10 @@ def mine(
             tuple(source), preset, caption_column, url_column, limit, sample, seed
         )
         shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
-        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
-    print_funnel(funnel, out)
+        fetch = FetchSettings(contact=contact, loopback=loopback)
+        mined = MineSettings(shard, out, engine, workers)
+        finished = run(RunSettings(mined, stage, judge, fetch, threads), progress)
+    print_mined(finished, out)
 
 
 audit = typer.Typer(
@@ -634,3 +644,25 @@ def audit_merge(
         from .eval.audit.run import merge_labels
 
         print_metrics(merge_labels(labels, out), json)
+
+
+@app.command()
+def flips(
+    mined: Annotated[Path, typer.Argument(help="Folder of a run of `mine` with its layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
+    count: Annotated[int, typer.Option(min=1, help="Pairs at most; two pictures each.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
+    judge: Annotated[str, typer.Option(help="Judge that sees text in pictures.")] = "",
+) -> None:
+    """Verified pairs, each picture also mirrored under the same caption, to tune a model with.
+
+    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.flips import FlipSettings, make_flips
+        from .eval.judges import CallPlan, open_judge
+
+        plan = CallPlan(mined / "judgments")
+        reader = open_judge(judge, plan) if judge else None
+        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+    print_flips(found, out)
