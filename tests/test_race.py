@@ -139,7 +139,7 @@ def test_bad_races_are_refused(policy: Any) -> None:
     with pytest.raises(ValueError, match="is not in"):
         race(["a", "b"], ["x"], lambda g, i: math.nan, settings)
     for wrong in ({"alpha": 0}, {"delta": 1}, {"policy": "luck"}, {"convention": "ours"}):
-        with pytest.raises(ValueError, match="alpha|delta|policy|convention"):
+        with pytest.raises(ValueError, match=r"alpha|delta|policy|convention"):
             RaceSettings(**wrong)
 
 
