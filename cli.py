@@ -13,9 +13,11 @@ from .console import (
     WRONG,
     failing,
     print_agreement,
+    print_authored,
     print_checks,
     print_configs,
     print_diff,
+    print_funnel,
     print_images,
     print_metrics,
     print_results,
@@ -107,6 +109,222 @@ def diff(
             typer.echo(found.to_json())
         else:
             print_diff(found)
+
+
+author = typer.Typer(
+    help="Write benchmark content with models; every call is recorded, and a rebuild is free.\n\n"
+    "Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl "
+    "--bank mybank --max-usd 5`, then `counterprior build --bank mybank`",
+)
+app.add_typer(author, name="author")
+
+Backend = Annotated[str, typer.Option(help="openai:MODEL[@URL], anthropic:MODEL, scripted:FILE.")]
+LedgerFile = Annotated[Path, typer.Option(help="Records every call; resumes and replays from it.")]
+Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: offline, free.")]
+MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
+Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
+OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
+Base = Annotated[Path | None, typer.Option(help="Bank to extend; else the shipped one without it.")]
+
+
+@author.callback(invoke_without_command=True)
+def author_prompts(
+    context: typer.Context,
+    show_prompts: Annotated[bool, typer.Option(help="Print every role's prompt file.")] = False,
+) -> None:
+    if show_prompts:
+        from .agents.roles import describe_prompts
+
+        typer.echo(describe_prompts())
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@author.command("constrained")
+def author_constrained(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    replay: Replay = False,
+    base: Base = None,
+    rounds: Annotated[int, typer.Option(min=1, help="At most.")] = 20,
+    target: Annotated[int, typer.Option(min=1, help="Pairs in the bank.")] = 400,
+    domain: Annotated[list[str] | None, typer.Option(help="A domain to open; repeatable.")] = None,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Pairs whose layout a standard fixes: Scout, Critic and Curator take turns (OTS-Bench).
+
+    Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl
+    --bank mybank --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.constrained.loop import LoopSettings
+        from .agents.session import session_settings
+        from .builders.authoring.constrained import author_constrained as write
+
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency=1)
+        loop = LoopSettings(rounds, target, domains=tuple(domain or ()))
+        report = write(session, loop, base, bank, progress)
+    print_authored(report)
+
+
+Reviewer = Annotated[str, typer.Option(help="A second model that reviews; else the writer.")]
+Laws = Annotated[Path | None, typer.Option(help="YAML of your own laws; else the bank's.")]
+
+
+@author.command("counterfactual")
+def author_counterfactual(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    laws: Laws = None,
+    per_law: Annotated[int, typer.Option(min=1, max=8, help="Scenes a law.")] = 4,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Scenes in which one law is altered: written, reviewed, asked about, described (CF-World).
+
+    Example: `counterprior author counterfactual --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.laws import author_counterfactual as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        report = write(session, laws, per_law, base, bank, progress)
+    print_authored(report)
+
+
+@author.command("rules")
+def author_rules(
+    ledger: LedgerFile,
+    bank: OutBank,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    laws: Laws = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Symbolic rules, each as it holds here and in five other worlds (CF-World 5.1).
+
+    Example: `counterprior author rules --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.laws import author_rules as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        report = write(session, laws, base, bank, progress)
+    print_authored(report)
+
+
+@author.command("consistency")
+def author_consistency(
+    ledger: LedgerFile,
+    bank: OutBank,
+    images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    base: Base = None,
+    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "render:",
+    limit: Annotated[int | None, typer.Option(min=1, help="Pictures at most.")] = None,
+    smallest_side: Annotated[int, typer.Option(min=1, help="Pixels.")] = 512,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Captions, edits and questions for your pictures, by a game of two models (ACON).
+
+    Example: `counterprior author consistency --images photos --backend openai:MODEL
+    --reviewer anthropic:MODEL --drawer diffusers:PATH --ledger calls.jsonl --bank mybank`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.consistency import GameSettings
+        from .builders.authoring.consistency import author_consistency as write
+
+        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        game = GameSettings(images, drawer, limit, smallest_side)
+        report = write(session, game, base, bank, progress)
+    print_authored(report)
+
+
+@author.command("verify")
+def author_verify(
+    ledger: LedgerFile,
+    bank: OutBank,
+    base: Annotated[Path, typer.Option(help="The bank to check.")],
+    backend: Backend = "",
+    replay: Replay = False,
+    every: Annotated[bool, typer.Option("--every", help="Pairs read before too.")] = False,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Check pairs with a second model by mirrored statements; disagreement waits for a person.
+
+    Example: `counterprior author verify --backend anthropic:MODEL --ledger checks.jsonl
+    --base mybank --bank checked --max-usd 5`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.session import session_settings
+        from .builders.authoring.verification import verify_pairs
+
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        report = verify_pairs(session, base, bank, every, progress)
+    print_authored(report)
+
+
+@author.command("relations")
+def author_relations(
+    prompts: Annotated[Path, typer.Argument(help="A text file, one prompt a line.")],
+    ledger: LedgerFile,
+    out: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    backend: Backend = "",
+    replay: Replay = False,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Read spatial relations out of free prompts, by a model and by rules (PSE, appendix).
+
+    Example: `counterprior author relations prompts.txt --backend openai:MODEL
+    --ledger calls.jsonl --out relations.jsonl`
+    """
+    with failing(), progress_bar() as progress:
+        from .agents.relation_files import extract_file
+        from .agents.session import session_settings
+
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        typer.echo(extract_file(session, prompts, out, progress))
+
+
+@author.command("publish")
+def author_publish(
+    ledger: LedgerFile,
+    out: Annotated[Path, typer.Option(help="File to write.")],
+) -> None:
+    """Write a ledger in the form to publish: sorted, the same for every order of the calls.
+
+    Example: `counterprior author publish --ledger calls.jsonl --out published.jsonl`
+    """
+    with failing():
+        from .agents.ledger import Ledger
+
+        with Ledger(ledger, read_only=True) as opened:
+            opened.publish(out)
 
 
 @app.command()
@@ -284,6 +502,38 @@ def selftest() -> None:
         print_checks(checks)
         if not all(check.holds for check in checks):
             raise typer.Exit(WRONG)
+
+
+@app.command()
+def mine(
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs, hf://datasets/….")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one a source.")],
+    engine: Annotated[str, typer.Option(help="local, pool or ray; same rows.")] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    preset: Annotated[str, typer.Option(help="laion, datacomp or cc3m.")] = "",
+    caption_column: Annotated[str, typer.Option(help="Column of captions.")] = "",
+    url_column: Annotated[str, typer.Option(help="Column of image addresses.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
+    reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+) -> None:
+    """Mine captions for pairs of entities; run it again after any end, it goes on.
+
+    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.captions.miner import MinerSettings
+        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.shards import ShardSettings
+        from .corpus_analysis.sources import SourceSettings
+
+        rows = SourceSettings(
+            tuple(source), preset, caption_column, url_column, limit, sample, seed
+        )
+        shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
+        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
+    print_funnel(funnel, out)
 
 
 audit = typer.Typer(

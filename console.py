@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
+    from .corpus_analysis.mine import Funnel
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
     from .eval.scoring import Result
@@ -26,13 +28,16 @@ INTERRUPTED = 130
 @contextmanager
 def failing() -> Iterator[None]:
     """Turn what a user can mend into one line on stderr and an exit code."""
+    from .agents.budget import BudgetError
+    from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
+    from .corpus_analysis.errors import CorpusError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -91,6 +96,25 @@ def print_configs(facts: Facts, out: Path) -> None:
         numbers = (f"{n:,}" for n in (c.rows, c.planned, c.pictures, c.bytes // 1000))
         table.add_row(c.name, c.status, *numbers)
     Console(width=None if sys.stdout.isatty() else 100).print(table)
+
+
+def print_funnel(funnel: Funnel, out: Path) -> None:
+    """How many captions came how far, and why the others did not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("stage", title=f"captions in {out}")
+    for title in ("captions", "share"):
+        table.add_column(title, justify="right")
+    dropped = [(f"  dropped: {reason}", n) for reason, n in funnel.dropped.items() if n]
+    stages = [("read", funnel.rows), *dropped, ("passed the quality gate", funnel.passed),
+              ("passed the prefilter", funnel.candidates), ("parsed", funnel.parsed),
+              ("  parser failed", funnel.errors), ("with a pair", funnel.captions)]  # fmt: skip
+    for name, count in stages:
+        table.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    console.print(table)
+    console.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
 
 
 def print_diff(found: ReleaseDiff) -> None:
@@ -229,3 +253,20 @@ def print_checks(checks: Sequence[Check]) -> None:
     console.print(
         f"{sum(c.holds for c in checks)} of {len(checks)} corrected intervals hold the truth"
     )
+
+
+def print_authored(report: Report) -> None:
+    """What was written, why the run ended, and what it cost by role and model."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("role", "model", title=f"{report.bank}; stopped by {report.stopped}")
+    for title in ("calls", "failed", "input tokens", "output tokens", "USD", "unpriced"):
+        table.add_column(title, justify="right")
+    for a in report.accounts:
+        numbers = (a.calls, a.failed, a.input_tokens, a.output_tokens)
+        table.add_row(a.role, a.model, *(f"{n:,}" for n in numbers), f"{a.usd:.4f}",
+                      f"{a.unpriced:,}")  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(", ".join(f"{count:,} {name}" for name, count in report.counts.items()))

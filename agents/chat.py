@@ -120,6 +120,10 @@ class BackendError(RuntimeError):
     """
 
 
+class NotRecordedError(BackendError):
+    """A replay came to a call that its ledger doesn't hold."""
+
+
 class ChatBackend(Protocol):
     """A model behind some server."""
 

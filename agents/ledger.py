@@ -4,8 +4,9 @@ A call is known by its *logical* id (`r07/critic/attempt0`, or a judge's item, s
 parallel work and upgrades of an SDK don't disturb it. Same id and same specification: the recorded
 answer is used and nothing is paid. Same id and another specification: `DriftError` with a diff.
 
-Lines are ASCII JSON with sorted keys. `{"text": ...}` lines hold system prompts and schemas once;
-call lines refer to them by SHA-256.
+Lines are ASCII JSON with sorted keys. `{"run": ...}` lines hold what a whole run was given, so that
+a replay needs nothing else. `{"text": ...}` lines hold what many calls share (system prompts,
+schemas, long parts of questions); call lines refer to them by SHA-256.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from .chat import ChatRequest, Completion, Outcome, Usage
 
 DIFF_LINES = 60
 """Lines of a diff that an error shows."""
+
+SHARED_FROM = 2000
+"""Characters from which a part of a question is stored as a text of its own."""
 
 
 class LedgerError(ValueError):
@@ -65,6 +69,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._places: dict[str, tuple[int, int]] = {}
         self._texts: dict[str, str] = {}
+        self._runs: dict[str, Any] = {}
         if read_only and not path.is_file():
             raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +102,22 @@ class Ledger:
         if self._file is not None:
             self._file.close()
 
+    def inputs(self, run: str) -> Any:
+        """What a run was given. Raises LedgerError where none of that name is recorded."""
+        if run not in self._runs:
+            raise LedgerError(f"{self.path}: holds no run of {run}")
+        return self._runs[run]
+
+    def bind(self, run: str, inputs: Any) -> None:
+        """Records what a run is given. Raises DriftError where it was given something else."""
+        inputs = json.loads(_dump(inputs))
+        if run not in self._runs:
+            with self._lock:
+                self._write(_dump({"run": run, "inputs": inputs}))
+                self._runs[run] = inputs
+        elif self._runs[run] != inputs:
+            raise DriftError(self._changed(f"the run of {run}", self._runs[run], inputs))
+
     def find(
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
     ) -> Record | None:
@@ -121,13 +142,16 @@ class Ledger:
         if self._file is None:
             raise LedgerError(f"{self.path}: opened for replay, can't record {call_id}")
         spec = request.spec()
+        user = [_shared(part) for part in spec["user"]]
         texts = [spec["system"], _dump(spec["schema"])]
+        texts += [part for part, kept in zip(spec["user"], user, strict=True) if part != kept]
         line = _dump(
             {
                 "id": call_id,
                 "spec": spec_hash(identity, request),
                 "identity": dict(identity),
-                "request": {**spec, "system": _sha(texts[0]), "schema": _sha(texts[1])},
+                "request": spec
+                | {"system": _sha(texts[0]), "schema": _sha(texts[1]), "user": user},
                 "completion": {**asdict(completion), "raw": dict(completion.raw)},
                 "usd": usd,
             }
@@ -153,8 +177,10 @@ class Ledger:
         return [json.loads(identity) for identity in sorted(found)]
 
     def canonical_lines(self) -> Iterator[str]:
-        """The ledger in its published form: texts, then calls, each sorted; the same for every
+        """The ledger in its published form: runs, texts, calls, each sorted; the same for every
         order in which the calls were made."""
+        for run in sorted(self._runs):
+            yield _dump({"run": run, "inputs": self._runs[run]})
         for sha in sorted(self._texts):
             yield _dump({"text": self._texts[sha]})
         for call_id in sorted(self._places):
@@ -185,7 +211,9 @@ class Ledger:
                 break
             try:
                 line = json.loads(raw)
-                if "text" in line:
+                if "run" in line:
+                    self._runs[line["run"]] = line["inputs"]
+                elif "text" in line:
                     self._texts[_sha(line["text"])] = line["text"]
                 else:
                     if line["id"] in self._places:
@@ -214,16 +242,24 @@ class Ledger:
     ) -> str:
         recorded = dict(line["request"])
         recorded["system"] = self._texts.get(recorded["system"], recorded["system"])
+        recorded["user"] = [
+            self._texts.get(p["text"], p) if isinstance(p, dict) and "text" in p else p
+            for p in recorded["user"]
+        ]
         schema = self._texts.get(recorded["schema"])
         recorded["schema"] = json.loads(schema) if schema else recorded["schema"]
-        before = _readable({"identity": line["identity"], "request": recorded})
-        after = _readable({"identity": dict(identity), "request": request.spec()})
-        diff = list(difflib.unified_diff(before, after, "recorded", "asked now", lineterm="", n=1))
+        before = {"identity": line["identity"], "request": recorded}
+        after = {"identity": dict(identity), "request": request.spec()}
+        return self._changed(f"call {line['id']}", before, after)
+
+    def _changed(self, what: str, before: Any, after: Any) -> str:
+        lines = (_readable(before), _readable(after))
+        diff = list(difflib.unified_diff(*lines, "recorded", "asked now", n=1, lineterm=""))
         more = len(diff) - DIFF_LINES
         shown = "\n".join(diff[:DIFF_LINES] + ([f"... {more} more lines"] if more > 0 else []))
         return (
-            f"{self.path}: call {line['id']} was recorded with another specification. Undo the "
-            f"change, or start a new ledger and pay again:\n{shown}"
+            f"{self.path}: {what} was recorded with another specification. Undo the change, or "
+            f"start a new ledger and pay again:\n{shown}"
         )
 
 
@@ -244,6 +280,11 @@ def _record(line: Mapping[str, Any]) -> Record:
     )
     role = line["request"]["role"]
     return Record(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
+
+
+def _shared(part: Any) -> Any:
+    """A part of a question as a call line holds it."""
+    return {"text": _sha(part)} if isinstance(part, str) and len(part) >= SHARED_FROM else part
 
 
 def _dump(value: Any) -> str:

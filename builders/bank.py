@@ -29,7 +29,7 @@ def read_entries(path: Path, model: type[E]) -> list[E]:
             entries.append(model.model_validate(item))
         except ValidationError as error:
             name = next(iter(item.values()), "") if isinstance(item, dict) else item
-            raise BankError(f"{path}, entry {number} ({name}): {_reasons(error)}") from None
+            raise BankError(f"{path}, entry {number} ({name}): {reasons(error)}") from None
     return entries
 
 
@@ -63,7 +63,8 @@ def _read_list(path: Path) -> list[Any]:
     return data
 
 
-def _reasons(error: ValidationError) -> str:
+def reasons(error: ValidationError) -> str:
+    """Every fault that the model found, by field."""
     return "; ".join(
         ".".join(map(str, e["loc"])) + ": " + e["msg"] if e["loc"] else e["msg"]
         for e in error.errors()

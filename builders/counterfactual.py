@@ -64,6 +64,10 @@ class CounterfactualScene(Struct):
     """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
+    author: str = "curated"
+    """Who wrote it: `curated`, or the model, e.g. `openai:MODEL`."""
+    calls: tuple[str, ...] = ()
+    """Ledger ids of the model calls it was written with."""
 
 
 class Law(Struct):

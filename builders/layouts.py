@@ -26,11 +26,11 @@ def coordinates(check: Check) -> tuple[float, float]:
     Raises LayoutError for an unknown layout, key or a missing value.
     """
     layout = check.get("layout")
-    if layout not in LAYOUTS:
+    if not isinstance(layout, str) or layout not in LAYOUTS:
         raise LayoutError(f"layout {layout!r} is unknown: choose from {', '.join(sorted(LAYOUTS))}")
     try:
         return LAYOUTS[layout](check)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise LayoutError(f"check {dict(check)}: {error!r} is no key of layout {layout}") from None
 
 
@@ -39,8 +39,8 @@ def verify_check(check: Check) -> None:
     left, right = coordinates(check)
     if not left < right:
         raise LayoutError(
-            f"check {dict(check)}: {check['left']} at {left:g} is not left of "
-            f"{check['right']} at {right:g}"
+            f"check {dict(check)}: {check.get('left')} at {left:g} is not left of "
+            f"{check.get('right')} at {right:g}"
         )
 
 

@@ -15,7 +15,7 @@ Not `front`, `over` and `top` alone: a front paw and rolling over are no places.
 """
 
 _SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS).replace('_', ' ')})\b", re.IGNORECASE)
-_LEFT_RIGHT = re.compile(r"\b(left|right|leftmost|rightmost)(?:-?hand)?\b", re.IGNORECASE)
+_LEFT_RIGHT = re.compile(r"\b(?:left|right)(?:most|wards?|-?hand(?:ed|er)?)?\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(an?) ([a-z]+)", re.IGNORECASE)
 _CONSONANT_SOUND = re.compile(r"(?i:uni(?!n)|use|usu|one|once|eu)")
 _VOWEL_SOUND = re.compile(r"(?:hour|honest|heir|x(?![aeiouy]))", re.IGNORECASE)

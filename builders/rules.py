@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..schema import Struct
@@ -35,6 +36,10 @@ class Rule(Struct):
     """Six: one or two factual, the others not."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
+    author: str = "curated"
+    """Who wrote it: `curated`, or the model, e.g. `openai:MODEL`."""
+    calls: tuple[str, ...] = ()
+    """Ledger ids of the model calls it was written with."""
 
 
 def read_rules(bank: Path) -> list[Rule]:
@@ -43,16 +48,23 @@ def read_rules(bank: Path) -> list[Rule]:
     rules = read_entries(file, Rule)
     by_name(rules, "id", str(file))
     for rule in rules:
-        where = f"{file}, {rule.id}"
-        by_name(rule.variants, "id", where)
-        factual = sum(variant.factual for variant in rule.variants)
-        if not 1 <= factual <= 2 or not 4 <= len(rule.variants) - factual <= 5:
-            raise BankError(f"{where}: needs 1-2 factual and 4-5 counterfactual variants")
-        needed = _slots(rule.prompt) | _slots(rule.shows)
-        for variant in rule.variants:
-            if set(variant.slots) != needed:
-                raise BankError(f"{where}, {variant.id}: slots must be {sorted(needed)}")
+        for reason in rule_faults(rule):
+            raise BankError(f"{file}, {rule.id}{reason}")
     return rules
+
+
+def rule_faults(rule: Rule) -> Iterator[str]:
+    """What is wrong with a rule; each reason starts with `: ` or with the variant's id."""
+    names = [variant.id for variant in rule.variants]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f": id {name!r} stands twice"
+    factual = sum(variant.factual for variant in rule.variants)
+    if not 1 <= factual <= 2 or not 4 <= len(rule.variants) - factual <= 5:
+        yield ": needs 1-2 factual and 4-5 counterfactual variants"
+    needed = _slots(rule.prompt) | _slots(rule.shows)
+    for variant in rule.variants:
+        if set(variant.slots) != needed:
+            yield f", {variant.id}: slots must be {sorted(needed)}"
 
 
 def _slots(text: str) -> set[str]:

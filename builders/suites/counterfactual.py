@@ -63,7 +63,10 @@ def _row(
         status=scene.status,
         review=["code", *scene.review],
         provenance=Provenance(
-            bank=f"counterfactual/{file}.yaml", entry=scene.id, author="curated", calls=[]
+            bank=f"counterfactual/{file}.yaml",
+            entry=scene.id,
+            author=scene.author,
+            calls=list(scene.calls),
         ),
     )
 

@@ -28,7 +28,10 @@ def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]
                 status=scene.status,
                 review=["code", *scene.review],
                 provenance=Provenance(
-                    bank=f"counterfactual/{file}.yaml", entry=scene.id, author="curated", calls=[]
+                    bank=f"counterfactual/{file}.yaml",
+                    entry=scene.id,
+                    author=scene.author,
+                    calls=list(scene.calls),
                 ),
             )
         )

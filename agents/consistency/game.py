@@ -1,0 +1,286 @@
+"""The game: tell, draw, judge, tell again, compare, review (ACON 3).
+
+Who sees what is fixed here and nowhere else. The teller sees the picture, never the drawing. The
+drawer sees the caption alone. Nobody judges his own caption, and the reviewer answers the questions
+without their key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from ...schema import Struct
+from ..caller import Answer, Call, Caller, Progress
+from ..chat import ImagePart
+from ..hygiene import one_line, text_fault
+from ..roles import Role
+from .answers import Asked, Comparison, ItemReview, Judgement, Screening, Telling
+
+SCREENER = Role("consistency/screener", Screening, 300)
+TELLER = Role("consistency/teller", Telling, 1_500)
+JUDGE = Role("consistency/judge", Judgement, 400)
+COMPARER = Role("consistency/comparer", Comparison, 3_000)
+REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
+
+SENTENCE = 400
+"""Most characters of a caption's sentence."""
+QUESTION = 240
+"""Most characters of a question or an edit."""
+YES = range(4, 7)
+"""How many of the ten questions are answered yes, so that a yes-sayer scores about half."""
+
+A = TypeVar("A", bound=Struct)
+
+Drawer = Callable[[str, int], bytes]
+"""Caption and seed -> the drawing, encoded as PNG; made by a generator that is handed in."""
+
+Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture to play with."""
+
+    name: str
+    """Where it came from, e.g. its file name."""
+    data: bytes
+    """PNG, RGB."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the PNG; identifies the item."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def seed(self) -> int:
+        """The drawer's seed, a function of the picture."""
+        return int(self.sha256[:8], 16) % 2**31
+
+
+@dataclass
+class Item:
+    """One picture on its way through the game."""
+
+    picture: Picture
+    """The original."""
+    calls: list[str] = field(default_factory=list)
+    """Ledger ids."""
+    caption: str = ""
+    """The caption that was found good, or the last one."""
+    tellings: int = 0
+    """Captions written so far."""
+    comparison: Comparison | None = None
+    """Questions and edits."""
+    fate: Fate | Literal[""] = ""
+    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, for a person
+    to decide; `failed`: a role gave no usable answer. Empty while it is played."""
+    why: str = ""
+    """The reason, where it is not accepted."""
+    drawing: bytes = b""
+    """What was drawn from the caption."""
+
+    def asked(self) -> list[Asked]:
+        """The ten questions, then the two of each edit."""
+        if self.comparison is None:
+            return []
+        c = self.comparison
+        return [*c.similarities, *c.differences, *(q for e in c.edits for q in e.questions)]
+
+    def end(self, fate: Fate, why: str = "") -> None:
+        """The item is played no further."""
+        self.fate, self.why = fate, one_line(why, 300)
+
+
+class AnnotationGame:
+    """One run over pictures. Stages follow each other; pictures go through one in parallel."""
+
+    def __init__(self, author: Caller, other: Caller, drawer: Drawer, tellings: int = 3) -> None:
+        """`other` is a second model: it tells after a bad judgement, judges and reviews."""
+        if author.author == other.author:
+            raise ValueError("the game needs two models: name another one as --reviewer")
+        self._models = (author, other)
+        self._drawer = drawer
+        self._tellings = tellings
+
+    def run(
+        self,
+        pictures: Sequence[Picture],
+        progress: Progress = lambda stage, done, total: None,
+    ) -> list[Item]:
+        """Every picture with its fate, in order; a picture that comes twice is played once."""
+        items = list({p.sha256: Item(p) for p in pictures}.values())
+        self._screen(items, progress)
+        for turn in range(self._tellings):
+            self._tell(_playing(items, without_comparison=True), turn, progress)
+        for item in _playing(items, without_comparison=True):
+            if item.tellings == self._tellings and not item.drawing:
+                item.end("recaptioned", f"{item.tellings} captions were judged bad: {item.why}")
+        self._compare(_playing(items), progress)
+        self._review(_playing(items), progress)
+        return items
+
+    def _screen(self, items: list[Item], progress: Progress) -> None:
+        author = self._models[0]
+        calls = [
+            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.picture.data)), SCREENER.read)
+            for i in items
+        ]
+        for item, answer in _zip(items, author.call_many(calls, "screen", progress)):
+            if (found := _value(item, answer, SCREENER)) is not None:
+                reasons = {
+                    "not harmless": not found.harmless,
+                    "somebody can be identified": not found.anonymous,
+                    "fewer than two things": found.objects < 2,
+                    "much text": not found.little_text,
+                }
+                if failed := [reason for reason, holds in reasons.items() if holds]:
+                    item.end("screened", ", ".join(failed))
+
+    def _tell(self, items: list[Item], turn: int, progress: Progress) -> None:
+        """One caption for each, drawn and judged; a good one keeps its drawing."""
+        items = [item for item in items if not item.drawing]
+        teller, judge = self._models[turn % 2], self._models[(turn + 1) % 2]
+        calls = [
+            Call(f"{_id(i)}/teller{turn}", TELLER.request(*_telling(i)), _read_telling)
+            for i in items
+        ]
+        for item, answer in _zip(items, teller.call_many(calls, f"tell {turn + 1}", progress)):
+            if (telling := _value(item, answer, TELLER)) is not None:
+                item.caption = " ".join(telling.sentences)
+                item.tellings += 1
+        items = [item for item in items if not item.fate]
+        drawings = []
+        for number, item in enumerate(items, 1):
+            drawings.append(self._drawer(item.caption, item.picture.seed))
+            progress(f"draw {turn + 1}", number, len(items))
+        judged = [
+            Call(
+                f"{_id(i)}/judge{turn}",
+                JUDGE.request(*_show(i.picture.data, drawing)),
+                JUDGE.read,
+            )
+            for i, drawing in zip(items, drawings, strict=True)
+        ]
+        answers = judge.call_many(judged, f"judge {turn + 1}", progress)
+        for (item, said), drawing in zip(_zip(items, answers), drawings, strict=True):
+            judgement = _value(item, said, JUDGE)
+            if judgement is not None and judgement.verdict == "good":
+                item.drawing, item.why = drawing, ""
+            elif judgement is not None:
+                item.why = one_line(judgement.reason, 200)
+
+    def _compare(self, items: list[Item], progress: Progress) -> None:
+        calls = [
+            Call(
+                f"{_id(i)}/comparer",
+                COMPARER.request(*_show(i.picture.data, i.drawing)),
+                _read_comparison,
+            )
+            for i in items
+        ]
+        for item, answer in _zip(items, self._models[0].call_many(calls, "compare", progress)):
+            item.comparison = _value(item, answer, COMPARER)
+
+    def _review(self, items: list[Item], progress: Progress) -> None:
+        calls = [
+            Call(
+                f"{_id(i)}/reviewer",
+                REVIEWER.request(*_show(i.picture.data), _paper(i)),
+                REVIEWER.read,
+            )
+            for i in items
+        ]
+        for item, answer in _zip(items, self._models[1].call_many(calls, "review", progress)):
+            if (review := _value(item, answer, REVIEWER)) is not None:
+                objections = _objections(item, review)
+                item.end("disputed" if objections else "accepted", "; ".join(objections))
+
+
+def _playing(items: list[Item], without_comparison: bool = False) -> list[Item]:
+    return [i for i in items if not i.fate and not (without_comparison and i.comparison)]
+
+
+def _id(item: Item) -> str:
+    return f"picture/{item.picture.sha256[:16]}"
+
+
+def _show(*pictures: bytes) -> list[ImagePart]:
+    return [ImagePart(data) for data in pictures]
+
+
+def _telling(item: Item) -> tuple[str | ImagePart, ...]:
+    picture = ImagePart(item.picture.data)
+    if not item.caption:
+        return (picture,)
+    return picture, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
+
+
+def _paper(item: Item) -> str:
+    """Caption, questions and edits for the reviewer: without the answers."""
+    assert item.comparison is not None
+    asked = item.asked()
+    lines = [f"Caption: {item.caption}", "Questions about the picture:"]
+    lines += [f"{n}. {q.question}" for n, q in enumerate(asked[:10], 1)]
+    number = 11
+    for edit in item.comparison.edits:
+        lines.append(f"After the edit: {edit.prompt}")
+        for question in edit.questions:
+            lines.append(f"{number}. {question.question}")
+            number += 1
+    return "\n".join(["<data>", *lines, "</data>"])
+
+
+def _objections(item: Item, review: ItemReview) -> list[str]:
+    found = [] if review.caption_faithful else ["the caption is not faithful"]
+    found += [] if review.edits_possible else ["an edit is not possible"]
+    for number, (asked, said) in enumerate(zip(item.asked(), review.answers, strict=True), 1):
+        if said != ("yes" if asked.answer else "no"):
+            found.append(f"question {number}: {said}")
+    return found
+
+
+def _read_telling(text: str) -> Telling:
+    telling = TELLER.read(text)
+    for number, sentence in enumerate(telling.sentences, 1):
+        if fault := text_fault(sentence, SENTENCE):
+            raise ValueError(f"sentence {number}: {fault}")
+        if sentence[-1] not in ".!":
+            raise ValueError(f"sentence {number}: ends without a full stop")
+    return telling
+
+
+def _read_comparison(text: str) -> Comparison:
+    found = COMPARER.read(text)
+    ten = [*found.similarities, *found.differences]
+    yes = sum(asked.answer for asked in ten)
+    if yes not in YES:
+        raise ValueError(f"{yes} of the ten answers are true: must be {YES[0]} to {YES[-1]}")
+    asked = [*ten, *(question for edit in found.edits for question in edit.questions)]
+    for each in asked:
+        if fault := text_fault(each.question, QUESTION):
+            raise ValueError(f"question: {fault}")
+        if not each.question.endswith("?"):
+            raise ValueError(f"question without a question mark: {each.question}")
+    if len({each.question.casefold() for each in asked}) < len(asked):
+        raise ValueError("two questions are the same")
+    for edit in found.edits:
+        if fault := text_fault(edit.prompt, QUESTION):
+            raise ValueError(f"edit: {fault}")
+        if {question.answer for question in edit.questions} != {True, False}:
+            raise ValueError("each edit has one question answered yes and one answered no")
+    return found
+
+
+def _value(item: Item, answer: Answer[A], role: Role[A]) -> A | None:
+    """The answer's value; without one the item ends as failed."""
+    item.calls += answer.calls
+    if answer.value is None:
+        item.end("failed", f"{role.short}: {answer.status}: {answer.problem}")
+    return answer.value
+
+
+def _zip(items: list[Item], answers: list[Answer[A]]) -> list[tuple[Item, Answer[A]]]:
+    return list(zip(items, answers, strict=True))

@@ -1,0 +1,1 @@
+"""Writing constrained pairs: Prompt Scout, Constraint Critic, Benchmark Curator (OTS-Bench C)."""

@@ -1,0 +1,466 @@
+"""The loop: the Scout proposes against measured gaps, the Critic reviews, the Curator writes, and
+code decides what enters the bank (OTS-Bench, appendix C)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..budget import BudgetError, UnpricedError
+from ..caller import Answer, Caller, Progress
+from ..chat import NotRecordedError
+from ..hygiene import one_line, skeleton, text_fault
+from ..pairs import KnownPair, PairIndex
+from ..roles import Role
+from .answers import Criticism, Curation, Entry, Proposal, Scouting
+from .coverage import describe, gaps
+
+SCOUT = Role("constrained/scout", Scouting, 12_000)
+CRITIC = Role("constrained/critic", Criticism, 4_000)
+CURATOR = Role("constrained/curator", Curation, 16_000)
+
+PROMPT_FIELDS = {"left": 80, "right": 80, "context": 160}
+"""Texts that stand in prompts, and their most characters."""
+
+TOLD_FIELDS = {
+    "frame": 240, "rationale": 300, "tell_left": 160, "tell_right": 160, "scope": 80,
+}  # fmt: skip
+"""Texts that tell why and how, and their most characters."""
+
+PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400}
+"""The same for a proposal."""
+
+CHECK_LENGTH = 400
+"""Most characters of a check."""
+
+SHOWN_PAIRS = 400
+"""Pairs of the bank that the Scout is shown, those of the emptiest domains first."""
+
+SHOWN_REJECTIONS = 20
+"""Rejections of the last round that the Scout is told."""
+
+QUOTED = 300
+"""Characters of a directive or reason that is passed on."""
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """When the loop ends, and how much a round asks for."""
+
+    rounds: int = 20
+    """At most."""
+    target: int = 400
+    """Pairs in the bank, those it starts with included."""
+    patience: int = 3
+    """Rounds in a row without an accepted entry, after which the loop is saturated."""
+    proposals: int = 20
+    """Proposals that a round asks for."""
+    domains: tuple[str, ...] = ()
+    """Domains to open beside those of the bank."""
+
+
+@dataclass(frozen=True)
+class BankContract:
+    """What the loop knows of the bank it writes for; made by the room that owns the bank."""
+
+    domains: tuple[str, ...]
+    """Domains that exist."""
+    standards: Mapping[str, str]
+    """Id -> title and what it fixes."""
+    layouts: tuple[str, ...]
+    """Layouts from which code recomputes left and right, with an example each."""
+    pairs: tuple[KnownPair, ...]
+    """Entries that are there and not retired."""
+    faults: Callable[[str, Mapping[str, Any]], list[str]]
+    """What is wrong with an entry of a domain; empty where it may stand in the bank."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """One accepted entry."""
+
+    domain: str
+    """Its domain."""
+    entry: Mapping[str, Any]
+    """The entry as the bank stores it."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """One proposal or entry that goes no further."""
+
+    by: str
+    """`hygiene`, `critic`, `bank`, `duplicate`, `protocol` or `standard` (it waits for one)."""
+    what: str
+    """The pair, cut and cleaned."""
+    why: str
+    """The reason."""
+
+
+@dataclass
+class Round:
+    """What happened in one round; the archive keeps it whole."""
+
+    number: int
+    """From 1."""
+    calls: list[str] = field(default_factory=list)
+    """Ledger ids of its calls."""
+    failure: str = ""
+    """Which role gave no usable answer, and why; empty in a complete round."""
+    proposals: list[Proposal] = field(default_factory=list)
+    """What went on to the Critic, numbered from 1."""
+    criticism: Criticism | None = None
+    """The Critic's review."""
+    accepted: list[Written] = field(default_factory=list)
+    """New and changed entries."""
+    rejected: list[Rejected] = field(default_factory=list)
+    """Everything else."""
+    standards: list[dict[str, Any]] = field(default_factory=list)
+    """Proposed authorities with the entry that waits for each."""
+    notes: list[str] = field(default_factory=list)
+    """The Scout's and the Curator's."""
+
+    def archive(self) -> dict[str, Any]:
+        """The round as plain data."""
+        plain = asdict(replace(self, proposals=[], criticism=None))
+        plain["proposals"] = [p.model_dump() for p in self.proposals]
+        plain["criticism"] = self.criticism.model_dump() if self.criticism else None
+        return plain
+
+
+@dataclass
+class Authored:
+    """What a run wrote."""
+
+    rounds: list[Round]
+    """Every round, in order."""
+    entries: dict[str, Written]
+    """By id: new entries, and changed ones of the bank."""
+    stopped: str
+    """`target`, `rounds`, `saturation`, `budget`, or `ledger`: a replay came to its end."""
+    reason: str = ""
+    """The budget's message where it stopped the run."""
+
+    @property
+    def standards(self) -> list[dict[str, Any]]:
+        """Authorities that a person has to decide on."""
+        return [standard for r in self.rounds for standard in r.standards]
+
+
+class ConstrainedLoop:
+    """One run; a function of contract, settings and answers alone."""
+
+    def __init__(self, caller: Caller, contract: BankContract, settings: LoopSettings) -> None:
+        self.caller = caller
+        self.contract = contract
+        self.settings = settings
+        self.domains = tuple(sorted({*contract.domains, *settings.domains}))
+        if not self.domains:
+            raise ValueError("the bank has no domain: name one at least")
+        for domain in self.domains:
+            if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", domain):
+                raise ValueError(f"domain {domain!r}: lower-case words joined by _")
+        self._base = {pair.id: pair for pair in contract.pairs}
+        self._pairs = dict(self._base)
+        self._index = PairIndex(contract.pairs)
+        self._result = Authored([], {}, "rounds")
+
+    def run(
+        self,
+        after_round: Callable[[Authored], None] = lambda authored: None,
+        progress: Progress = lambda stage, done, total: None,
+    ) -> Authored:
+        """Rounds until target, budget, saturation or their number; `after_round` sees each."""
+        result = self._result
+        for number in range(1, self.settings.rounds + 1):
+            if len(self._pairs) >= self.settings.target:
+                result.stopped = "target"
+                break
+            if self._idle() >= self.settings.patience:
+                result.stopped = "saturation"
+                break
+            try:
+                result.rounds.append(self._round(number))
+            except UnpricedError:
+                raise
+            except BudgetError as error:
+                result.stopped, result.reason = "budget", str(error)
+                break
+            except NotRecordedError:
+                result.stopped = "ledger"
+                break
+            progress("rounds", number, self.settings.rounds)
+            after_round(result)
+        return result
+
+    def _idle(self) -> int:
+        idle = 0
+        for past in reversed(self._result.rounds):
+            if past.accepted:
+                break
+            idle += 1
+        return idle
+
+    def _round(self, number: int) -> Round:
+        now = Round(number)
+        scouting = self._ask(now, SCOUT, self._scout_text(number))
+        if scouting is None:
+            return now
+        now.notes.append(one_line(scouting.notes, 4 * QUOTED))
+        now.proposals = list(self._sound(scouting.proposals, now))
+        if not now.proposals:
+            now.failure = "scout: no proposal passed the checks"
+            return now
+        now.criticism = self._ask(now, CRITIC, self._critic_text(now))
+        if now.criticism is None:
+            return now
+        curation = self._ask(now, CURATOR, self._constant_text(), self._curator_text(now))
+        if curation is None:
+            return now
+        now.notes.append(one_line(curation.notes, 4 * QUOTED))
+        for entry in curation.entries:
+            self._decide(entry, now)
+        return now
+
+    def _ask(self, now: Round, role: Role[Any], *texts: str) -> Any:
+        call_id = f"r{now.number:02d}/{role.short}"
+        answer: Answer[Any] = self.caller.call(call_id, role.request(*texts), role.read)
+        now.calls += answer.calls
+        if answer.status != "ok":
+            now.failure = f"{role.short}: {answer.status}: {one_line(answer.problem, QUOTED)}"
+        return answer.value
+
+    def _sound(self, proposals: Sequence[Proposal], now: Round) -> Iterator[Proposal]:
+        """Proposals that may be shown to the next role, up to the number asked for."""
+        for proposal in proposals[: self.settings.proposals]:
+            fault = _text_faults(proposal, PROMPT_FIELDS, PROPOSED_FIELDS)
+            if fault is None and proposal.domain not in self.domains:
+                fault = "domain: not one of the listed domains"
+            if fault is not None:
+                now.rejected.append(Rejected("hygiene", _name(proposal), fault))
+            else:
+                yield proposal
+
+    def _decide(self, entry: Entry, now: Round) -> None:
+        by, why = self._objection(entry, now)
+        if by:
+            now.rejected.append(Rejected(by, _name(entry), one_line(why, QUOTED)))
+            if by == "standard" and entry.new_standard is not None:
+                waiting = {"standard": entry.new_standard.model_dump(), "round": now.number}
+                now.standards.append({**waiting, "entry": _stored(entry, "", now, self.caller)})
+            return
+        if entry.status == "new":
+            self._add(entry, now)
+        else:
+            self._change(entry, now)
+
+    def _objection(self, entry: Entry, now: Round) -> tuple[str, str]:
+        """Who objects to an entry and why; empty where nobody does."""
+        assert now.criticism is not None
+        if (fault := _text_faults(entry, PROMPT_FIELDS, TOLD_FIELDS)) is not None:
+            return "hygiene", fault
+        if (fault := _reference_fault(entry)) is not None:
+            return "hygiene", fault
+        if entry.domain not in self.domains:
+            return "protocol", "domain: not one of the listed domains"
+        if entry.status == "new":
+            if not 1 <= entry.proposal <= len(now.proposals):
+                return "protocol", "proposal: no such number"
+            if entry.proposal in now.criticism.arbitrary:
+                return "critic", f"proposal {entry.proposal} was flagged as arbitrary"
+            if len(self._pairs) >= self.settings.target:
+                return "protocol", "the target is reached"
+        elif (fault := self._change_fault(entry)) is not None:
+            return "protocol", fault
+        if entry.new_standard is not None and not entry.standards:
+            fault = _text_faults(entry.new_standard, {}, dict.fromkeys(_STANDARD_FIELDS, 240))
+            return ("hygiene", fault) if fault else ("standard", "waits for a standard")
+        stored = _stored(entry, self._id_of(entry), now, self.caller)
+        if faults := self.contract.faults(entry.domain, stored):
+            return "bank", "; ".join(faults)
+        if entry.status != "retired":
+            others = self._index
+            if entry.status == "revised":
+                others = PairIndex(p for p in self._pairs.values() if p.id != entry.entry)
+            if (fault := others.fault(_known(entry, ""))) is not None:
+                return "duplicate", fault
+        return "", ""
+
+    def _change_fault(self, entry: Entry) -> str | None:
+        known = self._pairs.get(entry.entry)
+        if known is None:
+            return "entry: no such entry in the bank"
+        if known.domain != entry.domain:
+            return "domain: an entry stays in its own"
+        return text_fault(entry.erratum, QUOTED)
+
+    def _id_of(self, entry: Entry) -> str:
+        return _slug(entry, self._pairs) if entry.status == "new" else entry.entry
+
+    def _add(self, entry: Entry, now: Round) -> None:
+        made = self._id_of(entry)
+        written = Written(entry.domain, _stored(entry, made, now, self.caller))
+        self._remember(_known(entry, made), written, now)
+
+    def _change(self, entry: Entry, now: Round) -> None:
+        """A base entry keeps its place with an erratum; one of this run is simply replaced."""
+        old = self._pairs.pop(entry.entry)
+        self._index.discard(old)
+        stored = _stored(entry, old.id, now, self.caller)
+        if old.id not in self._base:
+            stored.pop("status", None)
+            stored.pop("erratum", None)
+        if entry.status == "revised":
+            self._remember(_known(entry, old.id), Written(entry.domain, stored), now)
+        elif old.id in self._base:
+            now.accepted.append(Written(entry.domain, stored))
+            self._result.entries[old.id] = now.accepted[-1]
+        else:
+            del self._result.entries[old.id]
+
+    def _remember(self, pair: KnownPair, written: Written, now: Round) -> None:
+        self._pairs[pair.id] = pair
+        self._index.add(pair)
+        now.accepted.append(written)
+        self._result.entries[pair.id] = written
+
+    def _scout_text(self, number: int) -> str:
+        settings = self.settings
+        found = gaps(self.domains, self._pairs.values(), settings.target)
+        parts = [
+            f"Round {number}. The bank holds {len(self._pairs)} of {settings.target} pairs. "
+            f"Propose {settings.proposals} new ones.",
+            f"Pairs still wanted:\n{describe(found)}",
+        ]
+        if shown := self._shown(found):
+            parts.append("Pairs that are there:\n" + _data(shown))
+        last = self._result.rounds[-1] if self._result.rounds else None
+        # What hygiene stopped is not quoted: it may be written to be read by a model.
+        if last and (told := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
+            parts.append("Rejected last round:\n" + _data(told[:SHOWN_REJECTIONS]))
+        if last and last.criticism:
+            told = [one_line(text, QUOTED) for text in last.criticism.directives]
+            parts.append("The Critic's directives:\n" + _data(told))
+        return "\n\n".join(parts)
+
+    def _shown(self, found: Mapping[str, Mapping[str, int]]) -> list[str]:
+        empty = {domain: sum(cell.values()) for domain, cell in found.items()}
+        pairs = sorted(self._pairs.values(), key=lambda p: (-empty.get(p.domain, 0), p.id))
+        return [f"{p.domain}: {p.left} | {p.right} | {p.context}" for p in pairs[:SHOWN_PAIRS]]
+
+    def _critic_text(self, now: Round) -> str:
+        found = gaps(self.domains, self._pairs.values(), self.settings.target)
+        return (
+            f"Round {now.number}. Pairs still wanted:\n{describe(found)}\n\n"
+            f"The Scout's proposals:\n{_numbered(now.proposals)}"
+        )
+
+    def _curator_text(self, now: Round) -> str:
+        assert now.criticism is not None
+        standing = {
+            number: proposal
+            for number, proposal in enumerate(now.proposals, 1)
+            if number not in now.criticism.arbitrary
+        }
+        review = [one_line(t, QUOTED) for t in (now.criticism.strengths, now.criticism.weaknesses)]
+        written = [
+            f"{name}: {w.entry['left']} | {w.entry['right']} | {w.entry['context']}"
+            for name, w in sorted(self._result.entries.items())
+        ]
+        return "\n\n".join(
+            [
+                "Entries written so far, by id:\n" + _data(written),
+                f"Round {now.number}. The Critic says:\n" + _data(review),
+                "Proposals that stand:\n" + _numbered(now.proposals, set(standing)),
+            ]
+        )
+
+    def _constant_text(self) -> str:
+        """What the Curator needs in every round: apart, so that caches and ledger hold it once."""
+        standards = [f"{name}: {title}" for name, title in sorted(self.contract.standards.items())]
+        return "\n\n".join(
+            [
+                "Registry of standards:\n" + _data(standards),
+                "Layouts for `check`, an example of each:\n" + _data(self.contract.layouts),
+                "Domains: " + ", ".join(self.domains),
+            ]
+        )
+
+
+_STANDARD_FIELDS = ("title", "edition", "publisher", "fixes")
+
+
+def _text_faults(
+    item: Proposal | Entry | Any, prompt_fields: Mapping[str, int], told_fields: Mapping[str, int]
+) -> str | None:
+    for name, limit in {**prompt_fields, **told_fields}.items():
+        latin = name in prompt_fields
+        if (fault := text_fault(getattr(item, name), limit, latin=latin)) is not None:
+            return f"{name}: {fault}"
+    return None
+
+
+def _reference_fault(entry: Entry) -> str | None:
+    """What is wrong with the form of ids and of the check, whose values errors quote."""
+    for name in entry.standards:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,80}", name):
+            return "standards: ids of the registry only"
+    check = " ".join(entry.check.split())
+    fault = text_fault(check, CHECK_LENGTH, latin=False) if check else None
+    return f"check: {fault}" if fault else None
+
+
+def _name(item: Proposal | Entry) -> str:
+    return " | ".join(one_line(getattr(item, name), 80) for name in ("left", "right", "context"))
+
+
+def _known(entry: Entry, made: str) -> KnownPair:
+    return KnownPair(made, entry.domain, entry.difficulty, entry.left, entry.right, entry.context)
+
+
+def _slug(entry: Entry, taken: Mapping[str, object]) -> str:
+    """An id from the domain and the two things, numbered where it is taken."""
+    words = f"{skeleton(entry.left)} {skeleton(entry.right)}"
+    tail = (
+        re.sub(r"[^a-z0-9]+", "-", words.encode("ascii", "ignore").decode())
+        .strip("-")[:60]
+        .strip("-")
+        or "pair"
+    )
+    stem = f"{entry.domain.replace('_', '-')}-{tail}"
+    number = 1
+    while (made := stem if number == 1 else f"{stem}-{number}") in taken:
+        number += 1
+    return made
+
+
+def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, Any]:
+    """The entry as the bank stores it."""
+    try:
+        check = json.loads(entry.check) if entry.check.strip() else None
+    except ValueError:
+        check = {"layout": one_line(entry.check, 80)}  # the bank's check says that it is none
+    stored: dict[str, Any] = {"id": made}
+    for name in ("left", "right", "context", "frame", "kind", "difficulty", "standards",
+                 "rationale", "tell_left", "tell_right", "mirror_safe", "scope"):  # fmt: skip
+        stored[name] = getattr(entry, name)
+    stored["check"] = check
+    if entry.status != "new":
+        stored |= {"status": entry.status, "erratum": entry.erratum}
+    return stored | {"author": caller.author, "calls": list(now.calls)}
+
+
+def _data(lines: Sequence[str]) -> str:
+    return "<data>\n" + "\n".join(f"- {line}" for line in lines) + "\n</data>"
+
+
+def _numbered(proposals: Sequence[Proposal], only: set[int] | None = None) -> str:
+    lines = [
+        f"{number}. {json.dumps(proposal.model_dump(), ensure_ascii=False)}"
+        for number, proposal in enumerate(proposals, 1)
+        if only is None or number in only
+    ]
+    return "<data>\n" + "\n".join(lines) + "\n</data>"

@@ -1,0 +1,112 @@
+"""Which texts of a model may travel on: into another role's prompt, and into a bank.
+
+A bank's texts become prompts, YAML, cards and web pages, and a proposal is read by the next role.
+So a text is one line of plain characters without anything that reads as an instruction or markup.
+Latin look-alikes from other scripts are kept out, because they defeat every later check.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+SYMBOLS = frozenset("ΩΔΣΠΦΨΘΛΞΓπσμλθφψωδ")
+"""Greek letters that stand for quantities and look like no Latin letter."""
+
+_LAST_LATIN = "\u017f"
+"""End of Latin Extended-A; later Latin letters are phonetic or look-alikes."""
+
+_INSTRUCTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}"
+    r"\b(?:previous|prior|above|earlier|all|any|these|those|your|the)\b.{0,40}"
+    r"\b(?:instruction|rule|prompt|message|direction|constraint|guideline|check)s?\b"
+    r"|\b(?:system|developer)\s+(?:prompt|message)\b"
+    r"|\bas an ai\b|\blanguage model\b|\bjailbreak"
+    r"|\byou\s+(?:are\s+now|must|should|will\s+now)\b"
+    r"|\b(?:answer|respond|reply|output|print|return|score|rate|accept|approve)\s+"
+    r"(?:only|with|this|every|all|it|everything)\b"
+    r"|\b(?:assistant|user)\s*:",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(
+    r"</?[a-z][^>]{0,80}>|```|\[/?INST\]|<\||\|>|https?:|www\.|\$\{|\{\{|!\[", re.I
+)
+
+
+def text_fault(text: str, limit: int, *, latin: bool = True) -> str | None:
+    """What is wrong with a text of at most `limit` characters, or None.
+
+    No word may mix scripts. With `latin` no letter may be of a script that looks like ours: Latin,
+    East Asian ones and `SYMBOLS` remain.
+
+    >>> text_fault("the Q key", 100)
+    >>> text_fault("the " + chr(0x430) + " key", 100).partition(" (")[2]
+    'CYRILLIC SMALL LETTER A)'
+    """
+    if len(text) > limit:
+        return f"has {len(text)} characters, may have {limit}"
+    if text != " ".join(text.split()) or not text:
+        return "is not one line of words with single spaces"
+    if (bad := next((c for c in text if not _plain(c)), None)) is not None:
+        return f"holds the character U+{ord(bad):04X}"
+    if unicodedata.normalize("NFC", text) != text:
+        return "is not in Unicode normal form C"
+    for word in text.split():
+        if (strange := _strange_letter(word, latin)) is not None:
+            return f"holds {strange!r} ({unicodedata.name(strange, 'unnamed')})"
+    if (found := _INSTRUCTION.search(text) or _MARKUP.search(text)) is not None:
+        return f"reads as an instruction or markup: {found.group(0)!r}"
+    return None
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text as one line of plain characters, cut: for quoting a model's words to another."""
+    kept = "".join(c if _plain(c) else " " for c in text)
+    line = " ".join(kept.split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def skeleton(text: str) -> str:
+    """What two texts share that a reader takes for the same: no case, accent, mark, first article.
+
+    >>> skeleton("The \uff31-key"), skeleton("the Q key")
+    ('q key', 'q key')
+    """
+    folded = unicodedata.normalize("NFKD", text.casefold()).translate(_LOOKALIKES)
+    letters = "".join(c for c in folded if not unicodedata.combining(c))
+    words = re.findall(r"[^\W_]+|[^\s\w]", letters)
+    # Only a leading article: in "the A key" the second word is none.
+    kept = words[1:] if words[:1] and words[0] in _ARTICLES else words
+    # A key or sign may be named by a mark alone.
+    return " ".join([w for w in kept if w[0].isalnum()] or kept)
+
+
+_ARTICLES = {"a", "an", "the"}
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһвкмнтԛԝαβεικνορτυχıɡɑⅼ",
+    "aeopcyxijsdhbkmhtqwabeiknoptuxigal",
+)
+"""Cyrillic and Greek letters, lower case, that are drawn as Latin ones."""
+
+
+def _plain(character: str) -> bool:
+    if character == " ":
+        return True
+    category = unicodedata.category(character)
+    return category[0] not in "CZ" and category != "Nl" and not unicodedata.combining(character)
+
+
+def _strange_letter(word: str, latin: bool) -> str | None:
+    letters = [c for c in word if c.isalpha() and c not in SYMBOLS]
+    others = [c for c in letters if not _is_latin(c)]
+    if others and len(others) < len(letters):
+        return others[0]
+    return next((c for c in others if latin and not _is_distinct(c)), None)
+
+
+def _is_distinct(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(("CJK ", "HANGUL ", "HIRAGANA ", "KATAKANA "))
+
+
+def _is_latin(letter: str) -> bool:
+    return letter <= _LAST_LATIN

@@ -1,0 +1,64 @@
+"""Finding a pair again that is already there, in either order and under another spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .hygiene import skeleton
+
+SAME_CONTEXT = 0.6
+"""Two contexts that share so much of their words (Jaccard index) are one place."""
+
+
+@dataclass(frozen=True)
+class KnownPair:
+    """A pair of a bank."""
+
+    id: str
+    """Its id."""
+    domain: str
+    """Its field of knowledge."""
+    difficulty: str
+    """`obvious`, `subtle` or `tricky`."""
+    left: str
+    """What is left."""
+    right: str
+    """What is right."""
+    context: str
+    """Where the two are."""
+
+
+class PairIndex:
+    """Pairs by what they name, whatever their order."""
+
+    def __init__(self, pairs: Iterable[KnownPair] = ()) -> None:
+        self._known: dict[frozenset[str], list[tuple[KnownPair, frozenset[str]]]] = {}
+        for pair in pairs:
+            self.add(pair)
+
+    def add(self, pair: KnownPair) -> None:
+        """Remembers a pair."""
+        words = frozenset(skeleton(pair.context).split())
+        self._known.setdefault(_names(pair), []).append((pair, words))
+
+    def discard(self, pair: KnownPair) -> None:
+        """Forgets the pair with this id."""
+        group = self._known.get(_names(pair), [])
+        group[:] = [(known, words) for known, words in group if known.id != pair.id]
+
+    def fault(self, pair: KnownPair) -> str | None:
+        """Why the pair can't be added, or None."""
+        if len(_names(pair)) < 2:
+            return "left and right are the same thing"
+        words = frozenset(skeleton(pair.context).split())
+        for known, others in self._known.get(_names(pair), []):
+            shared = len(words & others) / max(len(words | others), 1)
+            if shared >= SAME_CONTEXT:
+                swapped = skeleton(known.left) != skeleton(pair.left)
+                return f"{'contradicts' if swapped else 'repeats'} {known.id}"
+        return None
+
+
+def _names(pair: KnownPair) -> frozenset[str]:
+    return frozenset((skeleton(pair.left), skeleton(pair.right)))

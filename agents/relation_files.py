@@ -1,0 +1,50 @@
+"""Relations of a file of prompts: read, extract, write."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from .caller import Progress
+from .relations import EXTRACTOR, Extracted, agreement, extract
+from .session import SessionSettings, open_session
+
+
+def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: Progress) -> str:
+    """Writes one JSON line a distinct prompt to `out`, whole or not at all; says how both agree.
+
+    Raises ValueError for a file that can't be read.
+    """
+    with open_session(session) as opened:
+        caller = opened.author(EXTRACTOR.name)
+        results = extract(caller, read_prompts(prompts), progress)
+    partial = out.with_name(out.name + ".partial")
+    partial.write_text("".join(_line(result) for result in results), encoding="utf-8")
+    partial.replace(out)
+    found = agreement(results)
+    f1 = "undefined" if found.f1 is None else f"{found.f1:.3f}"
+    return json.dumps({**asdict(found), "f1": f1})
+
+
+def read_prompts(path: Path) -> list[tuple[str, str]]:
+    """Id and text of every distinct line that is not blank; ids are hashes of the text."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: no file of prompts ({error})") from None
+    texts = dict.fromkeys(line.strip() for line in lines if line.strip())
+    return [(hashlib.sha256(text.encode()).hexdigest()[:12], text) for text in texts]
+
+
+def _line(result: Extracted) -> str:
+    model = result.by_model
+    record = {
+        "id": result.id,
+        "prompt": result.prompt,
+        "by_rules": [relation.model_dump() for relation in result.by_rules],
+        "by_model": None if model is None else [relation.model_dump() for relation in model],
+        "problem": result.problem,
+    }
+    return json.dumps(record, ensure_ascii=False) + "\n"

@@ -1,0 +1,196 @@
+"""Spatial relations stated in free prompts: by a model, by rules, and how far the two agree.
+
+The task of PSE's appendix: lines of (object, object, relation) from a prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from ..schema import Struct
+from .caller import Call, Caller, Progress
+from .hygiene import skeleton
+from .roles import Role
+
+Direction = Literal["left", "right", "top", "bottom", "front", "behind"]
+
+REVERSE: dict[Direction, Direction] = {
+    "right": "left",
+    "bottom": "top",
+    "behind": "front",
+}
+"""Relations that are told as the reverse of another when two lists are compared."""
+
+
+class Relation(Struct):
+    """`first` is on that side of `second`."""
+
+    first: str
+    """Noun with its adjectives, without article."""
+    relation: Direction
+    """Where it is, seen from the second."""
+    second: str
+    """Noun with its adjectives, without article."""
+
+    def normal(self) -> tuple[str, str, str]:
+        """The same for both ways of telling it, and for spellings of one name.
+
+        >>> Relation(first="a cat", relation="right", second="Dog").normal()
+        ('dog', 'left', 'cat')
+        """
+        first, second = skeleton(self.first), skeleton(self.second)
+        if self.relation in REVERSE:
+            return second, REVERSE[self.relation], first
+        return first, self.relation, second
+
+
+class Extraction(Struct):
+    """What a prompt states."""
+
+    relations: list[Relation] = Field(max_length=30)
+    """In the order of the text."""
+
+
+EXTRACTOR = Role("relations/extractor", Extraction, 1_000)
+
+_CONNECTORS: tuple[tuple[str, Direction], ...] = (
+    (r"(?:to|on|at) the left(?:-hand)?(?: side)? of|(?:directly |just )?left of", "left"),
+    (r"(?:to|on|at) the right(?:-hand)?(?: side)? of|(?:directly |just )?right of", "right"),
+    (r"on top of|(?:directly |just |high )?above|over|atop", "top"),
+    (r"(?:directly |just )?below|under(?:neath)?|beneath|at the bottom of", "bottom"),
+    (r"in front of", "front"),
+    (r"behind|at the back of|(?:(?:partly|partially|half) )?(?:hidden|covered) by", "behind"),
+)
+_CONNECTOR = re.compile(
+    r"\b(?:" + "|".join(f"(?P<{name}>{pattern})" for pattern, name in _CONNECTORS) + r")\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;!?]|,?\s+(?:and|while|with|but)\s+|,\s*")
+_LEAD = re.compile(
+    r"^(?:(?:a|an|the)\s+)?(?:photo|picture|image|painting|drawing|render|shot|view)\s+of\s+", re.I
+)
+_VERB = re.compile(
+    r"\s+(?:is|are|was|were|stands?|sits?|lies|lying|standing|sitting|placed|located|positioned|"
+    r"hanging|floating|flying|resting|hidden)\b.*$",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"(?:it|them|this|that|these|those|him|her|each other)", re.IGNORECASE)
+_DETERMINER = re.compile(r"^(?:a|an|the|one|some|this|that|his|her|its|their)\s+", re.IGNORECASE)
+
+
+def extract_by_rules(prompt: str) -> list[Relation]:
+    """Relations of the form `A <connector> B`; a clause without a subject keeps the last one.
+
+    >>> [r.normal() for r in extract_by_rules("A photo of a cat to the left of a red dog.")]
+    [('cat', 'left', 'red dog')]
+    """
+    found: list[Relation] = []
+    for clause in _CLAUSE.split(_LEAD.sub("", prompt.strip())):
+        parts = list(_CONNECTOR.finditer(clause))
+        start = 0
+        # In a chain ("A above B behind C") the object of one relation is the subject of the next.
+        subject = ""
+        for place, connector in enumerate(parts):
+            end = parts[place + 1].start() if place + 1 < len(parts) else len(clause)
+            before = _noun(clause[start : connector.start()]) or subject
+            after = _noun(clause[connector.end() : end])
+            if not before and found:
+                before = found[-1].first
+            if before and after:
+                direction: Direction = connector.lastgroup  # type: ignore[assignment]
+                found.append(Relation(first=before, relation=direction, second=after))
+            subject, start = after, end
+    return found
+
+
+def _noun(text: str) -> str:
+    """A noun phrase without determiner and verb; empty where there is none."""
+    bare = _VERB.sub("", " " + text.strip(" ,")).strip()
+    previous = None
+    while previous != bare:
+        previous, bare = bare, _DETERMINER.sub("", bare)
+    return "" if _DETERMINER.fullmatch(bare + " ") or _PRONOUN.fullmatch(bare) else bare
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """One prompt read by both."""
+
+    id: str
+    """Id of the prompt."""
+    prompt: str
+    """The prompt."""
+    by_rules: tuple[Relation, ...]
+    """What the rules found."""
+    by_model: tuple[Relation, ...] | None
+    """What the model found; None where it gave no usable answer."""
+    problem: str
+    """Why it gave none."""
+
+
+def extract(
+    caller: Caller,
+    prompts: Iterable[tuple[str, str]],
+    progress: Progress = lambda stage, done, total: None,
+) -> list[Extracted]:
+    """Both readings of every (id, prompt), in order."""
+    listed = list(prompts)
+    calls = [
+        Call(f"relations/{name}", EXTRACTOR.request(f"<data>\n{text}\n</data>"), EXTRACTOR.read)
+        for name, text in listed
+    ]
+    answers = caller.call_many(calls, "relations", progress)
+    return [
+        Extracted(
+            name,
+            text,
+            tuple(extract_by_rules(text)),
+            tuple(answer.value.relations) if answer.value else None,
+            "" if answer.value else f"{answer.status}: {answer.problem}",
+        )
+        for (name, text), answer in zip(listed, answers, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two readings agree, over prompts that both have read."""
+
+    prompts: int
+    """Prompts compared."""
+    unread: int
+    """Prompts without a usable answer of the model; not compared."""
+    same: int
+    """Prompts with exactly the same relations."""
+    shared: int
+    """Relations that both found."""
+    rules_only: int
+    """Relations that only the rules found."""
+    model_only: int
+    """Relations that only the model found."""
+
+    @property
+    def f1(self) -> float | None:
+        """2 shared / (all of both), in [0, 1]; None where neither found any."""
+        total = 2 * self.shared + self.rules_only + self.model_only
+        return 2 * self.shared / total if total else None
+
+
+def agreement(results: Sequence[Extracted]) -> Agreement:
+    """Counts over all prompts; a relation and its reverse are the same."""
+    same = shared = rules_only = model_only = 0
+    read = [r for r in results if r.by_model is not None]
+    for result in read:
+        rules = {relation.normal() for relation in result.by_rules}
+        model = {relation.normal() for relation in result.by_model or ()}
+        same += rules == model
+        shared += len(rules & model)
+        rules_only += len(rules - model)
+        model_only += len(model - rules)
+    unread = len(results) - len(read)
+    return Agreement(len(read), unread, same, shared, rules_only, model_only)

@@ -1,0 +1,140 @@
+"""One run's ledger and budget, and the callers that share them; and what a run has cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+from .backends import open_backend
+from .backends.replay import ReplayBackend
+from .budget import Budget, PriceTable
+from .caller import Caller, CallSettings
+from .ledger import Ledger, Record
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """Where calls are recorded, who answers, and what it may cost."""
+
+    ledger: Path
+    """The ledger file; made where it is missing, unless replayed."""
+    backend: str = ""
+    """Spec of the model; empty in a replay."""
+    reviewer: str = ""
+    """Spec of a second model that checks the first one's work; empty: the same."""
+    replay: bool = False
+    """Whether only recorded calls are used: no network, no cost, no change to the ledger."""
+    max_usd: float | None = None
+    """Cap over the whole run, its recorded calls included."""
+    prices: Path | None = None
+    """The user's price table."""
+    calls: CallSettings = field(default_factory=CallSettings)
+    """How calls are made."""
+
+
+def session_settings(
+    ledger: Path,
+    backend: str,
+    reviewer: str,
+    replay: bool,
+    max_usd: float | None,
+    prices: Path | None,
+    concurrency: int,
+) -> SessionSettings:
+    """The settings that the options of the command line give."""
+    calls = CallSettings(concurrency)
+    return SessionSettings(ledger, backend, reviewer, replay, max_usd, prices, calls)
+
+
+class Session:
+    """Makes the callers of a run."""
+
+    def __init__(self, settings: SessionSettings, ledger: Ledger, budget: Budget) -> None:
+        self.settings = settings
+        self.ledger = ledger
+        self.budget = budget
+
+    def author(self, role: str | None = None) -> Caller:
+        """The caller of the model that writes; in a replay, of the one that answered `role`."""
+        return self._caller(self.settings.backend, role)
+
+    def reviewer(self, role: str) -> Caller:
+        """The caller of the model that checks."""
+        return self._caller(self.settings.reviewer or self.settings.backend, role)
+
+    def recorded(self, identity: Mapping[str, str]) -> Caller:
+        """The caller of a recorded model, for a replay that knows its models by name."""
+        backend = ReplayBackend(identity)
+        return Caller(backend, self.ledger, self.budget, self.settings.calls)
+
+    def accounts(self) -> list[Account]:
+        """What the calls in the ledger used and cost, by role and model."""
+        return accounts(self.ledger.records())
+
+    def _caller(self, spec: str, role: str | None) -> Caller:
+        replayed = self.settings.replay
+        backend = ReplayBackend.of(self.ledger, role) if replayed else open_backend(spec)
+        return Caller(backend, self.ledger, self.budget, self.settings.calls)
+
+
+@contextmanager
+def open_session(settings: SessionSettings) -> Iterator[Session]:
+    """Opens the ledger and counts what it has cost so far.
+
+    Raises ValueError for a missing backend, LedgerError, UnpricedError.
+    """
+    if not settings.replay and not settings.backend:
+        raise ValueError("name a --backend, or replay a ledger with --replay")
+    prices = PriceTable.read(settings.prices)
+    with Ledger(settings.ledger, read_only=settings.replay) as ledger:
+        cap = None if settings.replay or settings.max_usd is None else str(settings.max_usd)
+        budget = Budget(prices, None if cap is None else Decimal(cap))
+        budget.restore(ledger.records())
+        yield Session(settings, ledger, budget)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What one role had of one model."""
+
+    role: str
+    """Who asked."""
+    model: str
+    """`kind:model`."""
+    calls: int = 0
+    """Calls, paid ones all of them."""
+    failed: int = 0
+    """Of these: refused, truncated or rejected by the server."""
+    input_tokens: int = 0
+    """Where the server reported them."""
+    output_tokens: int = 0
+    """Where the server reported them."""
+    usd: Decimal = Decimal(0)
+    """Price of the calls that have one."""
+    unpriced: int = 0
+    """Calls without a known price."""
+
+    def plus(self, record: Record) -> Account:
+        """The account with one more call."""
+        usage = record.completion.usage
+        return replace(
+            self,
+            calls=self.calls + 1,
+            failed=self.failed + (record.completion.outcome != "ok"),
+            input_tokens=self.input_tokens + (usage.input_tokens if usage else 0),
+            output_tokens=self.output_tokens + (usage.output_tokens if usage else 0),
+            usd=self.usd + Decimal(record.usd or 0),
+            unpriced=self.unpriced + (record.usd is None),
+        )
+
+
+def accounts(records: Iterable[Record]) -> list[Account]:
+    """One account a role and model, sorted."""
+    found: dict[tuple[str, str], Account] = {}
+    for record in records:
+        key = (record.role, f"{record.identity['kind']}:{record.identity['model']}")
+        found[key] = found.get(key, Account(*key)).plus(record)
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,184 @@
+"""A second model checks pairs by mirrored statements, so that a yes-sayer scores chance.
+
+Each pair gives two statements in separate calls: that its left thing is left of its right one, and
+the reverse. Only a model that affirms the first and denies the second agrees with the bank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..schema import Struct
+from .caller import Answer, Call, Caller, Progress
+from .hygiene import one_line
+from .roles import Role
+
+Said = Literal["true", "false", "unsure", "failed"]
+Agreement = Literal["agreed", "contradicted", "undecided", "failed"]
+
+
+class Checked(Struct):
+    """The verifier's answer to one statement."""
+
+    reason: str
+    """One sentence; first, so that the verdict follows from it."""
+    verdict: Literal["true", "false", "unsure"]
+    """Whether the statement holds."""
+
+
+VERIFIER = Role("verification/verifier", Checked, 600)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A pair to check."""
+
+    id: str
+    """Id of the entry."""
+    left: str
+    """What the bank says is left."""
+    right: str
+    """What it says is right."""
+    setting: str
+    """Context, as in the prompt."""
+    viewer: str
+    """Observer and frame of reference."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What became of one pair."""
+
+    claim: Claim
+    """The pair."""
+    as_stated: Said
+    """Verdict on the bank's statement."""
+    mirrored: Said
+    """Verdict on its reverse."""
+    reasons: tuple[str, str]
+    """What the verifier said to each."""
+    calls: tuple[str, ...]
+    """Ledger ids."""
+
+    @property
+    def agreement(self) -> Agreement:
+        """`agreed` for true and false, `contradicted` for false and true, else `undecided`."""
+        if "failed" in (self.as_stated, self.mirrored):
+            return "failed"
+        if (self.as_stated, self.mirrored) == ("true", "false"):
+            return "agreed"
+        if (self.as_stated, self.mirrored) == ("false", "true"):
+            return "contradicted"
+        return "undecided"
+
+
+def verify(
+    caller: Caller,
+    claims: Iterable[Claim],
+    progress: Progress = lambda stage, done, total: None,
+) -> list[Verification]:
+    """Both statements of every claim, in parallel; results in the order of the claims."""
+    listed = list(claims)
+    calls = [call for claim in listed for call in _statements(claim)]
+    answers = caller.call_many(calls, "statements", progress)
+    pairs = zip(listed, answers[::2], answers[1::2], strict=True)
+    return [
+        Verification(
+            claim,
+            _said(stated),
+            _said(mirrored),
+            (_reason(stated), _reason(mirrored)),
+            (*stated.calls, *mirrored.calls),
+        )
+        for claim, stated, mirrored in pairs
+    ]
+
+
+def _statements(claim: Claim) -> tuple[Call[Checked], Call[Checked]]:
+    def call(name: str, first: str, second: str) -> Call[Checked]:
+        # The two things stand in the same order in both settings: it must not tell.
+        things = " and ".join(sorted((claim.left, claim.right)))
+        text = (
+            f"<data>\nSetting: {things} {claim.setting}.\nViewer: {claim.viewer}\n"
+            f"Statement: {first} is to the left of {second}.\n</data>"
+        )
+        return Call(f"verify/{claim.id}/{name}", VERIFIER.request(text), VERIFIER.read)
+
+    return call("stated", claim.left, claim.right), call("mirrored", claim.right, claim.left)
+
+
+def _said(answer: Answer[Checked]) -> Said:
+    return answer.value.verdict if answer.value else "failed"
+
+
+def _reason(answer: Answer[Checked]) -> str:
+    return one_line(answer.value.reason if answer.value else answer.problem, 300)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How far the verifier agrees with the bank, over all pairs."""
+
+    pairs: int
+    """Pairs checked."""
+    agreed: int
+    """Both statements answered as the bank has it."""
+    contradicted: int
+    """Both the other way round."""
+    undecided: int
+    """Yes to both, no to both, or unsure."""
+    failed: int
+    """No usable answer to one of them."""
+    statements: int
+    """Statements answered true or false."""
+    accuracy: float | None
+    """Of these, the share answered as the bank has it; a yes-sayer has 0.5. None without any."""
+    kappa: float | None
+    """Cohen's kappa of bank and verifier over these statements; None where it is undefined."""
+    yes_rate: float | None
+    """Share of these answered true; 0.5 in a verifier without a leaning."""
+
+    @property
+    def discard_rate(self) -> float | None:
+        """Share of pairs that were not agreed on; None without pairs."""
+        return 1 - self.agreed / self.pairs if self.pairs else None
+
+
+def reliability(results: Sequence[Verification]) -> Reliability:
+    """Counts, accuracy and chance-corrected agreement.
+
+    >>> claim = Claim("i", "a", "b", "c", "d")
+    >>> yes = [Verification(claim, "true", "true", ("", ""), ())] * 10
+    >>> found = reliability(yes)
+    >>> found.accuracy, found.kappa, found.discard_rate
+    (0.5, 0.0, 1.0)
+    """
+    found = [r.agreement for r in results]
+    key = [(True, r.as_stated) for r in results] + [(False, r.mirrored) for r in results]
+    table = [(holds, said == "true") for holds, said in key if said in ("true", "false")]
+    n = len(table)
+    accuracy = sum(holds == said for holds, said in table) / n if n else None
+    yes_rate = sum(said for _, said in table) / n if n else None
+    return Reliability(
+        pairs=len(results),
+        agreed=found.count("agreed"),
+        contradicted=found.count("contradicted"),
+        undecided=found.count("undecided"),
+        failed=found.count("failed"),
+        statements=n,
+        accuracy=accuracy,
+        kappa=_kappa(table),
+        yes_rate=yes_rate,
+    )
+
+
+def _kappa(table: Sequence[tuple[bool, bool]]) -> float | None:
+    n = len(table)
+    if not n:
+        return None
+    observed = sum(a == b for a, b in table) / n
+    a, b = sum(x for x, _ in table) / n, sum(y for _, y in table) / n
+    expected = a * b + (1 - a) * (1 - b)
+    return None if expected == 1 else (observed - expected) / (1 - expected)

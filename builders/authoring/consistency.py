@@ -1,0 +1,130 @@
+"""The annotation game over the user's pictures, and the bank that it writes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ...agents.caller import Caller, Progress
+from ...agents.consistency.game import AnnotationGame, Item
+from ...agents.session import Session, SessionSettings, open_session
+from ...eval.generators import open_generator
+from ..consistency import FILE, read_consistency
+from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
+from .pictures import CachedDrawer, Refused, read_pictures
+
+RUN = "consistency"
+
+FATES = ("accepted", "screened", "recaptioned", "disputed", "failed")
+
+
+@dataclass(frozen=True)
+class GameSettings:
+    """What is played with."""
+
+    images: str
+    """A folder of pictures, or a dataset."""
+    drawer: str
+    """Spec of the generator that draws."""
+    limit: int | None = None
+    """Pictures at most."""
+    smallest_side: int = 512
+    """Pixels; ACON takes 1024."""
+    tellings: int = 3
+    """Captions a picture at most."""
+
+
+def author_consistency(
+    session: SessionSettings,
+    game: GameSettings,
+    base: Path | None,
+    bank: Path,
+    progress: Progress = lambda stage, done, total: None,
+) -> Report:
+    """Plays the game and writes the accepted items with their pictures into a bank.
+
+    Drawings are kept beside the ledger. Raises ValueError for what the user can mend.
+    """
+    refuse(base, bank)
+    pictures, refused = read_pictures(game.images, game.limit, game.smallest_side)
+    with open_session(session) as opened:
+        drawings = session.ledger.with_name(session.ledger.name + ".drawings")
+        author, other, drawer = _players(opened, game, drawings)
+        items = AnnotationGame(author, other, drawer, game.tellings).run(pictures, progress)
+        with written_bank(base, bank, without="consistency") as folder:
+            _write(folder, items, refused, author, other)
+        fates = Counter(str(item.fate) for item in items)
+        counts = {"pictures": len(items), **{fate: fates[fate] for fate in FATES}}
+        counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
+        discarded = 1 - fates["accepted"] / len(items) if items else 0.0
+        stopped = f"the end of the pictures, {discarded:.1%} discarded"
+        return Report(bank, stopped, counts, opened.accounts())
+
+
+def _players(
+    opened: Session, game: GameSettings, drawings: Path
+) -> tuple[Caller, Caller, CachedDrawer]:
+    """Both models and the drawer; in a replay those of the recorded run."""
+    if opened.settings.replay:
+        given = opened.ledger.inputs(RUN)
+        author, other = (opened.recorded(given[seat]) for seat in ("author", "other"))
+        return author, other, CachedDrawer(None, given["drawer"], drawings)
+    generator = open_generator(game.drawer)
+    author, other = opened.author(), opened.reviewer("")
+    identity = json.dumps(generator.identity(), sort_keys=True)
+    given = {"author": author.identity, "other": other.identity, "drawer": identity}
+    opened.ledger.bind(RUN, given)
+    return author, other, CachedDrawer(generator, identity, drawings)
+
+
+def _write(
+    folder: Path, items: list[Item], refused: list[Refused], author: Caller, other: Caller
+) -> None:
+    accepted = [item for item in items if item.fate == "accepted"]
+    for item in accepted:
+        path = folder / "consistency" / _image(item)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(item.picture.data)
+    if accepted:
+        extend(folder / FILE, [_entry(item, author, other) for item in accepted])
+        read_consistency(folder)
+    if disputed := [item for item in items if item.fate == "disputed"]:
+        (folder / "review").mkdir()
+        queue = [{"why": item.why, **_entry(item, author, other)} for item in disputed]
+        (folder / "review" / "consistency.yaml").write_text(to_yaml(queue), encoding="utf-8")
+        for item in disputed:
+            path = folder / "review" / _image(item)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(item.picture.data)
+    fates = [
+        {"picture": i.picture.name, "sha256": i.picture.sha256, "fate": i.fate, "why": i.why,
+         "tellings": i.tellings, "caption": i.caption, "calls": i.calls}
+        for i in items
+    ]  # fmt: skip
+    told = {"pictures": fates, "unusable": [asdict(each) for each in refused]}
+    to_json(folder / "archive" / "consistency.json", told)
+
+
+def _image(item: Item) -> str:
+    return f"images/{item.picture.sha256[:16]}.png"
+
+
+def _entry(item: Item, author: Caller, other: Caller) -> dict[str, Any]:
+    assert item.comparison is not None
+    ten = [*item.comparison.similarities, *item.comparison.differences]
+    teller, judge = (author, other) if item.tellings % 2 else (other, author)
+    return {
+        "id": item.picture.sha256[:16],
+        "source": item.picture.name,
+        "image": _image(item),
+        "caption": item.caption,
+        "questions": [asked.model_dump() for asked in ten],
+        "edits": [edit.model_dump() for edit in item.comparison.edits],
+        "written_by": [teller.author, author.author, author.author],
+        "checked_by": [judge.author, other.author, other.author],
+        "review": ["reviewer-model"],
+        "calls": list(item.calls),
+    }

@@ -1,0 +1,156 @@
+"""Constrained pairs: the loop's contract with the bank, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...agents.caller import Progress
+from ...agents.constrained.loop import (
+    SCOUT,
+    Authored,
+    BankContract,
+    ConstrainedLoop,
+    LoopSettings,
+)
+from ...agents.pairs import KnownPair
+from ...agents.session import SessionSettings, open_session
+from ..bank import DEFAULT_BANK, reasons
+from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
+from ..phrases import wrong_article
+from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
+
+RUN = "constrained"
+"""Name of the loop's run in a ledger."""
+
+UNLIMITED = 10_000
+"""Rounds of a replay: it ends with its ledger."""
+
+
+def author_constrained(
+    session: SessionSettings,
+    loop: LoopSettings,
+    base: Path | None,
+    bank: Path,
+    progress: Progress = lambda stage, done, total: None,
+) -> Report:
+    """Runs the three-agent loop and writes its bank after every round.
+
+    Raises ValueError for what the user can mend, BackendError where the model can't be used.
+    """
+    refuse(base, bank)
+    with open_session(session) as opened:
+        contract = constrained_contract(base)
+        if session.replay:
+            contract, loop = recorded(opened.ledger.inputs(RUN), contract)
+            if contract.pairs and base is None:
+                raise ValueError(f"{session.ledger}: it extended a bank; name that as --base")
+        opened.ledger.bind(RUN, inputs(contract, loop))
+        recorded_calls = len(opened.ledger)
+
+        def after_round(so_far: Authored) -> None:
+            if len(opened.ledger) > recorded_calls:  # rounds that are read back need no copy
+                write_constrained(base, bank, so_far)
+
+        running = ConstrainedLoop(opened.author(SCOUT.name), contract, loop)
+        authored = running.run(after_round, progress)
+        write_constrained(base, bank, authored)
+        counts = {
+            "rounds": len(authored.rounds),
+            "entries": len(authored.entries),
+            "rejected": sum(len(r.rejected) for r in authored.rounds),
+            "standards to review": len(authored.standards),
+            "failed rounds": sum(bool(r.failure) for r in authored.rounds),
+        }
+        stopped = f"{authored.stopped}: {authored.reason}" if authored.reason else authored.stopped
+        return Report(bank, stopped, counts, opened.accounts())
+
+
+def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
+    """What the prompts of a run are made from; its ledger records it."""
+    return {
+        "target": loop.target,
+        "proposals": loop.proposals,
+        "domains": sorted({*contract.domains, *loop.domains}),
+        "standards": dict(contract.standards),
+        "layouts": list(contract.layouts),
+        "pairs": [asdict(pair) for pair in contract.pairs],
+    }
+
+
+def recorded(given: Mapping[str, Any], contract: BankContract) -> tuple[BankContract, LoopSettings]:
+    """Contract and settings of a recorded run; only the validators are today's."""
+    pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
+    domains, layouts = tuple(given["domains"]), tuple(given["layouts"])
+    then = BankContract(domains, given["standards"], layouts, pairs, contract.faults)
+    # The ledger ends the replay, whatever ended the run.
+    return then, LoopSettings(UNLIMITED, given["target"], UNLIMITED, given["proposals"])
+
+
+def constrained_contract(base: Path | None) -> BankContract:
+    """The contract of a bank to extend; without one, of the shipped bank without its pairs."""
+    bank = base or DEFAULT_BANK
+    standards = read_standards(bank)
+    domains = read_pairs(bank)
+    examples: dict[str, str] = {}
+    for pair in (p for _, pairs in sorted(domains.items()) for p in pairs):
+        if pair.check and len(pair.code_check) < len(examples.get(pair.check["layout"], "x" * 200)):
+            examples[pair.check["layout"]] = pair.code_check
+    known = tuple(
+        KnownPair(p.id, domain, p.difficulty, p.left, p.right, p.context)
+        for domain, pairs in sorted(domains.items())
+        for p in pairs
+        if p.status != "retired"
+    )
+    return BankContract(
+        domains=tuple(sorted(domains)),
+        standards={s.id: f"{s.citation}. {s.fixes}" for s in standards.values()},
+        layouts=tuple(examples[layout] for layout in sorted(examples)),
+        pairs=known if base else (),
+        faults=lambda domain, entry: entry_faults(domain, entry, standards),
+    )
+
+
+def entry_faults(
+    domain: str, entry: Mapping[str, Any], standards: dict[str, Standard]
+) -> list[str]:
+    """What keeps an entry out of a bank and its prompts out of a release."""
+    try:
+        pair = ConstrainedPair.model_validate(entry)
+    except ValidationError as error:
+        return [reasons(error)]
+    faults = pair_faults(pair, domain, standards)
+    for prompt in (pair.aligned_prompt, pair.reverse_prompt):
+        if (wrong := wrong_article(prompt)) is not None:
+            faults.append(f"left, right: the wrong article in {wrong!r}")
+        if not (prompt[0].isupper() or prompt[0].isdigit()):
+            faults.append("left, right: must start with a letter or digit")
+    return faults
+
+
+def write_constrained(base: Path | None, bank: Path, authored: Authored) -> None:
+    """Writes base plus accepted entries, archive and review queue to `bank`, whole or not at all.
+
+    Raises BankError where `bank` holds anything but an unedited earlier result.
+    """
+    with written_bank(base, bank, without="constrained") as folder:
+        written = sorted(authored.entries.values(), key=lambda w: w.domain)
+        for domain, group in groupby(written, key=lambda w: w.domain):
+            extend(folder / "constrained" / f"{domain}.yaml", (w.entry for w in group))
+        read_pairs(folder)
+        for past in authored.rounds:
+            name = f"r{past.number:02d}.json"
+            to_json(folder / "archive" / "constrained" / name, past.archive())
+        if authored.standards:
+            extend_queue(folder / "review" / "standards.yaml", authored.standards)
+
+
+def extend_queue(file: Path, waiting: list[dict[str, Any]]) -> None:
+    """Writes what a person has to decide on."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(to_yaml(waiting), encoding="utf-8")

@@ -1,0 +1,136 @@
+"""The folder of a written bank: made whole or not at all, and never over a person's edits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...agents.session import Account
+from ..bank import DEFAULT_BANK, BankError
+
+MARKER = "AUTHORED.json"
+"""Lists the files of a written bank with their SHA-256, so that a person's edits are seen."""
+
+KEPT_APART = (MARKER, "archive", "review")
+"""What belongs to a run, not to the bank; a base's own is left behind."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an authoring run did."""
+
+    bank: Path
+    """The written bank."""
+    stopped: str
+    """Why it ended."""
+    counts: Mapping[str, int]
+    """How much was accepted, rejected, queued."""
+    accounts: list[Account]
+    """Tokens and money by role and model, over the whole ledger."""
+
+
+@contextmanager
+def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
+    """A folder to write into that becomes `bank` when the block ends well.
+
+    It starts as a copy of `base`, or of the shipped bank without the file or folder `without`.
+    Raises BankError where `bank` holds anything but an unedited earlier result.
+    """
+    refuse(base, bank)
+    partial = bank.with_name(bank.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    left_out = shutil.ignore_patterns(*KEPT_APART, *([] if base else [without]))
+    shutil.copytree(base or DEFAULT_BANK, partial, ignore=left_out)
+    yield partial
+    files = {path: _sha(partial / path) for path in _files(partial)}
+    (partial / MARKER).write_text(json.dumps({"files": files}, indent=1) + "\n", encoding="utf-8")
+    _replace(bank, partial)
+
+
+def refuse(base: Path | None, bank: Path) -> None:
+    """Raises BankError where writing `bank` would destroy something."""
+    if base is not None and base.resolve() == bank.resolve():
+        raise BankError(f"{bank}: a run can't write over its own base; name another --bank")
+    if not bank.exists() or (bank.is_dir() and not any(bank.iterdir())):
+        return
+    if not (bank / MARKER).is_file():
+        raise BankError(f"{bank}: exists and is no written bank; name an empty folder as --bank")
+    listed = json.loads((bank / MARKER).read_text(encoding="utf-8"))["files"]
+    there = {path: _sha(bank / path) for path in _files(bank) if path != MARKER}
+    changed = sorted(path for path in {*listed, *there} if listed.get(path) != there.get(path))
+    if changed:
+        raise BankError(
+            f"{bank}: {changed[0]} was edited since it was written; keep this bank as the --base "
+            "of a run into another --bank"
+        )
+
+
+def extend(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Puts changed entries in the place of the old ones and new ones at the end.
+
+    The rest of the file stays as a person wrote it. Entries start with their id.
+    """
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    for entry in entries:
+        block = to_yaml([dict(entry)])
+        if old := _block(text, entry["id"]):
+            text = text[: old.start()] + block + "\n" + text[old.end() :]
+        else:
+            text = (text.rstrip("\n") + "\n\n" if text else "") + block
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def remove(file: Path, name: str) -> None:
+    """Takes an entry out of a bank file; a file without entries goes too."""
+    text = file.read_text(encoding="utf-8")
+    found = _block(text, name)
+    if found is None:
+        raise BankError(f"{file}: no entry {name} that starts with its id")
+    text = (text[: found.start()] + text[found.end() :]).rstrip("\n") + "\n"
+    if re.search(r"^- ", text, re.MULTILINE):
+        file.write_text(text, encoding="utf-8")
+    else:
+        file.unlink()
+
+
+def _block(text: str, name: str) -> re.Match[str] | None:
+    """The lines of the entry with this id."""
+    return re.search(rf"^- id: {re.escape(name)}\n(?:(?!- id:).*\n?)*", text, re.MULTILINE)
+
+
+def to_yaml(entries: list[dict[str, Any]]) -> str:
+    """Entries as a bank file holds them."""
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
+
+
+def to_json(file: Path, data: Any) -> None:
+    """Writes data for people to read."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _replace(bank: Path, partial: Path) -> None:
+    old = bank.with_name(bank.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if bank.exists():
+        bank.rename(old)
+    partial.rename(bank)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def _sha(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,104 @@
+"""The user's pictures: a folder, or a dataset of the Hub or on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from ...agents.consistency.game import Picture
+from ...eval.generators import Generator, ImageRequest, encode_png
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A picture that can't be used."""
+
+    name: str
+    """Its file or row."""
+    why: str
+    """The reason."""
+
+
+def read_pictures(
+    source: str, limit: int | None, smallest_side: int
+) -> tuple[list[Picture], list[Refused]]:
+    """The first `limit` usable pictures of a source, upright, RGB, and those that can't be used.
+
+    `source` is a folder of pictures, or ``NAME[:SPLIT]`` of a dataset with an image column.
+    Raises ValueError for a source without any.
+    """
+    pictures: list[Picture] = []
+    refused: list[Refused] = []
+    for name, data in _files(Path(source)) if Path(source).is_dir() else _rows(source):
+        if limit is not None and len(pictures) >= limit:
+            break
+        try:
+            with Image.open(BytesIO(data)) as opened:
+                upright = ImageOps.exif_transpose(opened).convert("RGB")
+        except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+            refused.append(Refused(name, f"no picture that can be read: {error}"))
+            continue
+        if min(upright.size) < smallest_side:
+            refused.append(Refused(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
+            continue
+        pictures.append(Picture(name, encode_png(upright)))
+    if not pictures and not refused:
+        raise ValueError(f"{source}: holds no pictures")
+    return pictures, refused
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in SUFFIXES and path.is_file():
+            yield str(path.relative_to(folder)), path.read_bytes()
+
+
+def _rows(source: str) -> Iterator[tuple[str, bytes]]:
+    import datasets
+
+    name, _, split = source.partition(":")
+    try:
+        data = datasets.load_dataset(name, split=split or "test")
+    except Exception as error:  # the library raises a dozen kinds
+        raise ValueError(f"{source}: neither a folder nor a dataset ({error})") from None
+    column = next((n for n, f in data.features.items() if isinstance(f, datasets.Image)), None)
+    if column is None:
+        raise ValueError(f"{source}: has no image column")
+    rows: Any = data.cast_column(column, datasets.Image(decode=False))
+    for number, row in enumerate(rows):
+        content = row[column]["bytes"] or Path(row[column]["path"]).read_bytes()
+        yield f"{name}#{number}", content
+
+
+class CachedDrawer:
+    """Draws with a generator and keeps each drawing, so that a replay shows the judges the same."""
+
+    def __init__(self, generator: Generator | None, identity: str, folder: Path) -> None:
+        """`generator` None draws nothing: every drawing must be in the folder."""
+        self._generator = generator
+        self._identity = identity
+        self._folder = folder
+
+    def __call__(self, caption: str, seed: int) -> bytes:
+        """The drawing as PNG. Raises ValueError where it is neither kept nor can be made."""
+        key = hashlib.sha256(f"{self._identity}\n{seed}\n{caption}".encode()).hexdigest()
+        path = self._folder / f"{key}.png"
+        if path.exists():
+            return path.read_bytes()
+        if self._generator is None:
+            raise ValueError(f"{path}: the drawing of a recorded call is missing beside its ledger")
+        drawing = self._generator.generate(ImageRequest(caption, seed))
+        data = encode_png(drawing)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(data)
+        partial.replace(path)
+        return data

@@ -1,0 +1,111 @@
+"""A second model reads a bank's pairs: agreement is noted, disagreement waits for a person."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...agents.caller import Progress
+from ...agents.session import SessionSettings, open_session
+from ...agents.verification import (
+    VERIFIER,
+    Claim,
+    Reliability,
+    Verification,
+    reliability,
+    verify,
+)
+from ..constrained import ConstrainedPair, read_pairs
+from .folder import Report, extend, refuse, remove, to_json, to_yaml, written_bank
+
+REVIEWER = "reviewer-model"
+
+
+def verify_pairs(
+    session: SessionSettings,
+    base: Path,
+    bank: Path,
+    every: bool = False,
+    progress: Progress = lambda stage, done, total: None,
+) -> Report:
+    """Checks the base's pairs that no second model has read, or every one, and writes a bank.
+
+    A pair that is agreed on is marked as reviewed, unless its reader is its author. One that is
+    not, and that a model wrote, leaves the bank for `review/pairs.yaml`; a curated one is only
+    listed there.
+    """
+    refuse(base, bank)
+    domains = read_pairs(base)
+    chosen = {
+        pair.id: (domain, pair)
+        for domain, pairs in sorted(domains.items())
+        for pair in pairs
+        if pair.status != "retired" and (every or REVIEWER not in pair.review)
+    }
+    with open_session(session) as opened:
+        caller = opened.author(VERIFIER.name)
+        results = verify(caller, [_claim(pair) for _, pair in chosen.values()], progress)
+        queue = []
+        with written_bank(base, bank, without="") as folder:
+            for result in results:
+                domain, pair = chosen[result.claim.id]
+                file = folder / "constrained" / f"{domain}.yaml"
+                if result.agreement == "agreed":
+                    if pair.author != caller.author:
+                        extend(file, [_reviewed(pair)])
+                    continue
+                queue.append(_waiting(domain, pair, result))
+                if pair.author != "curated":
+                    remove(file, pair.id)
+            read_pairs(folder)
+            found = reliability(results)
+            to_json(folder / "archive" / "verification.json", _summary(found))
+            if queue:
+                (folder / "review").mkdir()
+                (folder / "review" / "pairs.yaml").write_text(to_yaml(queue), encoding="utf-8")
+        counts = {
+            "pairs": found.pairs,
+            "agreed": found.agreed,
+            "contradicted": found.contradicted,
+            "undecided": found.undecided,
+            "failed": found.failed,
+        }
+        return Report(bank, _headline(found), counts, opened.accounts())
+
+
+def _claim(pair: ConstrainedPair) -> Claim:
+    return Claim(pair.id, pair.left, pair.right, pair.context, pair.frame)
+
+
+def _reviewed(pair: ConstrainedPair) -> dict[str, Any]:
+    review = tuple(dict.fromkeys((*pair.review, REVIEWER)))
+    changed = pair.model_copy(update={"review": review})
+    return changed.model_dump(mode="json", exclude_defaults=True)
+
+
+def _waiting(domain: str, pair: ConstrainedPair, result: Verification) -> dict[str, Any]:
+    return {
+        "id": pair.id,
+        "domain": domain,
+        "agreement": result.agreement,
+        "as_stated": {"verdict": result.as_stated, "reason": result.reasons[0]},
+        "mirrored": {"verdict": result.mirrored, "reason": result.reasons[1]},
+        "calls": list(result.calls),
+        "entry": pair.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _summary(found: Reliability) -> dict[str, Any]:
+    return {**asdict(found), "discard_rate": found.discard_rate}
+
+
+def _headline(found: Reliability) -> str:
+    def number(value: float | None) -> str:
+        return "undefined" if value is None else f"{value:.3f}"
+
+    return (
+        f"the end of the pairs: kappa {number(found.kappa)}, accuracy {number(found.accuracy)}, "
+        f"yes rate {number(found.yes_rate)} over {found.statements} statements, discard rate "
+        f"{number(found.discard_rate)}"
+    )

@@ -1,0 +1,91 @@
+"""The bank of consistency items: pictures with caption, edits and questions (ACON)."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from ..schema import Consistency, EncodedImage, Provenance, Struct
+from .bank import BankError, by_name, read_entries
+
+FILE = "consistency/items.yaml"
+
+
+class Answered(Struct):
+    """A yes/no question with its right answer."""
+
+    question: str
+    """Ends with a question mark."""
+    answer: bool
+    """True for yes."""
+
+
+class EditItem(Struct):
+    """An edit, and questions about the edited picture."""
+
+    prompt: str
+    """The instruction."""
+    questions: list[Answered]
+    """Two: one answered yes, one answered no."""
+
+
+class ConsistencyItem(Struct):
+    """One picture with its test material."""
+
+    id: str
+    """First 16 hex digits of the picture's SHA-256."""
+    source: str
+    """Name of the picture where it came from."""
+    image: str
+    """File of the picture below `consistency/`."""
+    caption: str
+    """Dense caption, 7-10 self-contained sentences."""
+    questions: list[Answered]
+    """Ten: five similarities, five differences."""
+    edits: list[EditItem]
+    """Three."""
+    written_by: list[str]
+    """Who wrote caption, edits and questions."""
+    checked_by: list[str]
+    """Who checked caption, edits and questions."""
+    review: tuple[str, ...]
+    """Who else checked it: `reviewer-model`, `human`."""
+    calls: tuple[str, ...]
+    """Ledger ids of the model calls it was written with."""
+
+
+def read_consistency(bank: Path) -> list[Consistency]:
+    """The rows of the bank, every one checked. Raises BankError naming file, entry and field."""
+    file = bank / FILE
+    items = read_entries(file, ConsistencyItem)
+    by_name(items, "id", str(file))
+    return [_row(item, file) for item in items]
+
+
+def _row(item: ConsistencyItem, file: Path) -> Consistency:
+    where = f"{file}, {item.id}"
+    counts = (len(item.questions), len(item.edits), *(len(e.questions) for e in item.edits))
+    if counts != (10, 3, 2, 2, 2):
+        raise BankError(f"{where}: needs ten questions and three edits with two each")
+    try:
+        data = (file.parent / item.image).read_bytes()
+    except OSError as error:
+        raise BankError(f"{where}, image: {error}") from None
+    sha = hashlib.sha256(data).hexdigest()
+    if sha[:16] != item.id:
+        raise BankError(f"{where}, image: {item.image} is another picture (SHA-256 {sha[:16]}...)")
+    asked = [*item.questions, *(q for edit in item.edits for q in edit.questions)]
+    return Consistency(
+        image=EncodedImage(bytes=data, path=f"{item.id}.png"),
+        image_sha256=sha,
+        caption=item.caption,
+        edits=[edit.prompt for edit in item.edits],
+        questions=[q.question for q in asked],
+        answers=[q.answer for q in asked],
+        written_by=item.written_by,
+        checked_by=item.checked_by,
+        review=["code", *item.review],
+        provenance=Provenance(
+            bank=FILE, entry=item.id, author=item.written_by[0], calls=list(item.calls)
+        ),
+    )

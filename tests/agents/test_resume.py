@@ -1,0 +1,125 @@
+"""A run of 60 calls that is killed at every one of them pays for 60 calls, and writes the same."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterprior.agents.constrained.loop import LoopSettings
+from counterprior.agents.ledger import DriftError, Ledger
+from counterprior.agents.session import SessionSettings
+from counterprior.builders.authoring.constrained import author_constrained
+
+ROUNDS = 20
+CALLS = 3 * ROUNDS
+PRELOADED = ["counterprior.builders.authoring.constrained", "openai.resources.chat.completions"]
+LOOP = LoopSettings(rounds=ROUNDS, target=1000)
+
+
+@pytest.fixture
+def stage(server: Any, cast: Any) -> Any:
+    """The server with a cast that answers all three roles."""
+    roles = {"Scout": "scout", "Critic": "critic", "Curator": "curator"}
+
+    def answer(body: dict[str, Any]) -> str:
+        import json
+
+        first = body["messages"][0]["content"].split(" of a benchmark")[0].split()[-1]
+        text = "\n".join(part["text"] for part in body["messages"][1]["content"])
+        return json.dumps(cast.play(roles[first], text))
+
+    server.answer = answer
+    return server
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def run(stage: Any, base: Path, folder: Path) -> Path:
+    session = SessionSettings(folder / "ledger.jsonl", stage.spec("openai"))
+    author_constrained(session, LOOP, base, folder / "bank")
+    return folder / "bank"
+
+
+def test_a_run_killed_at_every_call_pays_for_each_once(
+    stage: Any, small_bank: Path, tmp_path: Path
+) -> None:
+    undisturbed = files(run(stage, small_bank, tmp_path / "undisturbed"))
+    assert stage.paid == CALLS and len(undisturbed) > ROUNDS
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    running: Any = None
+    deaths = 0
+
+    def kill(number: int) -> None:
+        nonlocal deaths
+        deaths += 1
+        running.kill()
+        running.join()
+        raise ConnectionAbortedError  # nobody is there to be answered
+
+    folder = tmp_path / "killed"
+    session = SessionSettings(folder / "ledger.jsonl", stage.spec("openai"))
+    for answered in range(CALLS + 1):
+        # The child has `answered` calls on record; it gets one more, and dies asking the next.
+        asked = len(stage.asked)
+        stage.before = lambda number, asked=asked: kill(number) if number > asked + 1 else None
+        running = context.Process(
+            target=author_constrained, args=(session, LOOP, small_bank, folder / "bank")
+        )
+        running.start()
+        running.join()
+        with Ledger(folder / "ledger.jsonl", read_only=True) as ledger:
+            assert len(ledger) == min(answered + 1, CALLS)
+    assert deaths == CALLS - 1
+    assert stage.paid == 2 * CALLS
+    assert files(folder / "bank") == undisturbed
+
+
+def test_a_replay_is_offline_free_and_the_same(
+    stage: Any, small_bank: Path, tmp_path: Path
+) -> None:
+    bank = run(stage, small_bank, tmp_path)
+    stage.close()
+    ledger = tmp_path / "ledger.jsonl"
+    before = ledger.read_bytes()
+    for name in ("once", "twice", "once"):
+        session = SessionSettings(ledger, replay=True)
+        author_constrained(session, LoopSettings(), small_bank, tmp_path / name)
+        assert files(tmp_path / name) == files(bank)
+    assert stage.paid == CALLS and ledger.read_bytes() == before
+
+
+def test_a_changed_prompt_file_is_shown(
+    stage: Any, small_bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(stage, small_bank, tmp_path)
+    prompts = tmp_path / "prompts"
+    from counterprior.agents import roles
+    from counterprior.agents.constrained import loop
+
+    for source in (roles.PROMPTS / "constrained").iterdir():
+        target = prompts / "constrained" / source.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source.read_text().replace("tricky = many", "tricky = most"))
+    monkeypatch.setattr(roles, "PROMPTS", prompts)
+    monkeypatch.delitem(loop.SCOUT.__dict__, "system")
+    with pytest.raises(DriftError) as caught:
+        run(stage, small_bank, tmp_path)
+    monkeypatch.delitem(loop.SCOUT.__dict__, "system")
+    shown = str(caught.value)
+    assert "r01/scout/attempt0" in shown
+    assert "-" in shown and "tricky = many" in shown and "tricky = most" in shown
+    assert stage.paid == CALLS
+
+
+def test_other_settings_with_an_old_ledger_are_an_error(
+    stage: Any, small_bank: Path, tmp_path: Path
+) -> None:
+    run(stage, small_bank, tmp_path)
+    session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
+    with pytest.raises(DriftError, match='"target": 500'):
+        author_constrained(session, LoopSettings(target=500), small_bank, tmp_path / "bank")
