@@ -666,3 +666,34 @@ def flips(
         reader = open_judge(judge, plan) if judge else None
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)
+
+
+@app.command("race")
+def race_generators(
+    out: Annotated[Path, typer.Option(help="Folder; the same command goes on where it stopped.")],
+    generator: Annotated[list[str] | None, typer.Option(help="Spec; repeatable.")] = None,
+    suite: Annotated[str, typer.Option(help="Config whose pictures are right or wrong.")] = "",
+    judge: Annotated[str, typer.Option(help="Spec.")] = "",
+    scores: Annotated[list[str] | None, typer.Option(help="NAME=FILE instead; repeatable.")] = None,
+    metric: Annotated[str, typer.Option(help="Column of --scores, in [0, 1].")] = "score",
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    policy: Annotated[str, typer.Option(help="eliminate, or ucb as published.")] = "eliminate",
+    alpha: Annotated[float, typer.Option(help="Chance that the best is dropped.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Difference that does not matter.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Order of the items.")] = 0,
+    json: Json = False,
+) -> None:
+    """Which generator is best, with as few pictures as it takes.
+
+    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
+    --judge pixels --out race`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.race import RaceSettings
+        from .eval.racing import LiveSettings, open_source, run_race
+
+        live = LiveSettings(suite, tuple(generator or ()), judge, data, limit)
+        source = open_source(live, tuple(scores or ()), metric, out)
+        settings = RaceSettings(policy, alpha, delta, seed)  # type: ignore[arg-type]
+        print_metrics(run_race(source, settings, out, progress), json)
