@@ -19,6 +19,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -67,6 +68,8 @@ class Ledger:
         """
         self.path = path
         self._lock = threading.Lock()
+        self._syncing = threading.Lock()
+        self._synced = 0
         self._places: dict[str, tuple[int, int]] = {}
         self._texts: dict[str, str] = {}
         self._runs: dict[str, Any] = {}
@@ -141,17 +144,13 @@ class Ledger:
         """Records a call, on disk when this returns. Raises LedgerError for a repeated id."""
         if self._file is None:
             raise LedgerError(f"{self.path}: opened for replay, can't record {call_id}")
-        spec = request.spec()
-        user = [_shared(part) for part in spec["user"]]
-        texts = [spec["system"], _dump(spec["schema"])]
-        texts += [part for part, kept in zip(spec["user"], user, strict=True) if part != kept]
+        form, texts = _form(request)
         line = _dump(
             {
                 "id": call_id,
                 "spec": spec_hash(identity, request),
                 "identity": dict(identity),
-                "request": spec
-                | {"system": _sha(texts[0]), "schema": _sha(texts[1]), "user": user},
+                "request": form,
                 "completion": {**asdict(completion), "raw": dict(completion.raw)},
                 "usd": usd,
             }
@@ -159,12 +158,13 @@ class Ledger:
         with self._lock:
             if call_id in self._places:
                 raise LedgerError(f"{self.path}: call {call_id} is recorded already")
-            for text in texts:
-                if (sha := _sha(text)) not in self._texts:
+            for sha, text in texts.items():
+                if sha not in self._texts:
                     self._write(_dump({"text": text}))
                     self._texts[sha] = text
             self._places[call_id] = self._write(line)
-            os.fsync(self._file.fileno())
+            end = self._end
+        self._sync(end)
 
     def records(self) -> Iterator[Record]:
         """Every recorded call, sorted by id."""
@@ -233,6 +233,15 @@ class Ledger:
         self._end += len(raw)
         return place
 
+    def _sync(self, end: int) -> None:
+        """Waits until the file is on disk up to `end`; one wait serves all threads that queue."""
+        assert self._file is not None
+        with self._syncing:
+            if self._synced < end:
+                written = self._end
+                os.fsync(self._file.fileno())
+                self._synced = written
+
     def _line(self, start: int, length: int) -> dict[str, Any]:
         # pread leaves no file position behind, so threads need no lock.
         return cast(dict[str, Any], json.loads(os.pread(self._reader.fileno(), length, start)))
@@ -246,8 +255,8 @@ class Ledger:
             self._texts.get(p["text"], p) if isinstance(p, dict) and "text" in p else p
             for p in recorded["user"]
         ]
-        schema = self._texts.get(recorded["schema"])
-        recorded["schema"] = json.loads(schema) if schema else recorded["schema"]
+        if schema := self._texts.get(recorded["schema"] or ""):
+            recorded["schema"] = json.loads(schema)
         before = {"identity": line["identity"], "request": recorded}
         after = {"identity": dict(identity), "request": request.spec()}
         return self._changed(f"call {line['id']}", before, after)
@@ -265,7 +274,7 @@ class Ledger:
 
 def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
     """SHA-256 of what fixes a call: who answers and what is asked."""
-    return _sha(_dump({"identity": dict(identity), "request": request.spec()}))
+    return _sha(_dump({"identity": dict(identity), "request": _form(request)[0]}))
 
 
 def _record(line: Mapping[str, Any]) -> Record:
@@ -282,14 +291,26 @@ def _record(line: Mapping[str, Any]) -> Record:
     return Record(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
 
 
-def _shared(part: Any) -> Any:
-    """A part of a question as a call line holds it."""
-    return {"text": _sha(part)} if isinstance(part, str) and len(part) >= SHARED_FROM else part
+def _form(request: ChatRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """A request as a call line holds it, and the texts that it refers to by SHA-256."""
+    spec = request.spec()
+    system, schema = request.system, request.schema.text if request.schema else None
+    long = [p for p in spec["user"] if isinstance(p, str) and len(p) >= SHARED_FROM]
+    texts = {_shared_sha(t): t for t in (system, schema, *long) if t is not None}
+    spec["system"] = _shared_sha(system)
+    spec["schema"] = None if schema is None else _shared_sha(schema)
+    spec["user"] = [{"text": _shared_sha(p)} if p in long else p for p in spec["user"]]
+    return spec, texts
 
 
 def _dump(value: Any) -> str:
     # ASCII, so that a lone surrogate or a line separator in an answer can't break a line.
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=256)
+def _shared_sha(text: str) -> str:
+    return _sha(text)
 
 
 def _sha(text: str) -> str:
