@@ -53,7 +53,7 @@ class AnthropicMessages:
         """Raises ValueError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
             raise ValueError("anthropic: gives no log probabilities; ask for none")
-        if request.max_tokens > LONGEST:
+        if self._settings.bound(request) > LONGEST:
             raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
         completion, lost = self._settings.retry.run(lambda: self._attempt(request))
         return with_lost(completion, lost)
@@ -64,7 +64,7 @@ class AnthropicMessages:
         system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
         body: dict[str, Any] = {
             "model": self._settings.model,
-            "max_tokens": request.max_tokens,
+            "max_tokens": self._settings.bound(request),
             "system": [system],
             "messages": [{"role": "user", "content": [_part(part) for part in request.user]}],
         }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, Completion, Usage
+from ..chat import BackendError, ChatRequest, Completion, Usage
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ NO_KEY_NEEDED = "none"
 """Sent as the key to a server of the user's own, where no key is set."""
 
 
+_OPTIONS = {"timeout": 0.01, "attempts": 1, "temperature": 0, "max_tokens": 1}
+"""Options of a spec, and the least value of each."""
+
+
 @dataclass(frozen=True)
 class HttpSettings:
     """Where the server is, and how it is asked."""
@@ -38,27 +42,42 @@ class HttpSettings:
     """Seconds before an attempt counts as lost."""
     temperature: float | None = None
     """Where set, sent; several newer models reject it."""
+    max_tokens: int | None = None
+    """Where set, the most that any answer may have: for servers with a small context."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When to try again."""
 
     @classmethod
     def from_spec(cls, spec: Spec) -> HttpSettings:
-        """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t]``; ValueError for others."""
+        """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
+
+        Raises ValueError for other options, and for values that are no numbers or too small.
+        """
         model, _, base_url = spec.argument.partition("@")
         if not model:
             raise ValueError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
-        if unknown := set(spec.options) - {"timeout", "attempts", "temperature"}:
+        if unknown := set(spec.options) - {*_OPTIONS}:
             raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
         try:
             number = {name: float(value) for name, value in spec.options.items()}
         except ValueError:
-            raise ValueError(f"{spec.kind}: timeout, attempts, temperature are numbers") from None
-        attempts = int(number.get("attempts", RetryPolicy.attempts))
-        timeout = number.get("timeout", cls.timeout)
-        if attempts < 1 or timeout <= 0:
-            raise ValueError(f"{spec.kind}: attempts must be 1 or more, timeout above 0")
-        retry = RetryPolicy(attempts)
-        return cls(model, base_url or None, timeout, number.get("temperature"), retry)
+            raise ValueError(f"{spec.kind}: {', '.join(_OPTIONS)} are numbers") from None
+        for name, least in _OPTIONS.items():
+            if number.get(name, least) < least:
+                raise ValueError(f"{spec.kind}: {name} must be {least:g} or more")
+        most = number.get("max_tokens")
+        return cls(
+            model,
+            base_url or None,
+            number.get("timeout", cls.timeout),
+            number.get("temperature"),
+            None if most is None else int(most),
+            RetryPolicy(int(number.get("attempts", RetryPolicy.attempts))),
+        )
+
+    def bound(self, request: ChatRequest) -> int:
+        """Most tokens of the answer to a request."""
+        return min(request.max_tokens, self.max_tokens or request.max_tokens)
 
     def identity(self, kind: str, base_url: str) -> dict[str, str]:
         """The identity of a model that is served at `base_url`.
@@ -71,6 +90,8 @@ class HttpSettings:
         found = {"kind": kind, "model": self.model, "provider": provider or "custom"}
         if self.temperature is not None:
             found["temperature"] = f"{self.temperature:g}"
+        if self.max_tokens is not None:
+            found["max_tokens"] = str(self.max_tokens)
         return found
 
 

@@ -57,7 +57,7 @@ class OpenAIChat:
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": [_part(part) for part in request.user]},
             ],
-            "max_completion_tokens": request.max_tokens,
+            "max_completion_tokens": self._settings.bound(request),
         }
         if request.schema is not None:
             schema = {"name": request.schema.name, "strict": True, "schema": request.schema.body}

@@ -189,6 +189,16 @@ def test_a_server_of_ones_own_needs_no_key(server: Any, monkeypatch: pytest.Monk
         open_backend("openai:gpt-6-luna")
 
 
+@PROTOCOLS
+def test_answers_can_be_bounded_for_small_servers(server: Any, protocol: str) -> None:
+    backend = open_backend(server.spec(protocol, "max_tokens=20"))
+    backend.complete(ASK)
+    backend.complete(ChatRequest("judge", "s", ("u",), 5))
+    name = {"openai": "max_completion_tokens", "anthropic": "max_tokens"}[protocol]
+    assert [asked.body[name] for asked in server.asked] == [20, 5]
+    assert backend.identity()["max_tokens"] == "20"
+
+
 def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
     own = open_backend(server.spec("openai", "temperature=0")).identity()
     assert own == {"kind": "openai", "model": "m-1", "provider": "custom", "temperature": "0"}
@@ -204,6 +214,7 @@ def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
         ("openai:m?colour=red", "no option 'colour'"),
         ("openai:m?timeout=soon", "are numbers"),
         ("openai:m?attempts=0", "attempts must be 1"),
+        ("anthropic:m?max_tokens=0", "max_tokens must be 1"),
         ("scripted:/nowhere.json", "no script"),
         ("replay:/nowhere.jsonl", "no such ledger"),
         ("replay:x?tone=flat", "no option 'tone'"),
