@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from . import __version__
-from .console import WRONG, failing, print_authored, print_configs, print_diff, progress_bar
+from .console import (
+    WRONG,
+    failing,
+    print_agreement,
+    print_authored,
+    print_checks,
+    print_configs,
+    print_diff,
+    print_funnel,
+    print_images,
+    print_metrics,
+    print_results,
+    print_verdicts,
+    progress_bar,
+)
 
 app = typer.Typer(
     help="Does an image generator follow the prompt, or its prior? Build, check and release the "
@@ -331,3 +345,277 @@ def verify(
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)
+
+
+@app.command()
+def check(
+    detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
+    out: Annotated[Path, typer.Option(help="JSONL of verdicts; metrics.json goes beside it.")],
+    labels: Annotated[Path | None, typer.Option(help="Human labels of some samples.")] = None,
+    size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
+    json: Json = False,
+) -> None:
+    """The abstaining geometric checker: PASS, FAIL or UNDECIDABLE with reason and confidence.
+
+    Example: `counterprior check per_sample.jsonl --rules checker.yaml --out verdicts.jsonl`
+    """
+    with failing():
+        from .eval.checker.boxes import Size
+        from .eval.checker.run import CheckSettings, run_check
+
+        settings = CheckSettings(detections, rules, out, labels, Size.parse(size))
+        print_metrics(run_check(settings), json)
+
+
+@app.command()
+def agree(
+    scores: Annotated[Path, typer.Argument(help="Rows of sample_id and one number a metric.")],
+    labels: Annotated[Path, typer.Option(help="Rows of sample_id and label.")],
+    metric: Annotated[list[str] | None, typer.Option(help="Only this; repeatable.")] = None,
+    threshold: Annotated[float, typer.Option(help="From this score on a metric says yes.")] = 0.5,
+    json: Json = False,
+) -> None:
+    """Metrics against people: correlations, precision, recall and more, with intervals.
+
+    Example: `counterprior agree scores.jsonl --labels labels.jsonl --metric pse`
+    """
+    with failing():
+        from .eval.agree import run_agree
+
+        print_agreement(run_agree(scores, labels, metric or (), threshold), json)
+
+
+Data = Annotated[str, typer.Option(help="Release folder, or NAMESPACE/NAME on the Hub.")]
+Revision = Annotated[str | None, typer.Option(help="Tag or commit, where the data are a repo.")]
+SuiteName = Annotated[str, typer.Option(help="Config, e.g. t2i_homogenization.")]
+GeneratorSpec = Annotated[str, typer.Option(help="Spec: folder:DIR, render:?order_bias=1, ...")]
+JudgeSpec = Annotated[str, typer.Option(help="Spec: pixels, human:FILE, openai:MODEL, ...")]
+RunFolder = Annotated[Path, typer.Option(help="Folder of the run.")]
+Seeds = Annotated[int, typer.Option(min=1, max=4, help="Pictures of each prompt.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Rows to sample.")]
+Probes = Annotated[str, typer.Option(help="Controls of the judge: mirror,swap.")]
+Persona = Annotated[str, typer.Option(help="standard or strict, for free questions.")]
+
+
+@app.command()
+def generate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    seeds: Seeds = 1,
+    limit: Limit = None,
+) -> None:
+    """Make every picture that a suite wants, or find it in a folder; what is there stays.
+
+    Example: `counterprior generate --suite t2i_homogenization --generator folder:pics --out run`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.generate import GenerateSettings
+        from .eval.generate import generate as make
+
+        settings = GenerateSettings(suite, generator, data, out, revision, seeds, limit)
+        print_images(make(settings, progress))
+
+
+@app.command("judge")
+def judge_pictures(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    judge: Annotated[list[str], typer.Option(help="Spec; repeatable.")],
+    probes: Probes = "",
+    persona: Persona = "standard",
+    revision: Revision = None,
+) -> None:
+    """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
+
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.judges import open_judge
+        from .eval.judging import JudgeSettings, judge_run
+
+        asked = tuple(probe for probe in probes.split(",") if probe)
+        for spec in judge:
+            settings = JudgeSettings(run, asked, persona, revision)
+            print_verdicts(judge_run(settings, open_judge(spec), progress))
+
+
+@app.command()
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
+    labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
+    json: Json = False,
+) -> None:
+    """Scores with their n, interval and what was left out; also written into each run.
+
+    Example: `counterprior score run --labels labels.csv --json`
+    """
+    with failing():
+        from .eval.scoring import results_json, score_runs
+
+        results = score_runs(runs, labels, across_judges)
+        if json:
+            typer.echo(results_json(results))
+        else:
+            print_results(results, groups)
+
+
+@app.command("eval")
+def evaluate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    judge: JudgeSpec,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    seeds: Seeds = 1,
+    limit: Limit = None,
+    probes: Probes = "",
+    persona: Persona = "standard",
+    revision: Revision = None,
+    json: Json = False,
+) -> None:
+    """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
+
+    Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
+    --judge pixels --out run --limit 50`
+    """
+    generate(suite, generator, out, data, revision, seeds, limit)
+    judge_pictures(out, [judge], probes, persona, revision)
+    score([out], json=json)
+
+
+@app.command()
+def selftest() -> None:
+    """The whole scoring chain on pictures whose truth is known: offline, below a minute.
+
+    Example: `counterprior selftest`
+    """
+    with failing():
+        from .eval.selftest import selftest as run_selftest
+
+        with progress_bar() as progress:
+            checks = run_selftest(progress)
+        print_checks(checks)
+        if not all(check.holds for check in checks):
+            raise typer.Exit(WRONG)
+
+
+@app.command()
+def mine(
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs, hf://datasets/….")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; one a source.")],
+    engine: Annotated[str, typer.Option(help="local, pool or ray; same rows.")] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    preset: Annotated[str, typer.Option(help="laion, datacomp or cc3m.")] = "",
+    caption_column: Annotated[str, typer.Option(help="Column of captions.")] = "",
+    url_column: Annotated[str, typer.Option(help="Column of image addresses.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
+    reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+) -> None:
+    """Mine captions for pairs of entities; run it again after any end, it goes on.
+
+    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.captions.miner import MinerSettings
+        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.shards import ShardSettings
+        from .corpus_analysis.sources import SourceSettings
+
+        rows = SourceSettings(
+            tuple(source), preset, caption_column, url_column, limit, sample, seed
+        )
+        shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
+        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
+    print_funnel(funnel, out)
+
+
+audit = typer.Typer(
+    no_args_is_help=True,
+    help="""Human audit of verdicts: draw, label, analyse.
+
+Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+""",
+)
+app.add_typer(audit, name="audit")
+
+
+@audit.command("sample")
+def audit_sample(
+    verdicts: Annotated[list[str], typer.Argument(help="METHOD=FILE of verdicts; repeatable.")],
+    n: Annotated[int, typer.Option(min=1, help="Pictures to draw.")],
+    out: Annotated[Path, typer.Option(help="JSONL of the pictures, in the order to be seen.")],
+    manifest: Annotated[list[Path] | None, typer.Option(help="Image and prompt a sample.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 42,
+) -> None:
+    """Draw pictures to label, stratified by method, relation, verdict and confidence.
+
+    Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import write_sample
+        from .eval.audit.sample import SampleSettings
+
+        settings = SampleSettings(tuple(verdicts), n, seed, tuple(manifest or ()))
+        typer.echo(f"{write_sample(settings, out)} pictures in {out}")
+
+
+@audit.command("analyze")
+def audit_analyze(
+    verdicts: Annotated[list[str], typer.Argument(help="METHOD=FILE of verdicts; repeatable.")],
+    labels: Annotated[Path, typer.Option(help="Human labels.")],
+    out: Annotated[Path | None, typer.Option(help="JSON with the curves.")] = None,
+    json: Json = False,
+) -> None:
+    """Checker against people: confusion, kappa, risk and coverage, agreement of annotators.
+
+    Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import analyse_files
+
+        print_metrics(analyse_files(verdicts, labels, out), json)
+
+
+@audit.command("calibrate")
+def audit_calibrate(
+    detections: Annotated[list[Path], typer.Argument(help="Samples with their detections.")],
+    labels: Annotated[Path, typer.Option(help="Human labels.")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml to start from.")],
+    out: Annotated[Path | None, typer.Option(help="JSON with the whole grid.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
+    size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
+    json: Json = False,
+) -> None:
+    """The checker's settings that suit the labels best, with what they are worth on other labels.
+
+    Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
+    """
+    with failing():
+        from .eval.audit.run import calibrate_files
+        from .eval.checker.boxes import Size
+
+        parts = Size.parse(size), folds, out
+        print_metrics(calibrate_files(detections, labels, rules, *parts), json)
+
+
+@audit.command("merge")
+def audit_merge(
+    labels: Annotated[list[Path], typer.Argument(help="Label files, one an annotator.")],
+    out: Annotated[Path, typer.Option(help="JSONL with every vote and what most say.")],
+    json: Json = False,
+) -> None:
+    """Labels of several annotators as one file, with how far they agree.
+
+    Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
+    """
+    with failing():
+        from .eval.audit.run import merge_labels
+
+        print_metrics(merge_labels(labels, out), json)

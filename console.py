@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
+    from .corpus_analysis.mine import Funnel
+    from .eval.runs import JudgeFolder, Run
+    from .eval.scores import Score
+    from .eval.scoring import Result
+    from .eval.selftest import Check
+    from .eval.stats.intervals import Interval
 
 WRONG = 1
 USAGE = 2
@@ -25,11 +32,12 @@ def failing() -> Iterator[None]:
     from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
+    from .corpus_analysis.errors import CorpusError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -90,6 +98,25 @@ def print_configs(facts: Facts, out: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
+def print_funnel(funnel: Funnel, out: Path) -> None:
+    """How many captions came how far, and why the others did not."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("stage", title=f"captions in {out}")
+    for title in ("captions", "share"):
+        table.add_column(title, justify="right")
+    dropped = [(f"  dropped: {reason}", n) for reason, n in funnel.dropped.items() if n]
+    stages = [("read", funnel.rows), *dropped, ("passed the quality gate", funnel.passed),
+              ("passed the prefilter", funnel.candidates), ("parsed", funnel.parsed),
+              ("  parser failed", funnel.errors), ("with a pair", funnel.captions)]  # fmt: skip
+    for name, count in stages:
+        table.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    console.print(table)
+    console.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
+
+
 def print_diff(found: ReleaseDiff) -> None:
     """Rows added, removed and edited in each config, then the bump."""
     from rich.console import Console
@@ -106,6 +133,126 @@ def print_diff(found: ReleaseDiff) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
+    """Nested metrics, one number a line with its dotted name; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(metrics, indent=2, ensure_ascii=False))
+        return
+    for name, value in _flattened(metrics, ""):
+        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+        print(f"{name:<44} {shown}")
+
+
+def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], str):
+            yield from ((f"{prefix}{name}", item) for item in value)
+        elif not isinstance(value, list) or not any(isinstance(v, (dict, list)) for v in value):
+            yield prefix + name, "-" if value is None else value
+
+
+def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """One row a metric, each number with its interval; or as JSON."""
+    if as_json:
+        import json
+
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        left_out = f"{row['unscored']} without score, {row['undecided']} undecided by people"
+        print(f"{row['metric']}: {row['n']} pictures ({left_out})")
+        for name, estimate in row["estimates"].items():
+            value, ends = estimate["value"], estimate["interval"]
+            shown = "-" if value is None else f"{value:.4f}"
+            between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
+            print(f"  {name:<12} {shown:>8} {between}")
+
+
+def print_images(run: Run) -> None:
+    """How many pictures of a run there are, and what became of the others."""
+    made = Counter(image.status for image in run.images().values())
+    others = ", ".join(f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made")
+    print(f"{run.root}: {made['made']:,} pictures" + (f"; {others}" if others else ""))
+
+
+def print_verdicts(folder: JudgeFolder) -> None:
+    """How many verdicts of a judge there are, by label."""
+    labels = Counter(record["label"] for record in folder.verdicts())
+    counts = ", ".join(f"{n:,} {label}" for label, n in sorted(labels.items()))
+    print(f"{folder.root}: {counts or 'no verdicts'}")
+
+
+def print_results(results: Sequence[Result], groups: bool) -> None:
+    """A table of scores for each run and judge, and what there is to know of the judge."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    for result in results:
+        card = result.card
+        table = Table(title=f"{result.run.suite}: {_who(result.run.generator)}, by {result.judge}")
+        for title in ("score", "group", "value", "95 %", "null", "n", "left out"):
+            table.add_column(title, justify="left" if title in ("score", "group") else "right")
+        for score in result.scores:
+            if groups or "=" not in score.group or score.name.endswith("corrected"):
+                table.add_row(*_cells(score))
+        console.print(table)
+        probes = "; ".join(f"{p}: same answer {r.consistency:.1%} of {r.n:,}"
+                           for p, r in card.probes.items())  # fmt: skip
+        console.print(
+            f"judge: {card.asked:,} questions, {card.parse_rate:.1%} parsed, first-named "
+            f"{card.first_named:.1%}" + (f"; {probes}" if probes else "")
+        )
+
+
+def _who(identity: Mapping[str, str]) -> str:
+    others = [f"{name}={value}" for name, value in identity.items() if name != "kind"]
+    return " ".join([identity["kind"], *others])
+
+
+def _cells(score: Score) -> tuple[str, ...]:
+    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items())
+    return (score.name, score.group, _number(score.value, score.unit),
+            _interval(score.interval, score.unit), _number(score.null, score.unit, ""),
+            f"{score.n:,}", left_out)  # fmt: skip
+
+
+def _number(value: float, unit: str, undefined: str = "undefined") -> str:
+    if value != value:
+        return undefined
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def _interval(interval: Interval, unit: str) -> str:
+    if interval.low != interval.low:
+        return "-"
+    return f"{_number(interval.low, unit)} to {_number(interval.high, unit)}"
+
+
+def print_checks(checks: Sequence[Check]) -> None:
+    """The table of the self-test: truth, what the judge says, and what correction makes of it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="known truth, as judged, and corrected by labels of a part (percent)")
+    titles = ("generator", "judge", "score", "truth", "as judged", "corrected", "95 %", "holds")
+    for title in titles:
+        table.add_column(title, justify="right" if title in titles[3:7] else "left")
+    for c in checks:
+        table.add_row(c.trial, c.judge, c.score, _number(c.truth, "%"), _number(c.raw.value, "%"),
+                      _number(c.corrected.value, "%"), _interval(c.corrected.interval, "%"),
+                      "yes" if c.holds else "NO")  # fmt: skip
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    console.print(
+        f"{sum(c.holds for c in checks)} of {len(checks)} corrected intervals hold the truth"
+    )
 
 
 def print_authored(report: Report) -> None:

@@ -14,6 +14,7 @@ from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 Progress = Callable[[str, int, int], None]
 """Told the name of a stage, how much of it is done, and how much there is."""
@@ -129,13 +130,18 @@ class Caller:
                 answers[place] = self.call(call.id, call.request, call.validate)
         progress(stage, len(answers), len(waiting))
         new = ((place, call) for place, call in enumerate(waiting) if place not in answers)
-        for place, answer in self._in_parallel(new):
+        for place, answer in self.stream(new):
             answers[place] = answer
             progress(stage, len(answers), len(waiting))
         return [answers[place] for place in range(len(waiting))]
 
-    def _in_parallel(self, calls: Iterator[tuple[int, Call[T]]]) -> Iterator[tuple[int, Answer[T]]]:
-        """Places and answers as they come."""
+    def stream(self, calls: Iterable[tuple[K, Call[T]]]) -> Iterator[tuple[K, Answer[T]]]:
+        """Each call's key with its answer, as soon as it is there, in any order.
+
+        Calls are taken as they are needed, so they may be more than fit into memory. Where one
+        raises, no further call starts, and the error is raised when those under way have ended.
+        """
+        waiting = iter(calls)
         stop = threading.Event()
 
         def work(call: Call[T]) -> Answer[T] | None:
@@ -148,20 +154,19 @@ class Caller:
                 raise
 
         with ThreadPoolExecutor(self.settings.concurrency) as pool:
-            under_way: dict[Future[Answer[T] | None], int] = {}
+            under_way: dict[Future[Answer[T] | None], K] = {}
             try:
                 while True:
                     # A short queue, so that an error or an interrupt leaves little behind.
-                    for place, call in islice(
-                        calls, 2 * self.settings.concurrency - len(under_way)
-                    ):
-                        under_way[pool.submit(work, call)] = place
+                    free = 2 * self.settings.concurrency - len(under_way)
+                    for key, call in islice(waiting, free):
+                        under_way[pool.submit(work, call)] = key
                     if not under_way:
                         return
                     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        place, answer = under_way.pop(future), future.result()
+                        key, answer = under_way.pop(future), future.result()
                         if answer is not None:
-                            yield place, answer
+                            yield key, answer
             finally:
                 stop.set()
 

@@ -112,6 +112,7 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         suite.summary,
         suite.license,
         suite.breakdown,
+        suite.composition,
     )
 
 

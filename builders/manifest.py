@@ -49,6 +49,19 @@ class Erratum(Struct):
     """Why, one sentence."""
 
 
+class Composition(Struct):
+    """How the datasheet tabulates the rows of a config: a line for each value of one column."""
+
+    by: str
+    """Column whose values are the lines."""
+    counts: tuple[str, ...] = ()
+    """Columns whose values are counted side by side."""
+    distinct: tuple[str, ...] = ()
+    """Columns whose different values are counted."""
+    filled: tuple[str, ...] = ()
+    """Columns of which the rows that have something there are counted."""
+
+
 @dataclass(frozen=True)
 class BuiltConfig:
     """One config, ready to be written."""
@@ -67,6 +80,8 @@ class BuiltConfig:
     """SPDX expression of its rows."""
     breakdown: tuple[str, ...]
     """Columns by whose values the card counts the rows."""
+    composition: Composition | None
+    """How the datasheet tabulates them; None where the card says enough."""
 
 
 @dataclass(frozen=True)

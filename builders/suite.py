@@ -14,6 +14,7 @@ from .attributes import AttributePair, read_attributes
 from .bank import read_entries
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
+from .manifest import Composition
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
@@ -117,5 +118,7 @@ class Suite(Generic[R]):
     """What is wrong with the rows beyond what their type checks."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
+    composition: Composition | None = None
+    """How the datasheet tabulates the rows, where the card does not say enough."""
     license: str = "CC-BY-4.0"
     """SPDX expression of the rows' licence."""

@@ -115,6 +115,8 @@ class Action(Struct):
     """Which entities can do or have it."""
     visible: bool
     """Whether one still image can show it; only then it is used in items."""
+    ordinary: bool = False
+    """Whether an ordinary picture shows it anyway: no edit where just one of two is to change."""
     contrast: list[str]
     """Ids of actions that clearly differ from it in a picture."""
     directed: Directed | None

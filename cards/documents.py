@@ -59,6 +59,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "samples": _samples(facts),
         "reviewed": _reviewed(facts),
         "review_rounds": _review_rounds(facts),
+        "compositions": _compositions(facts),
         **{f"made_with_{name}": version for name, version in facts.made_with.items()},
     }
 
@@ -144,8 +145,26 @@ def _reviewed(facts: Facts) -> str:
     )
 
 
+def _compositions(facts: Facts) -> str:
+    tables = []
+    for c in facts.configs:
+        if c.composition is None:
+            continue
+        columns = list(c.tabulated["all"])
+        lines = [
+            [name, *(f"{counts[column]:,}" for column in columns)]
+            for name, counts in c.tabulated.items()
+        ]
+        tables.append(f"`{c.name}`:\n\n" + _table([c.composition.by, *columns], lines))
+    return "\n\n".join(tables)
+
+
 def _review_rounds(facts: Facts) -> str:
-    rounds = [[r.content, r.by, str(r.read), str(r.mended), str(r.dropped)] for r in facts.reviews]
+    rounds = [
+        [r.content, r.by, f"{r.read:,}", f"{r.mended} ({r.mended / r.read:.0%})",
+         f"{r.dropped} ({r.dropped / r.read:.1%})"]
+        for r in facts.reviews
+    ]  # fmt: skip
     return _table(["what was read", "by", "read", "mended", "dropped"], rounds)
 
 

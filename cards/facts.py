@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Build, Change, Erratum, ReviewRound
+from ..builders.manifest import Build, Change, Composition, Erratum, ReviewRound
 from ..release import ReleaseError
 from ..schema import Row, SeededRow, Struct
 from .parquet import WrittenParquet
@@ -45,6 +45,10 @@ class ConfigFacts(Struct):
     """Rows with an embedded picture."""
     breakdown: dict[str, dict[str, int]]
     """Rows by value of the columns that a reader would count by."""
+    composition: Composition | None
+    """How the datasheet tabulates the rows; None where the card says enough."""
+    tabulated: dict[str, dict[str, int]]
+    """Line and column of that table; empty where there is none."""
     reviewed: dict[str, int]
     """Rows by what checked them."""
     example: dict[str, str]
@@ -131,7 +135,8 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
                 source=config.source,
                 summary=config.summary,
                 license=config.license,
-                **counted(config.rows, config.planned, config.breakdown),
+                composition=config.composition,
+                **counted(config.rows, config.planned, config.breakdown, config.composition),
                 **written[config.name]._asdict(),
             )
             for config in build.configs
@@ -142,7 +147,9 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
     )
 
 
-def counted(rows: Sequence[Row], planned: int, breakdown: Iterable[str]) -> dict[str, Any]:
+def counted(
+    rows: Sequence[Row], planned: int, breakdown: Iterable[str], composition: Composition | None
+) -> dict[str, Any]:
     """The facts that follow from the rows of a config."""
     seeded = [row for row in rows if isinstance(row, SeededRow)]
     pictures = sum(row.seed_image is not None for row in seeded)
@@ -154,6 +161,7 @@ def counted(rows: Sequence[Row], planned: int, breakdown: Iterable[str]) -> dict
             column: dict(sorted(Counter(str(getattr(row, column)) for row in rows).items()))
             for column in breakdown
         },
+        "tabulated": tabulate(rows, composition) if composition else {},
         "reviewed": dict(sorted(Counter(by for row in rows for by in row.review).items())),
         "example": {
             name: value
@@ -161,6 +169,27 @@ def counted(rows: Sequence[Row], planned: int, breakdown: Iterable[str]) -> dict
             if name.endswith(("prompt", "instruction")) and isinstance(value, str)
         },
     }
+
+
+def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[str, int]]:
+    """Lines of the table by value of the composition's column, and of all rows in the last."""
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(str(getattr(row, composition.by)), []).append(row)
+    values = {c: sorted({str(getattr(row, c)) for row in rows}) for c in composition.counts}
+
+    def line(some: Sequence[Row]) -> dict[str, int]:
+        counts = {"rows": len(some)}
+        for column in composition.distinct:
+            counts[f"different {column}"] = len({getattr(row, column) for row in some})
+        for column in composition.filled:
+            counts[f"with {column}"] = sum(bool(getattr(row, column)) for row in some)
+        for column, names in values.items():
+            found = Counter(str(getattr(row, column)) for row in some)
+            counts |= {f"{column} {name}": found[name] for name in names}
+        return counts
+
+    return {**{name: line(some) for name, some in sorted(lines.items())}, "all": line(rows)}
 
 
 def write_facts(facts: Facts, root: Path) -> None:

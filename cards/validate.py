@@ -135,7 +135,7 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
 
 def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:
     """The manifest says of the rows what the rows say."""
-    facts = counted(rows, config.planned, config.breakdown)
+    facts = counted(rows, config.planned, config.breakdown, config.composition)
     facts["rows"] = count
     for name, value in facts.items():
         if getattr(config, name) != value:

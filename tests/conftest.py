@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["checkpoints", "wire"]
+
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 

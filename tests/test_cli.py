@@ -90,7 +90,14 @@ def test_a_killed_build_leaves_the_old_release_and_the_next_succeeds(
 def test_an_interrupted_build_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "release"
     command = [COMMAND, "build", "--out", str(out), "--config", "i2i_homogenization"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Tests that run in the background of a shell inherit an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("seed images"):

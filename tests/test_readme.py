@@ -34,12 +34,19 @@ def test_the_table_has_every_config_and_its_rows() -> None:
     }
 
 
+NEED_MORE = {"selftest", "mine", "check", "agree", "audit", "author", "race", "report", "flips"}
+"""Commands of the README that want data or a while, and have tests of their own."""
+
+
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
-    commands = re.findall(r"^\$ counterprior (\w+) ([^#\n]*)", README, re.MULTILINE)
-    assert {name for name, _ in commands} == {"build", "validate", "diff", "verify"}
+    commands = re.findall(r"^\$ counterprior (\w+)([^#\n]*)", README, re.MULTILINE)
+    shown = {name for name, _ in commands} - NEED_MORE
+    assert shown == {"build", "validate", "diff", "verify", "eval", "score"}
     for folder in ("published", "counterprior"):
         shutil.copytree(text_release, tmp_path / "dist" / folder)
     for name, arguments in commands:
+        if name in NEED_MORE:
+            continue
         words = arguments.split()
         if name == "build":  # the whole release is built once, by its fixture
             words += ["--config", "spatial_multi"]

@@ -193,3 +193,21 @@ def test_pictures_are_the_bytes_that_the_row_names(full_release: Path) -> None:
         assert hashlib.sha256(encoded).hexdigest() == record["image_sha256"]
         with Image.open(io.BytesIO(encoded)) as image:
             assert image.format == "PNG"
+
+
+def test_the_datasheet_tabulates_written_content_by_its_parts(full_release: Path) -> None:
+    facts = json.loads((full_release / "manifest.json").read_text())
+    config = next(c for c in facts["configs"] if c["name"] == "t2i_correctness")
+    rows = list(iter_records(full_release, "t2i_correctness"))
+    lines = config["tabulated"]
+    assert sum(line["rows"] for name, line in lines.items() if name != "all") == len(rows)
+    maps = [row for row in rows if row["domain"] == "maps"]
+    assert lines["maps"]["rows"] == len(maps)
+    assert lines["maps"]["with code_check"] == sum(bool(row["code_check"]) for row in maps)
+    assert lines["maps"]["difficulty tricky"] == sum(r["difficulty"] == "tricky" for r in maps)
+    worlds = next(c for c in facts["configs"] if c["name"] == "counterfactual")["tabulated"]["all"]
+    rows = list(iter_records(full_release, "counterfactual"))
+    assert worlds["different group"] == len({row["group"] for row in rows}) == len(rows) / 3
+    assert worlds["different altered_law"] == len({row["altered_law"] for row in rows})
+    table = (full_release / "datasheet.md").read_text()
+    assert f"| maps | {len(maps)} | {lines['maps']['with code_check']} |" in table

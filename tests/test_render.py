@@ -297,7 +297,7 @@ def test_a_prompt_without_entities_is_an_error(prompt: str, reason: str) -> None
 def test_edits_that_can_not_be_drawn_are_errors() -> None:
     with pytest.raises(ValueError, match="edits only its own pictures"):
         edit(Image.new("RGB", (64, 64)), "The dog is lying down on the ground.")
-    with pytest.raises(ValueError, match="does not show"):
+    with pytest.raises(ValueError, match="shows nothing that is named"):
         edit(SEED, "The cat is lying down on the ground.")
     with pytest.raises(ValueError, match="no pose of the renderer"):
         edit(SEED, "One animal is reciting a poem.")

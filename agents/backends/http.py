@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, Usage
+from ..chat import BackendError, ChatRequest, Completion, Outcome, Usage
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 UNUSABLE = frozenset({401, 402, 403, 404})
 """Statuses that speak of key, account or model, not of this request."""
+
+DECLINED = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
+"""Error codes by which a server declines a request for what it asks."""
 
 SHOWN = 500
 """Characters of a server's message that an error shows."""
@@ -127,7 +130,15 @@ def failed_status(response: httpx2.Response, key: str) -> Completion:
         raise TransientError(message, retry_after(response.headers))
     if status in UNUSABLE or status < 400:
         raise BackendError(message)
-    return Completion("error", message, Usage(0, 0), {"status": status, "body": text})
+    outcome: Outcome = "refused" if _error_code(text) in DECLINED else "error"
+    return Completion(outcome, message, Usage(0, 0), {"status": status, "body": text})
+
+
+def _error_code(text: str) -> str | None:
+    try:
+        return str(json.loads(text)["error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def with_lost(completion: Completion, lost: int) -> Completion:

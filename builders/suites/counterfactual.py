@@ -9,6 +9,7 @@ from typing import Any
 from ...schema import Counterfactual, Provenance
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law, near_duplicates, prompts
+from ..manifest import Composition
 from ..suite import Banks, Fault, Suite
 
 GROUPS = 1_091
@@ -20,7 +21,7 @@ DUPLICATE_SHARE = 0.02
 
 
 def build(banks: Banks, rng: random.Random) -> list[Counterfactual]:
-    """Every group that is not retired, in the order of the bank; nothing is sampled."""
+    """All levels of the released groups, in the order of the bank."""
     return [
         _row(file, law, scene, level, prompts(law, scene)[level])
         for file, law, scene in groups(banks)
@@ -29,15 +30,18 @@ def build(banks: Banks, rng: random.Random) -> list[Counterfactual]:
 
 
 def groups(banks: Banks) -> list[tuple[str, Law, CounterfactualScene]]:
-    """Bank file, law and scene of every group that is released."""
+    """Bank file, law and scene of every released group, in the order of the bank.
+
+    Where the bank has more than are released, the laws with the most scenes give up their last.
+    """
     found = [
-        (file, law, scene)
+        (place, file, law, scene)
         for file, laws in banks.laws.items()
         for law in laws
-        for scene in law.scenes
-        if scene.status != "retired"
+        for place, scene in enumerate(s for s in law.scenes if s.status != "retired")
     ]
-    return found[:GROUPS]
+    kept = {scene.id for _, _, _, scene in sorted(found, key=lambda group: group[0])[:GROUPS]}
+    return [(file, law, scene) for _, file, law, scene in found if scene.id in kept]
 
 
 def _row(
@@ -102,4 +106,5 @@ SUITE = Suite(
     build=build,
     faults=faults,
     breakdown=("discipline", "branch", "level"),
+    composition=Composition(by="branch", distinct=("altered_law", "group")),
 )

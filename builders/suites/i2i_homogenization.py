@@ -79,10 +79,10 @@ def build(banks: Banks, rng: random.Random) -> list[I2IHomogenization]:
 
 
 def shared_actions(taxonomy: Taxonomy, a: str, b: str) -> list[str]:
-    """Ids of the visible actions that either of the two could do."""
+    """Ids of the visible actions that either of the two could do and does not do anyway."""
     suited = [{x.id for x in taxonomy.single_actions(taxonomy.entities[name])} for name in (a, b)]
     shared = suited[0] & suited[1]
-    return [x for x in taxonomy.actions if x in shared]
+    return [x for x, action in taxonomy.actions.items() if x in shared and not action.ordinary]
 
 
 def faults(rows: list[I2IHomogenization], banks: Banks) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...schema import Provenance, RuleDecoupling
 from ..checks import duplicate_faults, equal_fault, text_faults
+from ..manifest import Composition
 from ..suite import Banks, Fault, Suite
 
 RULES = 33
@@ -59,4 +60,5 @@ SUITE = Suite(
     build=build,
     faults=faults,
     breakdown=("factual",),
+    composition=Composition(by="rule", counts=("factual",)),
 )

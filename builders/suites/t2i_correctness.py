@@ -10,6 +10,7 @@ from ...schema import Provenance, T2ICorrectness
 from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
 from ..constrained import ConstrainedPair, pair_prompt
 from ..layouts import LayoutError, verify_check
+from ..manifest import Composition
 from ..suite import Banks, Fault, Suite
 
 ROWS = 400
@@ -114,4 +115,5 @@ SUITE = Suite(
     build=build,
     faults=faults,
     breakdown=("domain", "difficulty"),
+    composition=Composition(by="domain", counts=("difficulty", "kind"), filled=("code_check",)),
 )

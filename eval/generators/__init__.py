@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 from PIL.Image import Image
 from PIL.PngImagePlugin import PngInfo
 
 from ...specs import Spec
+from ..cases import Case
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,43 @@ class ImageRequest:
     """The RGB image to edit; None for text-to-image."""
 
 
+class GeneratorError(RuntimeError):
+    """A picture that could not be made."""
+
+    def __init__(self, message: str, status: Literal["refused", "error"] = "error") -> None:
+        super().__init__(message)
+        self.status = status
+        """`refused` where the model declined: it is not asked again."""
+
+
 class Generator(Protocol):
     """Makes one RGB image from one request."""
 
-    def generate(self, request: ImageRequest) -> Image: ...
+    def generate(self, request: ImageRequest) -> Image:
+        """The picture. Raises GeneratorError, or ValueError for a request it can't draw."""
+        ...
 
     def identity(self) -> dict[str, str]:
         """What produced the image (kind, model, revision, settings); goes into every record."""
         ...
+
+
+class Gallery(ABC):
+    """Holds pictures that were made elsewhere; the counterpart of a generator."""
+
+    @abstractmethod
+    def find(self, case: Case) -> Path:
+        """The picture's file. Raises FileNotFoundError where there is none, ValueError if bad."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """Whose pictures they are; goes into every record."""
+
+
+def _folder(spec: Spec) -> Gallery:
+    from .folder import PictureFolder
+
+    return PictureFolder.from_spec(spec)
 
 
 def _render(spec: Spec) -> Generator:
@@ -41,13 +73,22 @@ def _render(spec: Spec) -> Generator:
     return RenderGenerator.from_spec(spec)
 
 
-GENERATORS: dict[str, Callable[[Spec], Generator]] = {
+GENERATORS: dict[str, Callable[[Spec], Generator | Gallery]] = {
+    "folder": _folder,
     "render": _render,
 }
 
 
 def open_generator(text: str) -> Generator:
-    """The generator that a spec such as ``render:`` names; ValueError for an unknown kind."""
+    """The generator that a spec such as ``render:`` names; ValueError for one that can't draw."""
+    found = open_images(text)
+    if isinstance(found, Gallery):
+        raise ValueError(f"{text}: holds pictures and can't make any")
+    return found
+
+
+def open_images(text: str) -> Generator | Gallery:
+    """Whatever a spec names that has or makes pictures; ValueError for an unknown kind."""
     spec = Spec.parse(text)
     if spec.kind not in GENERATORS:
         raise ValueError(f"no generator {spec.kind!r}: choose from {', '.join(sorted(GENERATORS))}")

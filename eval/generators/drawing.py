@@ -47,6 +47,14 @@ def figure_image(figure: Figure) -> Image.Image:
     return image.crop(image.getbbox())
 
 
+def acting_image(figure: Figure) -> Image.Image:
+    """The figure with the effects around it as RGBA, without its shadow, cropped."""
+    canvas = Image.new("RGBA", (WIDTH, HEIGHT))
+    image, box = _placed(figure)
+    _draw_with_effects(canvas, figure, image, box)
+    return canvas.crop(canvas.getbbox())
+
+
 def _thing(figure: Figure, pose: Pose) -> Image.Image:
     picture = sprite(figure.entity)
     scale = THING_SIZE * figure.scale / max(picture.size)
@@ -61,17 +69,32 @@ def _shaded(image: Image.Image, percent: int) -> Image.Image:
 
 
 def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
-    pose = POSES.get(figure.pose, _PLAIN)
+    image, box = _placed(figure)
+    ground, lift = round(figure.base * HEIGHT), _lift(figure)
+    _draw_shadow(canvas, box[0] + image.width // 2, ground, image.width, lift)
+    _draw_with_effects(canvas, figure, image, box)
+
+
+def _placed(figure: Figure) -> tuple[Image.Image, tuple[int, int, int, int]]:
+    """The figure's picture and its box on the canvas, moved until it is inside."""
     image = figure_image(figure)
-    ground, lift = round(figure.base * HEIGHT), round(pose.lift * HEIGHT)
-    top = max(MARGIN, ground - lift - image.height)
+    top = max(MARGIN, round(figure.base * HEIGHT) - _lift(figure) - image.height)
     left = round(figure.x * WIDTH) - image.width // 2
     left = min(max(MARGIN, left), WIDTH - MARGIN - image.width)
-    box = (left, top, left + image.width, top + image.height)
-    _draw_shadow(canvas, left + image.width // 2, ground, image.width, lift)
+    return image, (left, top, left + image.width, top + image.height)
+
+
+def _lift(figure: Figure) -> int:
+    return round(POSES.get(figure.pose, _PLAIN).lift * HEIGHT)
+
+
+def _draw_with_effects(
+    canvas: Image.Image, figure: Figure, image: Image.Image, box: tuple[int, int, int, int]
+) -> None:
+    pose = POSES.get(figure.pose, _PLAIN)
     for effect in pose.behind:
         draw_effect(canvas, effect, box, figure.faces, image)
-    canvas.alpha_composite(image, (left, top))
+    canvas.alpha_composite(image, box[:2])
     for effect in pose.over:
         draw_effect(canvas, effect, box, figure.faces, image)
 

@@ -21,7 +21,7 @@ First is left, top and front.
 
 _ONE_OTHER = {"one above the other": "vertical", "one in front of the other": "depth"}
 _SIDE = re.compile(r"\bon the (left|right)\b")
-_GROUPS = re.compile(r"\bone (person|animal|object)\b", re.IGNORECASE)
+_GROUPS = re.compile(r"(one|the) (person|animal|object)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,10 @@ class Layout:
 def _names() -> re.Pattern[str]:
     # Longest first, so that "mouse" never wins over a longer name that holds it.
     names = sorted(entity_names(), key=lambda name: (-len(name), name))
-    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    # After an article or number only: a "tight ball" or a "teddy bear" is no entity.
+    return re.compile(
+        rf"\b(?:an?|the|one|two)\s+({'|'.join(map(re.escape, names))})\b", re.IGNORECASE
+    )
 
 
 def mentions(text: str) -> list[Mention]:
@@ -58,7 +61,7 @@ def mentions(text: str) -> list[Mention]:
     found: dict[str, Mention] = {}
     for match in _names().finditer(text):
         entity = match.group(1).lower()
-        found.setdefault(entity, Mention(entity, match.start(), match.end()))
+        found.setdefault(entity, Mention(entity, match.start(1), match.end(1)))
     return sorted(found.values(), key=lambda mention: mention.start)
 
 
@@ -90,7 +93,14 @@ def mentioned_poses(text: str, named: list[Mention]) -> list[str]:
 
 def names_nobody(text: str) -> bool:
     """Whether an edit leaves open who is meant: one person, one animal, one object."""
-    return _GROUPS.search(text) is not None and not mentions(text)
+    return _GROUPS.match(text) is not None
+
+
+def is_directed(text: str, named: list[Mention]) -> bool:
+    """Whether one of two entities acts on the other, instead of each for itself."""
+    if len(named) != 2:
+        return False
+    return re.search(r"\band (the|an?|one)\s*$", text[named[0].end : named[1].start]) is None
 
 
 def is_passive(text: str) -> bool:

@@ -16,7 +16,15 @@ from PIL.Image import Image
 from ...specs import Spec
 from . import ImageRequest
 from .drawing import draw_scene
-from .language import Layout, is_passive, layout, mentioned_poses, mentions, names_nobody
+from .language import (
+    Layout,
+    is_directed,
+    is_passive,
+    layout,
+    mentioned_poses,
+    mentions,
+    names_nobody,
+)
 from .poses import find_pose
 from .scene import Figure, Scene
 from .sprites import atlas_digest, clothes, entity_names
@@ -131,12 +139,12 @@ class RenderGenerator:
         # Gumbel noise on every logit: of two, the first-mentioned comes first with probability
         # sigmoid(order_bias + difference of preferences), and so for every two of more.
         scores = [
-            -self.options.order_bias * number + self._preference(entity) + _gumbel(rng.random())
+            -self.options.order_bias * number + self.preference(entity) + _gumbel(rng.random())
             for number, entity in enumerate(entities)
         ]
         return sorted(range(len(entities)), key=lambda i: (-scores[i], i))
 
-    def _preference(self, entity: str) -> float:
+    def preference(self, entity: str) -> float:
         """The entity's own logit, the same in every picture."""
         if not self.options.preference_sd:
             return 0.0
@@ -151,18 +159,16 @@ class RenderGenerator:
             actor = left_to_right[0 if left_acts else -1]
             figures[actor] = replace(figures[actor], pose=pose)
             return replace(scene, figures=tuple(figures))
-        named = mentions(instruction)
         present = {figure.entity: number for number, figure in enumerate(figures)}
-        absent = [mention.entity for mention in named if mention.entity not in present]
-        if absent or not named:
-            raise ValueError(f"the picture does not show {absent or 'anything in'} {instruction!r}")
+        named = [mention for mention in mentions(instruction) if mention.entity in present]
+        if not named:
+            raise ValueError(f"the picture shows nothing that is named in {instruction!r}")
         numbers = [present[mention.entity] for mention in named]
         misbound = rng.random() < self.options.binding_bias
         if misbound:
             numbers = [n for n in left_to_right if n in numbers]
         poses = mentioned_poses(instruction, named)
-        directed = len(named) == 2 and (not poses[0] or not poses[1])
-        if directed:
+        if is_directed(instruction, named):
             actor, patient = numbers[::-1] if is_passive(instruction) else numbers
             faces = 1 if figures[patient].x > figures[actor].x else -1
             figures[actor] = replace(figures[actor], pose=_pose_of(instruction), faces=faces)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
 from typing import Literal, Protocol
 
 from PIL.Image import Image
@@ -29,19 +31,21 @@ class Question:
     """One question about one picture (an edit may show its source first)."""
 
     id: str
-    """Unique in a run: item, seed and probe; also the id of the logical call."""
+    """Unique in a run: item, seed, probe and name; also the id of the logical call."""
     task: Task
     """What is asked."""
     subjects: tuple[str, ...]
     """Names of the things asked about, in the order of the prompt; empty for a free yes/no."""
+    labels: tuple[str, ...]
+    """What it means if it is the first subject, the second, or neither; for yes_no yes and no."""
     prompt: str
-    """The whole text for a language model, with the numbered answers."""
+    """The whole text for a language model, with the answers as they must be written."""
     answers: Mapping[str, str]
-    """Answer as it must be written (`"1"`) -> label (`"first_left"`)."""
+    """Answer as it must be written (`"1"`) -> one of `labels`."""
     images: tuple[Image, ...]
     """RGB, the one to judge last."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What a measuring judge needs besides the subjects, e.g. the `action` of an edit."""
+    """What a measuring judge needs besides the subjects: what `first` and `second` do."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,29 @@ class Verdict:
     """Probability of all allowed answers together in the whole vocabulary, in [0, 1]."""
 
 
+@dataclass(frozen=True)
+class CallPlan:
+    """How a judge that is paid by the call makes its calls; verdicts don't depend on it."""
+
+    ledgers: Path
+    """Folder of the ledgers, one file a judge: what a killed run has paid is not paid again."""
+    concurrency: int = 8
+    """Calls under way at the same time."""
+    max_usd: Decimal | None = None
+    """Cap on what the judge may cost in all, resumed runs included; None for no cap."""
+    prices: Path | None = None
+    """The user's own price table, see `agents.budget`."""
+
+
 class Judge(Protocol):
     """Answers questions about images."""
 
-    def judge(self, questions: Sequence[Question]) -> list[Verdict]:
-        """One verdict a question, in order; a question that fails yields `error`, never raises."""
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        """Every question with its verdict, as soon as it is there, in any order.
+
+        A question that fails has the verdict `error`; nothing is raised for it. What speaks of the
+        run is raised: BudgetError where a cap ends it, LedgerError for a damaged ledger.
+        """
         ...
 
     def identity(self) -> dict[str, str]:
@@ -70,12 +92,61 @@ class Judge(Protocol):
         ...
 
 
-JUDGES: dict[str, Callable[[Spec], Judge]] = {}
+def _pixels(spec: Spec) -> Judge:
+    from .pixels import PixelJudge
+
+    return PixelJudge.from_spec(spec)
 
 
-def open_judge(text: str) -> Judge:
-    """The judge that a spec such as ``pixels`` names; ValueError for an unknown kind."""
+def _human(spec: Spec) -> Judge:
+    from .human import HumanJudge
+
+    return HumanJudge.from_spec(spec)
+
+
+def _faulty(spec: Spec) -> Judge:
+    from .faulty import FaultyJudge
+
+    return FaultyJudge.from_spec(spec)
+
+
+def _hf_vlm(spec: Spec) -> Judge:
+    from .hf_vlm import LocalJudge
+
+    return LocalJudge.from_spec(spec)
+
+
+def _chat(spec: Spec, plan: CallPlan) -> Judge:
+    from .chat import ChatJudge
+
+    return ChatJudge.from_spec(spec, plan)
+
+
+JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "hf-vlm": _hf_vlm,
+    "pixels": _pixels,
+}
+
+PAID: dict[str, Callable[[Spec, CallPlan], Judge]] = {
+    "anthropic": _chat,
+    "openai": _chat,
+    "scripted": _chat,
+}
+"""Judges that are paid by the call."""
+
+
+def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
+    """The judge that a spec such as ``pixels`` or ``openai:MODEL`` names.
+
+    Raises ValueError for an unknown kind or option and for a judge of `PAID` without a plan,
+    BackendError for a missing key.
+    """
     spec = Spec.parse(text)
+    if spec.kind in PAID:
+        if plan is None:
+            raise ValueError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
+        return PAID[spec.kind](spec, plan)
     if spec.kind not in JUDGES:
-        raise ValueError(f"no judge {spec.kind!r}: choose from {', '.join(sorted(JUDGES))}")
+        kinds = ", ".join(sorted([*JUDGES, *PAID]))
+        raise ValueError(f"no judge {spec.kind!r}: choose from {kinds}")
     return JUDGES[spec.kind](spec)

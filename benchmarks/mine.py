@@ -1,0 +1,188 @@
+"""How fast the miner is, as ratios against spaCy as its documentation uses it, in one run.
+
+    COUNTERPRIOR_SHARED=… python benchmarks/mine.py [--repeats 3] [--out results.json]
+
+Every figure is CPU time (a process's own) unless it says wall, the smaller the machine's other load
+the truer. Peer and miner read the same captions; the peer runs the full pipeline over all of them,
+with `nlp.pipe` and its default batch size. Pairs are counted on both sides by the same rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+SETS = {"LAION-400M alt text": "laion400m_10k", "CC3M": "cc3m_val"}
+TARGETS = {"LAION-400M alt text": 20.0, "CC3M": 12.0}
+
+
+def cpu(run: Callable[[], object]) -> float:
+    """CPU seconds of one call."""
+    began = time.process_time()
+    run()
+    return time.process_time() - began
+
+
+def naive(captions: list[str]) -> float:
+    """CPU seconds of the full pipeline over everything, as in spaCy's usage guide."""
+    import spacy
+
+    from counterprior.corpus_analysis.captions.extract import Extractor
+    from counterprior.corpus_analysis.captions.ontology import Ontology
+    from counterprior.corpus_analysis.captions.parser import installed_model
+
+    nlp = spacy.load(installed_model()[0])
+    extractor = Extractor(Ontology.read())
+
+    def run() -> None:
+        for doc in nlp.pipe(captions):
+            extractor.pairs(doc, doc.text)
+
+    return cpu(run)
+
+
+def ours(path: Path, repeats: int) -> dict[str, float]:
+    """CPU seconds of the miner's parts, each the least of several runs, after a warm-up."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from counterprior.corpus_analysis.captions.gate import GateSettings, gate
+    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.text import DIRTY, hard
+
+    captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
+    miner = Miner(MinerSettings())
+    miner(captions.slice(0, 200))  # loads lookup tables; the word cache stays nearly empty
+    first = cpu(lambda: miner(captions))
+
+    def least(run: Callable[[], object]) -> float:
+        return min(cpu(run) for _ in range(repeats))
+
+    # A shard's worth: on 10,000 captions RE2 mostly builds its automaton.
+    copies = Path(tempfile.mkdtemp()) / "copies.parquet"
+    pq.write_table(pa.table({"caption": pa.concat_arrays([captions] * 10)}), copies)
+
+    def decode() -> pa.Table:
+        return pq.read_table(copies, columns=["caption"])
+
+    def one_pass() -> object:
+        lower = pc.ascii_lower(decode()["caption"])
+        return pc.match_substring_regex(lower, miner.prefilter.two_heads)
+
+    def scan() -> object:
+        """What every row meets; only its survivors are seen by Python."""
+        texts = decode()["caption"]
+        pc.match_substring_regex(texts, DIRTY)
+        pc.match_substring_regex(texts, hard())
+        return miner.prefilter.candidates(texts)
+
+    return {
+        "captions": len(captions),
+        "parsed": len(miner.candidates(captions)),
+        "first": first,
+        "again": least(lambda: miner(captions)),
+        "prefilter": least(lambda: miner.candidates(captions)),
+        "gate": least(lambda: gate(captions, GateSettings())),
+        "decode": least(decode),
+        "decode_and_one_pass": least(one_pass),
+        "scan": least(scan),
+        "speedup": miner.parser.speedup == "fast",
+    }
+
+
+def run_mine(source: Path, engine: str, workers: int) -> dict[str, float]:
+    """Wall, CPU and largest memory of a whole run of the command, all its processes counted."""
+    import resource
+
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "counterprior", "mine", str(source), "--out", out]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.perf_counter()
+        subprocess.run(
+            [*command, "--engine", engine, "--workers", str(workers)],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        wall = time.perf_counter() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        manifest = Path(out, "manifest.jsonl").read_text().splitlines()
+    return {
+        "wall": wall,
+        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "mined_cpu": sum(json.loads(line)["cpu_s"]["all"] for line in manifest),
+        "memory_mb": max(json.loads(line)["peak_mb"] for line in manifest),
+    }
+
+
+def spread(folder: Path, target: Path, copies: int) -> None:
+    """The sets as small parquet files, copied: work enough for start-up not to matter."""
+    import pyarrow.parquet as pq
+
+    for name in SETS.values():
+        table = pq.read_table(folder / f"{name}.parquet", columns=["url", "caption"])
+        for copy in range(copies):
+            for part in range(0, len(table), 5000):
+                pq.write_table(table.slice(part, 5000), target / f"{name}-{copy}-{part}.parquet")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--copies", type=int, default=4, help="of the sets, for the runs")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    shared = os.environ.get("COUNTERPRIOR_SHARED")
+    if not shared:
+        parser.error("COUNTERPRIOR_SHARED must name the folder with data/captions")
+    folder = Path(shared) / "data" / "captions"
+    os.environ.update({"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1"})
+
+    import pyarrow.parquet as pq
+
+    found: dict[str, object] = {}
+    for title, name in SETS.items():
+        path = folder / f"{name}.parquet"
+        captions = pq.read_table(path, columns=["caption"])["caption"].to_pylist()
+        mine, peer = ours(path, options.repeats), naive(captions)
+        found[title] = {
+            "captions": mine["captions"],
+            "parsed_share": mine["parsed"] / mine["captions"],
+            "naive_per_cpu_s": len(captions) / peer,
+            "ours_per_cpu_s": len(captions) / mine["first"],
+            "ratio": peer / mine["first"],
+            "ratio_with_gate": peer / (mine["first"] + mine["gate"]),
+            "ratio_warm": peer / mine["again"],
+            "target": TARGETS[title],
+            "prefilter_share": mine["prefilter"] / mine["first"],
+            "gate_share": mine["gate"] / mine["first"],
+            "scan_against_decode_and_one_pass": mine["decode_and_one_pass"] / mine["scan"],
+            "prefilter_s_per_million": mine["prefilter"] / mine["captions"] * 1e6,
+            "gate_s_per_million": mine["gate"] / mine["captions"] * 1e6,
+        }
+        print(title, json.dumps(found[title], indent=1), flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        source = Path(temporary)
+        spread(folder, source, options.copies)
+        one, two = (run_mine(source, "pool", workers) for workers in (1, 2))
+        daft = run_mine(source, "local", 2)
+    found["runs"] = {
+        "two_workers_wall": one["wall"] / two["wall"],
+        "daft_cpu_against_pool": daft["cpu"] / two["cpu"],
+        "daft_wall_against_pool": daft["wall"] / two["wall"],
+        "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two, daft)),
+        "one": one, "two": two, "daft": daft,
+    }  # fmt: skip
+    print(json.dumps(found["runs"], indent=1))
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""The ontology bank: nouns that name something visible, in seven categories.
+
+`corpus_analysis/bank/*.yaml` holds one category a file, and `not_visual.yaml` what merely looks
+like one. From it come the surface forms that the prefilter and the parser's rules both read, so
+that the two can't disagree about what an entity is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from ...schema import Struct
+
+FOLDER = Path(__file__).parents[1] / "bank"
+"""The bank that ships with the package."""
+
+CATEGORIES = (
+    "people", "animals", "vehicles", "furniture", "food_kitchen", "devices_leisure", "everyday",
+)  # fmt: skip
+"""Names of the seven categories, each a file."""
+
+NOT_VISUAL = "not_visual"
+"""The file of names that are no entity although they end like one."""
+
+
+class OntologyError(ValueError):
+    """A bank file that can't be used; the message names file and entry."""
+
+
+class Noun(Struct):
+    """An entry of a bank file."""
+
+    name: str
+    """Canonical name, singular, lower case."""
+    also: tuple[str, ...] = ()
+    """Synonyms, singular."""
+    plural: tuple[str, ...] = ()
+    """Plurals of the name, where the rules are wrong."""
+    is_: str = ""
+    """What it is a kind of; empty: the root of its file."""
+    gendered: bool = False
+    """Whether `male X` and `female X` are entities too."""
+
+    def forms(self) -> Iterator[str]:
+        """Every surface form, singular and plural."""
+        yield self.name
+        yield from self.plural or (plural(self.name),)
+        for other in self.also:
+            yield other
+            yield plural(other)
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something that a caption can name and a picture can show."""
+
+    name: str
+    """Canonical name."""
+    category: str
+    """One of `CATEGORIES`."""
+    kinds: frozenset[str]
+    """Names of everything that it is a kind of, itself left out."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a name, keyed by its last word."""
+
+    before: tuple[str, ...]
+    """Words before the last one, nearest first."""
+    entity: Entity | None
+    """What it names; None for what is not visual."""
+
+
+class Ontology:
+    """Entities by name, and their surface forms by last word, longest first."""
+
+    def __init__(self, entities: dict[str, Entity], forms: dict[str, Entity | None]) -> None:
+        self.entities = entities
+        """Canonical name -> entity."""
+        self.surface = forms
+        """Surface form, lower case, words separated by one space -> entity or None."""
+        by_last: dict[str, list[Form]] = {}
+        for surface, entity in forms.items():
+            *before, last = surface.split(" ")
+            by_last.setdefault(last, []).append(Form(tuple(reversed(before)), entity))
+        self.by_last = {
+            word: tuple(sorted(group, key=lambda f: (-len(f.before), f.before)))
+            for word, group in sorted(by_last.items())
+        }
+        """Last word -> its forms, longest first: "hot dog" before "dog"."""
+
+    @classmethod
+    @cache
+    def read(cls, folder: Path = FOLDER) -> Ontology:
+        """Raises OntologyError for a file, name, form or `is` that can't be used."""
+        entities: dict[str, Entity] = {}
+        forms: dict[str, Entity | None] = {}
+        for category in CATEGORIES:
+            nouns = _read(folder / f"{category}.yaml")
+            kinds = _kinds(nouns, folder / f"{category}.yaml")
+            for noun in nouns:
+                for name, found in _entities(noun, category, kinds[noun.name]):
+                    if name.name in entities:
+                        raise OntologyError(f"{folder}: {name.name!r} stands twice")
+                    entities[name.name] = name
+                    _add(forms, found, name, f"{folder / category}.yaml")
+        for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
+            _add(forms, noun.forms(), None, f"{folder / NOT_VISUAL}.yaml")
+        return cls(entities, forms)
+
+    def digest(self) -> str:
+        """12 hex digits over every form and what it names; part of a run's identity."""
+        lines = sorted(
+            f"{surface}={entity.name if entity else ''}:{entity.category if entity else ''}"
+            f":{','.join(sorted(entity.kinds)) if entity else ''}"
+            for surface, entity in self.surface.items()
+        )
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def distinct(first: Entity, second: Entity) -> bool:
+    """Whether the two are different things: neither the same nor a kind of the other."""
+    return (
+        first.name != second.name
+        and first.name not in second.kinds
+        and second.name not in first.kinds
+    )
+
+
+def plural(name: str) -> str:
+    """The regular plural of a name's last word.
+
+    >>> plural("teddy bear"), plural("pantry"), plural("church"), plural("fireman")
+    ('teddy bears', 'pantries', 'churches', 'firemen')
+    """
+    if name.endswith("man") and not name.endswith("human"):
+        return f"{name[:-2]}en"
+    if name.endswith("y") and name[-2] not in "aeiou":
+        return f"{name[:-1]}ies"
+    if name.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{name}es"
+    return f"{name}s"
+
+
+def _read(path: Path) -> list[Noun]:
+    try:
+        items: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise OntologyError(f"{path}: no readable bank file ({error})") from None
+    if not isinstance(items, list) or not items:
+        raise OntologyError(f"{path}: a bank file is a list of entries")
+    nouns = []
+    for number, item in enumerate(items, 1):
+        try:
+            fields = dict(item)
+            fields["is_"] = fields.pop("is", "")
+            nouns.append(Noun.model_validate(fields))
+        except (TypeError, ValueError, ValidationError) as error:
+            raise OntologyError(f"{path}, entry {number} ({item}): {error}") from None
+    return nouns
+
+
+def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
+    """Name -> everything above it in its file, up to the root, which is the first entry."""
+    root = nouns[0].name
+    above = {n.name: n.is_ or (root if n.name != root else "") for n in nouns}
+    found = {}
+    for name in above:
+        chain: list[str] = []
+        at = above[name]
+        while at:
+            if at not in above or at in chain:
+                raise OntologyError(f"{path}, {name}: is {at!r}, which is not there or a circle")
+            chain.append(at)
+            at = above[at]
+        found[name] = frozenset(chain)
+    return found
+
+
+def _entities(
+    noun: Noun, category: str, kinds: frozenset[str]
+) -> Iterator[tuple[Entity, Iterable[str]]]:
+    yield Entity(noun.name, category, kinds), noun.forms()
+    if noun.gendered:
+        for gender in ("male", "female"):
+            entity = Entity(f"{gender} {noun.name}", category, kinds | {noun.name})
+            yield entity, [f"{gender} {form}" for form in noun.forms()]
+
+
+def _add(
+    forms: dict[str, Entity | None], surfaces: Iterable[str], entity: Entity | None, where: str
+) -> None:
+    for surface in surfaces:
+        words = surface.split(" ")
+        if not all(word.isascii() and word.isalpha() and word.islower() for word in words):
+            raise OntologyError(
+                f"{where}: {surface!r} must be lower-case letters and single spaces"
+            )
+        if forms.setdefault(surface, entity) is not entity:
+            other = forms[surface]
+            raise OntologyError(
+                f"{where}: {surface!r} already names {other.name if other else 'nothing visual'!r}"
+            )

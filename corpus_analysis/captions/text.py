@@ -1,0 +1,70 @@
+"""The text that prefilter and parser both read.
+
+Losslessness is meant relative to this text: what the parser would misread (character references,
+zero-width and full-width letters, glued "cat+dog") is mended before either sees it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+import unicodedata
+from functools import cache
+
+DIRTY = r"[^ -~]|  |^ | $|[A-Za-z][&+][A-Za-z]|&#?\w+;"
+"""RE2 and Python: what a caption holds that `normalise` may change; it leaves others alone."""
+
+_ENTITY = re.compile(r"&#?\w+;")
+_GLUE = re.compile(r"(?<=[^\W\d_])([&+])(?=[^\W\d_])")
+_INVISIBLE = dict.fromkeys(
+    i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
+)
+
+
+@cache
+def hard() -> str:
+    """RE2: what a caption holds whose normalised text may have other words of ASCII letters.
+
+    All but ASCII and what is known to stay as harmless as it is: no compatibility form, no mark
+    that composes with a letter, invisible or lower-cased to ASCII. Judged character by character,
+    in the blocks where captions have most of theirs.
+    """
+    blocks = (range(0x80, 0x2FF), range(0x370, 0x530), range(0x2010, 0x2700), range(0x4E00, 0x9FB0))
+    harmless = [chr(i) for block in blocks for i in block if _harmless(chr(i))]
+    return rf"&#?\w+;|[^\x00-\x7f{_ranges(harmless)}]"
+
+
+def _harmless(char: str) -> bool:
+    folded = unicodedata.normalize("NFKC", char).lower()
+    marks = unicodedata.combining(char) or unicodedata.category(char) in ("Cf", "Mn", "Mc", "Me")
+    return not marks and not re.search(r"[a-z,;&+/]", folded)
+
+
+def _ranges(chars: list[str]) -> str:
+    """The characters as ranges of an RE2 class."""
+    spans: list[list[int]] = []
+    for code in map(ord, chars):
+        if spans and spans[-1][1] == code - 1:
+            spans[-1][1] = code
+        else:
+            spans.append([code, code])
+    return "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in spans)
+
+
+def normalise(caption: str) -> str:
+    """References resolved, NFKC, no format characters, single spaces, "+" and "&" set apart.
+
+    The raw caption stays in its own column.
+
+    >>> normalise("a cat&amp;amp;dog \u200bnear a  \uff54ree+house")
+    'a cat & dog near a tree + house'
+    """
+    # Twice, because "&amp;amp;" occurs; one reference at a time, because html.unescape of the whole
+    # knows references without a semicolon and would eat "black&notebook".
+    if "&" in caption:
+        for _ in range(2):
+            caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)
+    if not caption.isascii():
+        caption = unicodedata.normalize("NFKC", caption).translate(_INVISIBLE)
+    return " ".join(_GLUE.sub(r" \1 ", caption).split())

@@ -1,0 +1,7 @@
+"""What can go wrong in a run of the miner that a user can mend."""
+
+from __future__ import annotations
+
+
+class CorpusError(RuntimeError):
+    """Shown as one line; the message says what to do."""

@@ -1,0 +1,76 @@
+"""The rows that `mine` writes: one a pair, with all that is needed to check it by reading."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..schema import canonical
+from .captions.miner import Mined
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def pair_schema() -> pa.Schema:
+    """Arrow schema of the pair rows; `datasets` reads it without help."""
+    import pyarrow as pa
+
+    mention = pa.struct(
+        [
+            ("name", pa.string()), ("category", pa.string()), ("head", pa.string()),
+            ("phrase", pa.string()), ("quantifier", pa.string()), ("start", pa.int32()),
+            ("end", pa.int32()),
+        ]
+    )  # fmt: skip
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("source", pa.string()),
+            ("row", pa.int64()),
+            ("url", pa.string()),
+            ("caption", pa.string()),
+            ("text", pa.string()),
+            ("width", pa.int64()),
+            ("height", pa.int64()),
+            ("first", mention),
+            ("second", mention),
+            ("pattern", pa.string()),
+            ("relation", pa.string()),
+            ("sentence", pa.string()),
+            ("spatial_words", pa.list_(pa.string())),
+            ("tokens", pa.int32()),
+            ("pairs_in_caption", pa.int32()),
+        ]
+    )
+
+
+def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[str, Any]]:
+    """The rows of one caption; offsets refer to `text`, the normalised caption."""
+    for pair in mined.pairs:
+        spans = (pair.first.start, pair.second.start, pair.pattern, pair.relation)
+        yield {
+            "id": pair_id(row["url"], mined.text, *spans),
+            "source": source,
+            "row": row["row"],
+            "url": row["url"],
+            "caption": row["caption"],
+            "text": mined.text,
+            "width": row.get("width"),
+            "height": row.get("height"),
+            "first": asdict(pair.first),
+            "second": asdict(pair.second),
+            "pattern": pair.pattern,
+            "relation": pair.relation,
+            "sentence": pair.sentence,
+            "spatial_words": list(mined.spatial),
+            "tokens": mined.tokens,
+            "pairs_in_caption": len(mined.pairs),
+        }
+
+
+def pair_id(url: str | None, text: str, *place: object) -> str:
+    """Content hash of a pair: the same picture, caption and words, wherever they were found."""
+    return f"pair-{hashlib.sha256(canonical([url or '', text, *place])).hexdigest()[:16]}"

@@ -1,0 +1,144 @@
+"""Checker against people: confusion, kappa, risk and coverage, agreement among the annotators."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..stats.abstention import RiskCoverage, risk_coverage
+from ..stats.agreement import Reliability, cohen_kappa, confusion, krippendorff_alpha, reliability
+from ..stats.intervals import Interval, wilson
+from .labels import VERDICTS, Label, by_annotator, consensus
+
+DECIDED = ("PASS", "FAIL")
+
+
+def analyse(checked: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> dict[str, Any]:
+    """Everything that labels of some samples say about a checker.
+
+    checked: rows with sample_id, verdict_raw and conf. Samples without a label are left out, labels
+    without a sample too (see `refuse_unknown`). Risk counts a human UNDECIDABLE once as in the
+    paper (left out of the risk, kept in the coverage) and once as an error of the checker that
+    decided. Numbers that nothing defines are None.
+    """
+    human = consensus(labels)
+    rows = [row for row in checked if row["sample_id"] in human]
+    machine = [row["verdict_raw"] for row in rows]
+    people = [human[row["sample_id"]] for row in rows]
+    matrix = confusion(machine, people, VERDICTS)
+    kappa = cohen_kappa(matrix)
+    (tp, fp), (fn, tn) = matrix[0, :2].tolist(), matrix[1, :2].tolist()
+    return {
+        "labelled": len(rows),
+        "confusion": {
+            "rows": "checker",
+            "columns": "human",
+            "labels": list(VERDICTS),
+            "counts": matrix.tolist(),
+        },
+        "kappa": {
+            "value": number(kappa.value),
+            "interval": interval(kappa.interval),
+            "agreement": number(kappa.agreement),
+        },
+        "decided_by_both": named(reliability(tp, fp, fn, tn)),
+        "risk": {
+            "human_undecidable_excluded": _risk(machine, people, counted=False),
+            "human_undecidable_counted": _risk(machine, people, counted=True),
+        },
+        "risk_coverage": {
+            "human_undecidable_excluded": _curve(rows, people, counted=False),
+            "human_undecidable_counted": _curve(rows, people, counted=True),
+        },
+        "annotators": among_annotators(labels),
+    }
+
+
+def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[str, Any]:
+    decided = [(m, p) for m, p in zip(machine, people, strict=True) if m in DECIDED]
+    scored = [(m, p) for m, p in decided if counted or p in DECIDED]
+    wrong = sum(m != p for m, p in scored)
+    return {
+        "coverage": len(decided) / len(machine) if machine else None,
+        "evaluated": len(scored),
+        "risk": wrong / len(scored) if scored else None,
+        "interval": interval(wilson(wrong, len(scored))),
+    }
+
+
+def _curve(
+    rows: Sequence[Mapping[str, Any]], people: Sequence[str], counted: bool
+) -> dict[str, Any]:
+    """Risk where only verdicts with at least a confidence are kept, for every confidence there is.
+
+    Coverage is of all labelled samples, as published: a verdict that people could not decide is
+    covered, whether it is counted as an error or not.
+    """
+    decided = [
+        (float(row["conf"]), row["verdict_raw"], person)
+        for row, person in zip(rows, people, strict=True)
+        if row["verdict_raw"] in DECIDED
+    ]
+    scores = np.array([score for score, _, _ in decided])
+    covered = risk_coverage(np.r_[scores, np.full(len(rows) - len(decided), np.nan)],
+                            np.zeros(len(rows), bool))  # fmt: skip
+    scored = [d for d in decided if counted or d[2] in DECIDED]
+    judged = risk_coverage([s for s, _, _ in scored], [m == p for _, m, p in scored])
+    points = [
+        {"tau": tau, "coverage": coverage, "risk": _risk_at(judged, tau)}
+        for tau, coverage in zip(covered.threshold.tolist(), covered.coverage.tolist(), strict=True)
+    ]
+    risks = np.array([math.nan if p["risk"] is None else p["risk"] for p in points])
+    area = float(np.nansum(np.diff(covered.coverage, prepend=0.0) * risks)) if points else None
+    return {"area": area, "points": points}
+
+
+def _risk_at(judged: RiskCoverage, tau: float) -> float | None:
+    """Risk among the verdicts with at least this confidence; None where people decided none."""
+    kept = int((judged.threshold >= tau).sum())
+    return float(judged.risk[kept - 1]) if kept else None
+
+
+def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
+    """Krippendorff's alpha of all and Cohen's kappa of each two."""
+    table = by_annotator(labels)
+    samples = sorted({label.sample_id for label in labels})
+    ratings = [[given.get(sample) for sample in samples] for given in table.values()]
+    pairs = []
+    for (first, one), (second, other) in itertools.combinations(table.items(), 2):
+        both = sorted(set(one) & set(other))
+        kappa = cohen_kappa(confusion([one[s] for s in both], [other[s] for s in both], VERDICTS))
+        pairs.append(
+            {
+                "first": first,
+                "second": second,
+                "n": kappa.n,
+                "kappa": number(kappa.value),
+                "interval": interval(kappa.interval),
+                "agreement": number(kappa.agreement),
+            }
+        )
+    return {
+        "labels": {name: len(given) for name, given in table.items()},
+        "alpha": number(krippendorff_alpha(ratings)) if ratings else None,
+        "pairs": pairs,
+    }
+
+
+def number(value: float) -> float | None:
+    """A number as JSON holds it: None where it is undefined."""
+    return None if math.isnan(value) else float(value)
+
+
+def interval(ends: Interval) -> list[float] | None:
+    """An interval as JSON holds it: None where nothing can be said."""
+    return None if math.isnan(ends.low) else [float(ends.low), float(ends.high)]
+
+
+def named(found: Reliability) -> dict[str, float | None]:
+    """A reliability as JSON holds it."""
+    return {name: number(value) for name, value in found._asdict().items()}

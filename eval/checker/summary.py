@@ -1,0 +1,141 @@
+"""Metrics of a checked run: by picture, by prompt, by counterfactual pair."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .boxes import SIDEWAYS
+from .decide import Checked, Verdict
+from .recorded import Sample
+
+RELATIONS = ("left_of", "right_of", "above", "below")
+PAIRS = ("both_pass", "both_fail", "one_sided", "undecidable")
+
+
+def best_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """PASS if any passes, FAIL only if all fail."""
+    if "PASS" in verdicts:
+        return "PASS"
+    return "FAIL" if verdicts and set(verdicts) == {"FAIL"} else "UNDECIDABLE"
+
+
+def all_of(verdicts: Sequence[Verdict], expected: int) -> Verdict:
+    """PASS if all pass, FAIL if any fails; UNDECIDABLE where pictures are missing."""
+    if len(verdicts) != expected:
+        return "UNDECIDABLE"
+    if "FAIL" in verdicts:
+        return "FAIL"
+    return "PASS" if set(verdicts) == {"PASS"} else "UNDECIDABLE"
+
+
+def pair_verdict(first: Verdict, second: Verdict) -> str:
+    """One of `PAIRS`: undecidable where either is."""
+    if "UNDECIDABLE" in (first, second):
+        return "undecidable"
+    if first != second:
+        return "one_sided"
+    return "both_pass" if first == "PASS" else "both_fail"
+
+
+def summarise(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Everything the published `metrics.json` holds, with prompt and pair metrics added.
+
+    A rate with an empty denominator is None, never 0.
+    """
+    reasons = Counter(
+        item.reason.split(":")[0].split(" (")[0] for item in checked if item.reason is not None
+    )
+    counts = _counts(checked)
+    n = counts.pop("count")
+    confidences = [item.confidence for item in checked]
+    return {
+        "total_samples": n,
+        **counts,
+        "undecidable_rate": _share(counts["undecidable_count"], n),
+        "mean_confidence": sum(confidences) / n if n else None,
+        "by_relation": {
+            relation: _counts(some)
+            for relation in RELATIONS
+            if (some := [item for item in checked if item.sample.relation == relation])
+        },
+        "undecidable_reasons": dict(sorted(reasons.items())),
+        "assumed_stability": sum("stability" in item.assumed for item in checked),
+        **_by_prompt(checked),
+    }
+
+
+def _counts(checked: Iterable[Checked]) -> dict[str, Any]:
+    count = Counter(item.verdict for item in checked)
+    return {
+        "count": count.total(),
+        "pass_count": count["PASS"],
+        "fail_count": count["FAIL"],
+        "undecidable_count": count["UNDECIDABLE"],
+        **rates(count["PASS"], count["FAIL"], count["UNDECIDABLE"]),
+    }
+
+
+def rates(passed: int, failed: int, undecidable: int) -> dict[str, float | None]:
+    """Coverage, pass rate of all, and pass rate of the decided, each in [0, 1] or None."""
+    n = passed + failed + undecidable
+    return {
+        "coverage": _share(passed + failed, n),
+        "pass_rate_overall": _share(passed, n),
+        "pass_rate_conditional": _share(passed, passed + failed),
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _by_prompt(checked: Sequence[Checked]) -> dict[str, Any]:
+    prompts: dict[str, list[Checked]] = {}
+    for item in checked:
+        prompts.setdefault(item.sample.prompt_id, []).append(item)
+    if not prompts:
+        return {}
+    k = max(map(len, prompts.values()))
+    best = {name: best_of([item.verdict for item in items]) for name, items in prompts.items()}
+    every = {name: all_of([item.verdict for item in items], k) for name, items in prompts.items()}
+    scenes: dict[tuple[str, ...], list[str]] = {}
+    for name, items in prompts.items():
+        scenes.setdefault(scene(items[0].sample), []).append(name)
+    pairs = Counter(
+        pair_verdict(best[names[0]], best[names[1]]) for names in scenes.values() if len(names) == 2
+    )
+    return {
+        "prompts": len(prompts),
+        "images_per_prompt": k,
+        "best_of_k": _tally(best),
+        "all_of_k": _tally(every),
+        "counterfactual_pairs": {
+            "count": pairs.total(),
+            "unpaired_prompts": sum(len(names) for names in scenes.values() if len(names) != 2),
+            **{name: pairs[name] for name in PAIRS},
+            "both_pass_rate": _share(pairs["both_pass"], pairs.total()),
+        },
+    }
+
+
+def scene(sample: Sample) -> tuple[str, ...]:
+    """The arrangement a prompt asks for, whichever way round it says it.
+
+    "A left of B" and "B right of A" share it: they are each other's counterfactual pair.
+    """
+    axis = "horizontal" if sample.relation in SIDEWAYS else "vertical"
+    forward = sample.relation in ("left_of", "above")
+    objects = (sample.object_a, sample.object_b)
+    return (axis, *(objects if forward else objects[::-1]))
+
+
+def _tally(verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    count = Counter(verdicts.values())
+    return {
+        "pass_count": count["PASS"],
+        "fail_count": count["FAIL"],
+        "undecidable_count": count["UNDECIDABLE"],
+        "pass_rate": _share(count["PASS"], len(verdicts)),
+    }

@@ -1,0 +1,68 @@
+"""Opening pictures that somebody else made, without trusting them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from PIL import Image, ImageOps
+
+MOST_PIXELS = 64_000_000
+"""Width times height above which a picture is refused before it is decoded."""
+LEAST_SIDE = 16
+"""Shorter side, pixels, below which a picture shows nothing."""
+
+
+class ImageError(ValueError):
+    """A file that can't be judged as a picture; the message says why."""
+
+
+def open_image(path: Path) -> Image.Image:
+    """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
+
+    Raises ImageError for a file that is missing, no picture, truncated, animated, below
+    `LEAST_SIDE` or above `MOST_PIXELS`. CMYK, grey and palette pictures are converted, transparent
+    ones put on white.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                _check(image)
+                image.load()
+                upright = ImageOps.exif_transpose(image)
+    except Image.DecompressionBombError:
+        raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
+    except FileNotFoundError:
+        raise ImageError("does not exist") from None
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        if isinstance(error, ImageError):
+            raise
+        raise ImageError(f"is no readable picture: {_reason(error, path)}") from None
+    plain = _on_white(upright)
+    plain.info.clear()
+    return plain
+
+
+def _check(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"is {width} x {height}, more than {MOST_PIXELS:,} pixels")
+    if min(width, height) < LEAST_SIDE:
+        raise ImageError(f"is {width} x {height}, a side below {LEAST_SIDE} pixels")
+    if getattr(image, "n_frames", 1) > 1:
+        raise ImageError(f"is animated, {getattr(image, 'n_frames', 0)} frames")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if "A" in image.getbands() or "transparency" in image.info:
+        layered = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layered.size, "white"), layered).convert(
+            "RGB"
+        )
+    return image.convert("RGB")
+
+
+def _reason(error: Exception, path: Path) -> str:
+    return str(error).replace(str(path), path.name) or type(error).__name__

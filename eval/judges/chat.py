@@ -1,0 +1,180 @@
+"""`openai`, `anthropic`, `scripted`: judges that are models behind a server.
+
+``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n]``, and the backend's own options. Every call
+goes through a ledger, so that a run that was killed pays for no question twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from io import BytesIO
+
+from PIL.Image import Image
+
+from ...agents.backends import BACKENDS
+from ...agents.budget import Budget, PriceTable
+from ...agents.caller import Answer, Call, Caller, CallSettings
+from ...agents.chat import BackendError, ChatBackend, ChatRequest, Completion, ImagePart
+from ...agents.ledger import Ledger, spec_hash
+from ...specs import Spec
+from ..prompts import read_prompt
+from . import CallPlan, Question, Verdict
+from .parsing import parse_answer
+
+MAX_TOKENS = 1024
+"""Bound of an answer: one digit, and what a model thinks before it."""
+
+MOST_LOGPROBS = 20
+"""Alternatives of a token that the API gives at most."""
+
+PATIENCE = 8
+"""Calls in a row that a server may fail, each after its retries, before it is left alone."""
+
+
+class ChatJudge:
+    """A model that is shown the pictures and the question's prompt, and answers with a digit."""
+
+    def __init__(
+        self,
+        backend: ChatBackend,
+        plan: CallPlan,
+        max_tokens: int = MAX_TOKENS,
+        logprobs: int = 0,
+    ) -> None:
+        self._backend = _Fuse(backend)
+        self._plan = plan
+        self._max_tokens = max_tokens
+        self._logprobs = logprobs
+        self._system = read_prompt("judge")
+
+    @classmethod
+    def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatJudge:
+        """Raises ValueError for a wrong option, BackendError for a missing key."""
+        own = {name: text for name, text in spec.options.items() if name in _BOUNDS}
+        rest = {name: text for name, text in spec.options.items() if name not in _BOUNDS}
+        backend = BACKENDS[spec.kind](replace(spec, options=rest))
+        settings = {name: _whole(spec.kind, name, text) for name, text in own.items()}
+        if spec.kind == "anthropic" and settings.get("logprobs"):
+            raise ValueError("anthropic: gives no log probabilities; drop the option logprobs")
+        return cls(backend, plan, **settings)
+
+    def identity(self) -> dict[str, str]:
+        return {
+            **self._backend.identity(),
+            "system": self._system.version,
+            "max_tokens": str(self._max_tokens),
+            "logprobs": str(self._logprobs),
+        }
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        calls = ((question, self._call(question)) for question in questions)
+        for question, answer in self._caller.stream(calls):
+            yield question, _verdict(question, answer)
+
+    @cached_property
+    def _caller(self) -> Caller:
+        digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
+        kind = self._backend.identity()["kind"]
+        ledger = Ledger(self._plan.ledgers / f"{kind}-{digest[:8]}.jsonl")
+        # A judge has no end of its own: the ledger is free for others when nobody holds the judge.
+        weakref.finalize(self, ledger.close)
+        budget = Budget(PriceTable.read(self._plan.prices), self._plan.max_usd)
+        budget.restore(ledger.records())
+        settings = CallSettings(self._plan.concurrency, stop_on_outage=False)
+        return Caller(self._backend, ledger, budget, settings)
+
+    def _call(self, question: Question) -> Call[str | None]:
+        request = ChatRequest(
+            role="judge",
+            system=self._system.text.strip(),
+            user=(*(ImagePart(_encode(image)) for image in question.images), question.prompt),
+            max_tokens=self._max_tokens,
+            top_logprobs=self._logprobs,
+        )
+        # The content is part of the id: a picture that was made anew is a new call, not a drift.
+        content = spec_hash(self._backend.identity(), request)[:16]
+        return Call(
+            f"{question.id}/{content}", request, lambda text: parse_answer(text, question.answers)
+        )
+
+
+class _Fuse:
+    """A backend that stops asking a server which has failed `PATIENCE` calls in a row.
+
+    Else a run of thousands of questions waits for thousands of time-outs.
+    """
+
+    def __init__(self, backend: ChatBackend) -> None:
+        self._backend = backend
+        self._failed = 0
+
+    def identity(self) -> dict[str, str]:
+        return self._backend.identity()
+
+    def complete(self, request: ChatRequest) -> Completion:
+        if self._failed >= PATIENCE:
+            raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
+        try:
+            completion = self._backend.complete(request)
+        except BackendError:
+            self._failed += 1
+            raise
+        self._failed = 0
+        return completion
+
+
+def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
+    said = answer.completion.text if answer.completion else ""
+    if answer.status == "refused":
+        return Verdict("refused", said)
+    if answer.status == "error":
+        return Verdict("error", answer.problem)
+    if answer.status != "ok" or answer.value is None or answer.completion is None:
+        return Verdict("unparsed", said)
+    label = question.answers[answer.value]
+    if said.strip() != answer.value:  # thoughts came first: the first token is not the answer
+        return Verdict(label, said)
+    return Verdict(label, said, *first_token_shares(answer.completion, question.answers))
+
+
+def first_token_shares(
+    completion: Completion, answers: Mapping[str, str]
+) -> tuple[dict[str, float] | None, float | None]:
+    """Label -> probability among the answers, and the mass of all answers in the vocabulary.
+
+    An answer that is not among the first token's alternatives counts 0; tokens that differ in white
+    space alone are one answer. None, None where the server gave no log probabilities.
+    """
+    shares = dict.fromkeys(answers, 0.0)
+    for token, logprob in completion.first_token:
+        if token.strip() in shares:
+            shares[token.strip()] += math.exp(logprob)
+    mass = sum(shares.values())
+    if mass <= 0:
+        return None, None
+    return {answers[a]: p / mass for a, p in shares.items()}, min(mass, 1.0)
+
+
+def _encode(image: Image) -> bytes:
+    """PNG of the pixels alone: a judge sees no metadata."""
+    plain = image.convert("RGB")
+    plain.info = {}
+    buffer = BytesIO()
+    plain.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+_BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, MOST_LOGPROBS)}
+
+
+def _whole(kind: str, name: str, text: str) -> int:
+    least, most = _BOUNDS[name]
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise ValueError(f"{kind}: {name} is a whole number from {least} to {most}, not {text!r}")
+    return int(text)

@@ -1,0 +1,110 @@
+"""`faulty`: another judge with known faults put in, to see what they do to a score.
+
+``faulty:pixels?name=0.1&side=0.2`` judges like ``pixels``, but in a tenth of the questions says the
+first-named subject, and in a fifth that the first-named stands left.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from ...specs import Spec
+from . import Judge, Question, Verdict, open_judge
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Shares of questions, in [0, 1]; at most one fault befalls a question."""
+
+    name: float = 0
+    """Answers with the subject that is named first."""
+    side: float = 0
+    """Says that what the text mentioned first, or the left one, has its way, whatever is there."""
+    swap: float = 0
+    """Exchanges the two subjects."""
+    unparsed: float = 0
+    """Answers in prose."""
+    refuse: float = 0
+    """Declines."""
+
+
+class FaultyJudge:
+    """A judge whose errors are known, because they are set."""
+
+    def __init__(self, inner: Judge, faults: Faults) -> None:
+        self.inner = inner
+        self.faults = faults
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> FaultyJudge:
+        """Raises ValueError for an unknown fault or a share outside [0, 1]."""
+        known = [field.name for field in fields(Faults)]
+        shares = {}
+        for name, text in spec.options.items():
+            if name not in known:
+                raise ValueError(f"faulty: has no fault {name!r}: choose from {', '.join(known)}")
+            try:
+                shares[name] = float(text)
+            except ValueError:
+                shares[name] = math.nan
+            if not 0 <= shares[name] <= 1:
+                raise ValueError(f"faulty: {name}={text} is no share in [0, 1]")
+        if sum(shares.values()) > 1:
+            raise ValueError("faulty: the shares add up to more than 1")
+        return cls(open_judge(spec.argument), Faults(**shares))
+
+    def identity(self) -> dict[str, str]:
+        inner = {f"inner_{name}": value for name, value in self.inner.identity().items()}
+        put_in = {f.name: f"{getattr(self.faults, f.name):g}" for f in fields(Faults)}
+        return {"kind": "faulty", **inner, **put_in}
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question, verdict in self.inner.judge(questions):
+            yield question, self._spoil(question, verdict)
+
+    def _spoil(self, question: Question, verdict: Verdict) -> Verdict:
+        draw = random.Random(f"faulty/{question.id}").random()
+        for field in fields(Faults):
+            share = getattr(self.faults, field.name)
+            if draw < share:
+                return _SPOILERS[field.name](question, verdict)
+            draw -= share
+        return verdict
+
+
+def _side(question: Question, verdict: Verdict) -> Verdict:
+    # The answer about the mirrored picture is about that picture: its labels are exchanged.
+    prior = {"first_left", "correct", "left_acts"}
+    mirrored = question.id.endswith("/mirror") and question.task in ("order", "arrangement")
+    said = next((label for label in question.labels[:2] if (label in prior) != mirrored), None)
+    return verdict if said is None else Verdict(said, "side bias")
+
+
+def _swap(question: Question, verdict: Verdict) -> Verdict:
+    first, second = question.labels[:2]
+    exchanged = {first: second, second: first}.get(verdict.label)
+    return verdict if exchanged is None else Verdict(exchanged, "swapped")
+
+
+def _name(question: Question, verdict: Verdict) -> Verdict:
+    return Verdict(question.labels[0], "name bias")
+
+
+def _unparsed(question: Question, verdict: Verdict) -> Verdict:
+    return Verdict("unparsed", "It is hard to say.")
+
+
+def _refuse(question: Question, verdict: Verdict) -> Verdict:
+    return Verdict("refused", "I can't help with that.")
+
+
+_SPOILERS = {
+    "name": _name,
+    "side": _side,
+    "swap": _swap,
+    "unparsed": _unparsed,
+    "refuse": _refuse,
+}

@@ -1,0 +1,186 @@
+"""`hf-vlm`: a vision-language model that runs here, by transformers.
+
+``hf-vlm:PATH_OR_REPO[?revision=r&device=cuda&dtype=bfloat16&batch=1&min_mass=0.5]``. The answers
+are single tokens, so one forward pass gives the probability of each: the same as letting the model
+write with only these tokens allowed, without writing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ...specs import Spec
+from ..checkpoints import Checkpoint, Placement
+from ..processors import load_processor
+from . import Question, Verdict
+
+if TYPE_CHECKING:
+    import torch
+
+OPTIONS = ("revision", "device", "dtype", "batch", "min_mass")
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """How the model is asked."""
+
+    batch: int = 1
+    """Questions in one forward pass; in bfloat16 the answers depend on it a little."""
+    min_mass: float = 0.5
+    """Probability in [0, 1] that all allowed answers together must have: below, the model would
+    rather have written something else, and its answer is `unparsed`."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> LocalSettings:
+        """Raises ValueError for a batch below 1 or a mass outside [0, 1]."""
+        try:
+            found = cls(
+                int(spec.options.get("batch", cls.batch)),
+                float(spec.options.get("min_mass", cls.min_mass)),
+            )
+        except ValueError:
+            raise ValueError(f"{spec.kind}: batch and min_mass are numbers") from None
+        if found.batch < 1 or not 0 <= found.min_mass <= 1:
+            raise ValueError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
+        return found
+
+
+class LocalJudge:
+    """Reads the probabilities of the allowed answers off the model's next token."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        placement: Placement,
+        settings: LocalSettings = LocalSettings(),
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.placement = placement
+        self.settings = settings
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> LocalJudge:
+        """Raises ValueError for a wrong option or a model that isn't there."""
+        if unknown := set(spec.options) - set(OPTIONS):
+            raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+        checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), "config.json")
+        placement = Placement.from_options(spec.options)
+        return cls(checkpoint, placement, LocalSettings.from_spec(spec))
+
+    def identity(self) -> dict[str, str]:
+        import transformers
+
+        return {
+            "kind": "hf-vlm",
+            "model": self.checkpoint.name,
+            "revision": self.checkpoint.version,
+            "batch": str(self.settings.batch),
+            "min_mass": f"{self.settings.min_mass:g}",
+            # The Pillow and torchvision forms of an image processor differ in the last digits.
+            "image_processor": type(self.processor.image_processor).__name__,
+            "transformers": transformers.__version__,
+            **self.placement.identity(),
+        }
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for batch in _batches(questions, self.settings.batch):
+            yield from zip(batch, self._verdicts(batch), strict=True)
+
+    @cached_property
+    def processor(self) -> Any:
+        processor: Any = load_processor(self.checkpoint.source, self.checkpoint.commit)
+        # So that the last position of every row of a batch is the one to answer at.
+        processor.tokenizer.padding_side = "left"
+        return processor
+
+    @cached_property
+    def model(self) -> Any:
+        from transformers import AutoModelForImageTextToText
+
+        model: Any = AutoModelForImageTextToText.from_pretrained(
+            self.checkpoint.source,
+            revision=self.checkpoint.commit,
+            dtype=self.placement.torch_dtype,
+        )
+        return model.to(self.placement.device).eval()
+
+    def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
+        try:
+            logits = self.next_token_logits(questions)
+        except Exception as error:  # a model's own code may raise anything
+            if len(questions) > 1:  # one bad picture must not cost the others their answers
+                return [self._verdicts([question])[0] for question in questions]
+            return [Verdict("error", f"{type(error).__name__}: {error}")]
+        return [self._verdict(q, row) for q, row in zip(questions, logits, strict=True)]
+
+    def _verdict(self, question: Question, logits: torch.Tensor) -> Verdict:
+        answers = list(question.answers)
+        try:
+            tokens = self.answer_tokens(question, answers)
+        except ValueError as error:
+            return Verdict("error", str(error))
+        shares = logits[tokens].softmax(0).tolist()
+        mass = float(logits.softmax(0)[tokens].sum())
+        probabilities = {question.answers[a]: p for a, p in zip(answers, shares, strict=True)}
+        if mass < self.settings.min_mass:
+            wanted = self.processor.tokenizer.decode([int(logits.argmax())])
+            return Verdict("unparsed", wanted, probabilities, mass)
+        said = answers[int(logits[tokens].argmax())]
+        return Verdict(question.answers[said], said, probabilities, mass)
+
+    def next_token_logits(self, questions: Sequence[Question]) -> torch.Tensor:
+        """(questions, vocabulary) float32 on the CPU: what the model would write first."""
+        import torch
+
+        inputs = self.processor.apply_chat_template(
+            [_chat(question) for question in questions],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs={"padding": True},
+        ).to(self.placement.device, self.placement.torch_dtype)
+        # Without this a model makes the logits of every position, of which we read one.
+        last = {"logits_to_keep": 1} if _takes(self.model.forward, "logits_to_keep") else {}
+        with torch.inference_mode():
+            logits: torch.Tensor = self.model(**inputs, **last).logits[:, -1]
+        return logits.float().cpu()
+
+    def answer_tokens(self, question: Question, answers: Sequence[str]) -> list[int]:
+        """The token of each answer where it would stand, after the question.
+
+        Raises ValueError where an answer is not exactly one token there: a tokenizer may split it,
+        join it with what stands before, or put a space token first.
+        """
+        tokenizer = self.processor.tokenizer
+        text = self.processor.apply_chat_template(
+            _chat(question), add_generation_prompt=True, tokenize=False
+        )
+        asked = tokenizer(text, add_special_tokens=False).input_ids
+        tokens = []
+        for answer in answers:
+            answered = tokenizer(text + answer, add_special_tokens=False).input_ids
+            if answered[:-1] != asked:
+                raise ValueError(f"{self.checkpoint.name}: the answer {answer!r} is not one token")
+            tokens.append(answered[-1])
+        return tokens
+
+
+def _chat(question: Question) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = [{"type": "image", "image": i} for i in question.images]
+    return [{"role": "user", "content": [*content, {"type": "text", "text": question.prompt}]}]
+
+
+def _batches(questions: Iterable[Question], size: int) -> Iterator[list[Question]]:
+    waiting = iter(questions)
+    while batch := list(islice(waiting, size)):
+        yield batch
+
+
+def _takes(function: Any, name: str) -> bool:
+    return name in inspect.signature(function).parameters

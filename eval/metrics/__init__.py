@@ -1,0 +1,1 @@
+"""Metrics as pure functions over arrays; which one scores which config is said in `suites`."""

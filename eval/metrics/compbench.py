@@ -1,0 +1,107 @@
+"""T2I-CompBench(++): spatial scores from boxes, and from boxes with depth (Huang et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .boxes import Array, Convention, boxes, centres, check_convention, ious
+
+Relation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
+RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")
+DepthRelation = Literal["in_front_of", "behind", "hidden_by"]
+NEAR = 150.0
+"""Pixels (of pictures 512 wide, as theirs) within which things are near."""
+OVERLAP = 0.1
+"""IoU from which two boxes beside each other lose."""
+DEPTH_OVERLAP = 0.5
+"""IoU from which one thing before another counts fully."""
+
+
+def position(
+    a: ArrayLike, b: ArrayLike, relation: Relation, convention: Convention = "paper",
+    near: float = NEAR,
+) -> Array:  # fmt: skip
+    """How far boxes (..., 4) are placed as asked, in [0, 1], shape (...).
+
+    The offset must point the asked way and lie more along its axis than across; overlap takes off.
+    on_top_of: as above (paper); 0 in the authors' program, which has no branch for it.
+    """
+    check_convention(convention)
+    if relation not in RELATIONS:
+        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    first, second = boxes(a), boxes(b)
+    delta = centres(second) - centres(first)
+    dx, dy = delta[..., 0], delta[..., 1]
+    if relation == "near":
+        distance = np.maximum(abs(dx), abs(dy))
+        close = np.minimum(abs(dx), abs(dy)) < near
+        return np.where(close, 1.0, near / np.maximum(distance, near))
+    if relation == "on_top_of" and convention == "authors":
+        return np.zeros(dx.shape)
+    forward = {"left_of": dx, "right_of": -dx}.get(relation)
+    sideways = dy
+    if forward is None:
+        forward, sideways = (-dy if relation == "below" else dy), dx
+    overlap = ious(first, second)
+    score = np.where(overlap < OVERLAP, 1.0, OVERLAP / np.maximum(overlap, OVERLAP))
+    return np.where((forward > 0) & (forward > abs(sideways)), score, 0.0)
+
+
+def score_2d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
+    """A quarter of each detection score (0 for a missing object) and half the position; below 0.5
+    it is 0. All of shape (...); in [0, 1]."""
+    total = _weighted(score_a, score_b, placed)
+    return np.where(total < 0.5, 0.0, total)
+
+
+def depth_position(
+    a: Sequence[float], b: Sequence[float], nearness: ArrayLike, relation: DepthRelation,
+    convention: Convention = "paper",
+) -> float:  # fmt: skip
+    """How far one box is before another in a depth map (H, W), larger nearer; in [0, 1].
+
+    By mean depth in the boxes; where it agrees, the overlap counts: full above 0.5 IoU, in
+    proportion below. authors: the program slices the map as [x, y], i.e. transposed, and gives 0 at
+    exactly 0.5. An empty slice decides nothing: 0.
+    """
+    check_convention(convention)
+    if relation not in ("in_front_of", "behind", "hidden_by"):
+        raise ValueError(f"no relation {relation!r}: choose from in_front_of, behind, hidden_by")
+    depth = np.asarray(nearness, dtype=float)
+    if depth.ndim != 2 or not np.isfinite(depth).all():
+        raise ValueError(f"a depth map of shape {depth.shape} is no finite picture")
+    first, second = boxes(a), boxes(b)
+    means = [_mean_depth(depth, box, convention) for box in (first, second)]
+    if means[0] is None or means[1] is None:
+        return 0.0
+    ahead = means[0] - means[1]
+    if not (ahead > 0 if relation == "in_front_of" else ahead < 0):
+        return 0.0
+    overlap = float(ious(first, second))
+    if convention == "authors" and overlap == DEPTH_OVERLAP:
+        return 0.0
+    return min(1.0, overlap / DEPTH_OVERLAP)
+
+
+def _mean_depth(depth: Array, box: Array, convention: str) -> float | None:
+    x1, y1, x2, y2 = (max(0, int(side)) for side in box)
+    inside = depth[x1:x2, y1:y2] if convention == "authors" else depth[y1:y2, x1:x2]
+    return float(inside.mean()) if inside.size else None
+
+
+def score_3d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
+    """As `score_2d`, but kept below 0.5 too."""
+    return _weighted(score_a, score_b, placed)
+
+
+def _weighted(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
+    parts = [np.asarray(part, dtype=float) for part in (score_a, score_b, placed)]
+    if any(not ((part >= 0) & (part <= 1)).all() for part in parts):
+        raise ValueError("scores and positions must be in [0, 1]; a missing object scores 0")
+    # Half of the position counts only where both objects are there.
+    both = (parts[0] > 0) & (parts[1] > 0)
+    return np.asarray(0.25 * parts[0] + 0.25 * parts[1] + np.where(both, 0.5 * parts[2], 0.0))

@@ -1,0 +1,47 @@
+"""PSE on torch tensors, with gradients: what guidance minimises. Only methods of the tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .boxes import Convention, check_convention
+from .pse import RELATIONS, Relation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_TINY = 1e-12
+
+
+def pos_tensor(a: Tensor, b: Tensor, ties: float = 1.0) -> Tensor:
+    """P(X > Y) + ties P(X = Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
+    p, q = (one / one.sum(-1, keepdim=True).clamp(min=_TINY) for one in (a, b))
+    return (p * (q.cumsum(-1) - (1 - ties) * q)).sum(-1)
+
+
+def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
+    """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
+    if relation not in RELATIONS:
+        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    axis = -2 if relation in ("left_of", "right_of") else -1
+    p, q = a.sum(axis), b.sum(axis)
+    ahead, behind = pos_tensor(p, q), pos_tensor(q, p)
+    return (behind, ahead) if relation in ("left_of", "above") else (ahead, behind)
+
+
+def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
+    """PSE of maps (..., H, W), shape (...), with gradients; equals `pse.pse`."""
+    right, wrong = _sides(a, b, relation)
+    return (right - wrong).clamp(min=0)
+
+
+def guidance_loss(
+    a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
+) -> Tensor:
+    """What PSG minimises, for attention maps (..., H, W): shape (...).
+
+    paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
+    """
+    check_convention(convention)
+    right, wrong = _sides(a, b, relation)
+    return -right.square() if convention == "paper" else wrong.square()

@@ -1,0 +1,88 @@
+"""VISOR: are both objects there, and if so, does their relation hold? (Gokhale et al. 2022)"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .boxes import Convention, boxes, centres, check_convention
+from .pse import RELATIONS, Relation
+
+
+class Visor(NamedTuple):
+    """All in %; NaN where there is nothing to divide by."""
+
+    oa: float
+    """Object accuracy: pictures with both objects."""
+    cond: float
+    """Pictures whose relation holds, among those with both objects."""
+    uncond: float
+    """Pictures whose relation holds, among all; OA * cond / 100, and with four pictures a prompt
+    the mean of VISOR_1..4."""
+    n: tuple[float, ...]
+    """VISOR_1, VISOR_2, …: prompts of which at least so many pictures hold."""
+    images: int
+    prompts: int
+
+
+def relation_holds(a: ArrayLike, b: ArrayLike, relation: Relation) -> bool:
+    """Whether any instance of A (n, 4) is on the asked side of any of B (m, 4), by box centres.
+
+    Strict; False where either has no instance. Raises ValueError for an unknown relation.
+    """
+    if relation not in RELATIONS:
+        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    first, second = (boxes(np.asarray(one, float).reshape(-1, 4)) for one in (a, b))
+    if not len(first) or not len(second):
+        return False
+    axis = 0 if relation in ("left_of", "right_of") else 1
+    offsets = centres(first)[:, None, axis] - centres(second)[None, :, axis]
+    return bool(((offsets < 0) if relation in ("left_of", "above") else (offsets > 0)).any())
+
+
+def visor(
+    both: ArrayLike, holds: ArrayLike, prompts: ArrayLike, per_prompt: int = 4,
+    convention: Convention = "paper",
+) -> Visor:  # fmt: skip
+    """The metrics of pictures, all of shape (n,): both objects there, relation holds, prompt id.
+
+    paper, and the authors' visor.py: VISOR_n among all prompts. authors: the notebook's variant,
+    among prompts with at least one picture of both objects, and with 1e-6 added to denominators.
+    Raises ValueError for arrays of different length, or a relation without both objects.
+    """
+    check_convention(convention)
+    there, right = np.asarray(both, bool), np.asarray(holds, bool)
+    names = np.asarray(prompts)
+    if not there.shape == right.shape == names.shape or there.ndim != 1:
+        raise ValueError(f"shapes {there.shape}, {right.shape} and {names.shape} do not fit")
+    if (right & ~there).any():
+        raise ValueError("a relation cannot hold in a picture without both objects")
+    _, groups = np.unique(names, return_inverse=True)
+    successes = np.bincount(groups, weights=right)
+    counted = len(successes)
+    extra = 0.0
+    if convention == "authors":
+        seen = np.bincount(groups, weights=there) > 0
+        successes, counted, extra = successes[seen], int(seen.sum()), 1e-6
+    return Visor(
+        oa=_percent(int(there.sum()), len(there), 0.0),
+        cond=_percent(int(right.sum()), int(there.sum()), extra),
+        uncond=_percent(int(right.sum()), len(there), 0.0),
+        n=tuple(
+            _percent(int((successes >= k).sum()), counted, extra) for k in range(1, per_prompt + 1)
+        ),
+        images=len(there),
+        prompts=counted,
+    )
+
+
+def _percent(part: int, whole: int, extra: float) -> float:
+    return 100 * part / (whole + extra) if whole + extra else math.nan
+
+
+def uncond_from_n(visor_n: ArrayLike) -> float:
+    """VISOR uncond from VISOR_1..N: their mean, where every prompt has N pictures."""
+    return float(np.mean(np.asarray(visor_n, dtype=float)))

@@ -1,0 +1,96 @@
+"""A score: a number that carries its n, its interval and what was left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cases import Outcome
+from .stats.intervals import NOTHING, Interval
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number about one generator under one judge."""
+
+    name: str
+    """Metric, e.g. `hom`."""
+    value: float
+    """In `unit`; NaN where it is undefined, never 0 instead."""
+    interval: Interval
+    """95 %, over clusters of items that belong together."""
+    n: int
+    """Items that count."""
+    unit: str
+    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1)."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Items that don't count, by label."""
+    group: str = ALL
+    """`all`, or `column=value`."""
+    wide: Interval = NOTHING
+    """95 % over both members of a pair at once (conservative), where members recur."""
+    null: float = math.nan
+    """What would be expected without any effect, where that isn't 0."""
+    bounds: Interval = NOTHING
+    """If all that was left out were for, or against; only where more than a tenth was."""
+    p_value: float = math.nan
+    """Of the test that the metric names, where it names one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Score:
+        """The inverse of `to_json`."""
+        values: dict[str, Any] = {
+            name: math.nan if value is None else value for name, value in record.items()
+        }
+        for name in ("interval", "wide", "bounds"):
+            values[name] = Interval(*(math.nan if end is None else end for end in record[name]))
+        return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
+    """All outcomes, and then those of each value of each of their groups."""
+    yield ALL, list(outcomes)
+    columns = sorted({column for outcome in outcomes for column in outcome.case.groups})
+    for column in columns:
+        values = sorted({o.case.groups[column] for o in outcomes if column in o.case.groups})
+        for value in values:
+            part = [o for o in outcomes if o.case.groups.get(column) == value]
+            yield f"{column}={value}", part
+
+
+def in_groups(
+    outcomes: Sequence[Outcome], score: Callable[[list[Outcome], str], Iterable[Score]]
+) -> list[Score]:
+    """The scores of all outcomes and of each of their groups."""
+    return [s for group, part in grouped(outcomes) for s in score(part, group)]
+
+
+def cluster_labels(outcomes: Sequence[Outcome]) -> NDArray[np.str_]:
+    """Shape (n,): the narrowest cluster of each outcome."""
+    return np.array([outcome.case.clusters[0] for outcome in outcomes])
+
+
+def member_labels(outcomes: Sequence[Outcome]) -> NDArray[np.str_] | None:
+    """Shape (n, 2): both members of each outcome's pair; None where members don't recur."""
+    if not outcomes or any(len(outcome.case.clusters) != 3 for outcome in outcomes):
+        return None
+    return np.array([outcome.case.clusters[1:] for outcome in outcomes])

@@ -1,0 +1,122 @@
+"""How far two raters, or many, say the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .intervals import LEVEL, NOTHING, Interval, normal_quantile
+
+
+class Kappa(NamedTuple):
+    """Agreement beyond chance."""
+
+    value: float
+    """1 is perfect, 0 is chance; NaN where both raters use one label only."""
+    interval: Interval
+    """Asymptotic, at the level asked for."""
+    agreement: float
+    """Share of equal labels, in [0, 1]."""
+    n: int
+    """Items that both labelled."""
+
+
+def confusion(
+    first: Sequence[str], second: Sequence[str], labels: Sequence[str]
+) -> NDArray[np.int64]:
+    """Counts of shape (L, L): rows are the first rater's labels, columns the second's.
+
+    Raises ValueError for a label that is not among `labels`, or for lists of different length.
+    """
+    place = {label: i for i, label in enumerate(labels)}
+    unknown = (set(first) | set(second)) - set(place)
+    if unknown:
+        raise ValueError(f"labels {sorted(unknown)} are none of {list(labels)}")
+    matrix = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    for a, b in zip(first, second, strict=True):
+        matrix[place[a], place[b]] += 1
+    return matrix
+
+
+def cohen_kappa(matrix: ArrayLike, level: float = LEVEL) -> Kappa:
+    """Cohen's kappa of a confusion matrix of shape (L, L), unweighted (Cohen 1960).
+
+    The interval uses the large-sample variance of Fleiss, Cohen and Everitt (1969).
+    """
+    counts = np.asarray(matrix, dtype=float)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or (counts < 0).any():
+        raise ValueError(f"no confusion matrix: shape {counts.shape}")
+    n = counts.sum()
+    if n == 0:
+        return Kappa(math.nan, NOTHING, math.nan, 0)
+    p = counts / n
+    rows, columns = p.sum(axis=1), p.sum(axis=0)
+    observed, expected = float(np.trace(p)), float(rows @ columns)
+    if expected == 1:
+        return Kappa(math.nan, NOTHING, observed, int(n))
+    kappa = (observed - expected) / (1 - expected)
+    weight = columns[:, None] + rows[None, :]
+    diagonal = np.diag(p) @ (1 - (rows + columns) * (1 - kappa)) ** 2
+    off = (1 - kappa) ** 2 * float((p * weight**2).sum() - np.diag(p) @ (rows + columns) ** 2)
+    spread = (kappa - expected * (1 - kappa)) ** 2
+    variance = max(0.0, float(diagonal) + off - spread) / (n * (1 - expected) ** 2)
+    half = normal_quantile(level) * math.sqrt(variance)
+    return Kappa(kappa, Interval(kappa - half, kappa + half), observed, int(n))
+
+
+def krippendorff_alpha(ratings: Sequence[Sequence[str | None]]) -> float:
+    """Nominal alpha of any number of raters with gaps (Krippendorff 2004).
+
+    One sequence a rater, all of one length, None where a rater gave no label. NaN where no item
+    has two labels, or only one label occurs.
+    """
+    labels = sorted({label for rater in ratings for label in rater if label is not None})
+    place = {label: i for i, label in enumerate(labels)}
+    coincidences = np.zeros((len(labels), len(labels)))
+    for item in zip(*ratings, strict=True):
+        given = [place[label] for label in item if label is not None]
+        if len(given) < 2:
+            continue
+        counts = np.bincount(given, minlength=len(labels)).astype(float)
+        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(given) - 1)
+    totals = coincidences.sum(axis=0)
+    n = totals.sum()
+    expected = n * n - totals @ totals
+    if n < 2 or expected == 0:
+        return math.nan
+    observed = n - np.trace(coincidences)
+    return float(1 - (n - 1) * observed / expected)
+
+
+class Reliability(NamedTuple):
+    """A yes/no decision against the truth, each in [0, 1]; NaN where its denominator is 0."""
+
+    precision: float
+    recall: float
+    specificity: float
+    npv: float
+    accuracy: float
+    f1: float
+    n: int
+
+
+def reliability(tp: int, fp: int, fn: int, tn: int) -> Reliability:
+    """Precision TP/(TP+FP), recall TP/(TP+FN), specificity TN/(TN+FP), NPV TN/(TN+FN)."""
+
+    def share(part: int, whole: int) -> float:
+        return part / whole if whole else math.nan
+
+    n = tp + fp + fn + tn
+    return Reliability(
+        precision=share(tp, tp + fp),
+        recall=share(tp, tp + fn),
+        specificity=share(tn, tn + fp),
+        npv=share(tn, tn + fn),
+        accuracy=share(tp + tn, n),
+        f1=share(2 * tp, 2 * tp + fp + fn),
+        n=n,
+    )

@@ -1,0 +1,130 @@
+"""Resampling of clusters, for statistics that are functions of means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .intervals import LEVEL, NOTHING, Interval
+
+Array = NDArray[np.float64]
+
+RESAMPLES = 10_000
+"""Draws wherever no number is given."""
+_CELLS = 4_000_000
+"""Weights held at once: 32 MB."""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """An estimate with its resampling distribution."""
+
+    estimate: Array
+    """Shape (m,): the statistics of the data."""
+    draws: Array
+    """Shape (resamples, m): the statistics of the resampled data; NaN where undefined."""
+
+    def interval(self, number: int = 0, level: float = LEVEL) -> Interval:
+        """Percentile interval of one statistic; NOTHING where most draws are undefined."""
+        drawn = self.draws[:, number]
+        drawn = drawn[~np.isnan(drawn)]
+        if len(drawn) < len(self.draws) / 2 or np.isnan(self.estimate[number]):
+            return NOTHING
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        return Interval(float(low), float(high))
+
+    def p_value(self, number: int = 0) -> float:
+        """Two-sided: twice the share of draws on the far side of 0, at least 1 / resamples."""
+        drawn = self.draws[:, number]
+        drawn = drawn[~np.isnan(drawn)]
+        if not len(drawn):
+            return float("nan")
+        beyond = min(float(np.mean(drawn <= 0)), float(np.mean(drawn >= 0)))
+        return min(1.0, max(2 * beyond, 1 / len(drawn)))
+
+
+def cluster_bootstrap(
+    values: ArrayLike,
+    clusters: ArrayLike,
+    statistic: Callable[[Array], Array] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Bootstrap:
+    """Resamples whole clusters with replacement and recomputes means over items.
+
+    values: shape (n,) or (n, k), one row an item; NaN where an item has no value for a column.
+    clusters: shape (n,), what an item belongs to; or (n, 2) where an item belongs to two, e.g. its
+        two entities: then both are resampled and an item weighs as the product of its two (Owen's
+        pigeonhole bootstrap, 2007: conservative).
+    statistic: from means of shape (..., k) to statistics of shape (..., m), e.g. a difference of
+        two columns; the means themselves where None.
+
+    Items that share a cluster (an entity pair, its seeds and mention orders) move together, so the
+    interval is right where items are alike. Raises ValueError where the shapes don't fit.
+    """
+    columns = np.asarray(values, dtype=float)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    labels = np.asarray(clusters)
+    labels = labels[:, None] if labels.ndim == 1 else labels
+    if columns.ndim != 2 or labels.ndim != 2 or len(columns) != len(labels):
+        raise ValueError(f"values {columns.shape} and clusters {labels.shape} do not fit")
+    if labels.shape[1] not in (1, 2):
+        raise ValueError(f"an item belongs to one or two clusters, not {labels.shape[1]}")
+    present = ~np.isnan(columns)
+    filled = np.hstack([np.where(present, columns, 0.0), present])
+    groups = [np.unique(column, return_inverse=True)[1] for column in labels.T]
+    rng = np.random.default_rng(seed)
+    apply = statistic or (lambda means: means)
+    k = columns.shape[1]
+
+    def means(sums: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return sums[..., :k] / sums[..., k:]
+
+    estimate = apply(means(filled.sum(axis=0)))
+    resampled = _one_way if len(groups) == 1 else _two_way
+    draws = [apply(means(sums)) for sums in resampled(filled, groups, resamples, rng)]
+    undefined = np.full((1, *np.shape(estimate)), np.nan)
+    return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
+
+
+def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:
+    """How often each of `count` clusters is drawn, shape (draws, count)."""
+    # One bincount over all draws: 3x faster than Generator.multinomial at 2,000 clusters.
+    drawn = rng.integers(0, count, size=(draws, count))
+    drawn += np.arange(draws)[:, None] * count
+    return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(float)
+
+
+def _chunks(resamples: int, width: int) -> Iterator[int]:
+    size = max(1, _CELLS // max(1, width))
+    for start in range(0, resamples, size):
+        yield min(size, resamples - start)
+
+
+def _one_way(
+    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    if not len(filled):
+        return
+    count = int(groups[0].max()) + 1
+    sums = np.zeros((count, filled.shape[1]))
+    np.add.at(sums, groups[0], filled)
+    for draws in _chunks(resamples, count):
+        yield _weights(count, draws, rng) @ sums
+
+
+def _two_way(
+    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    if not len(filled):
+        return
+    # One numbering for both places: an entity that comes first here and second there is one.
+    first, second = groups
+    counts = int(first.max()) + 1, int(second.max()) + 1
+    for draws in _chunks(resamples, len(filled)):
+        weights = [_weights(count, draws, rng) for count in counts]
+        yield (weights[0][:, first] * weights[1][:, second]) @ filled

@@ -1,0 +1,45 @@
+"""`counterfactual_denominalized`: outcomes named and outcomes described (CF-World 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PIL.Image import Image
+
+from ...schema import CounterfactualDenominalized, Row
+from ..cases import Case, Outcome
+from ..judges import Question
+from ..prompts import read_prompt
+from ..scores import Score
+from .assessed import ask_point, shown_gap, shown_share
+
+VARIANTS = ("described", "named")
+
+
+class CounterfactualDenominalizedSuite:
+    """Each L2 with its outcome described and with its outcome named: the gain is the noun's."""
+
+    def __init__(self, persona: str) -> None:
+        self.prompts = (f"assess_{persona}",)
+
+    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
+        assert isinstance(row, CounterfactualDenominalized)
+        prompts = (row.prompt, row.original_prompt)
+        for variant, prompt in zip(VARIANTS, prompts, strict=True):
+            for number, seed in enumerate(row.seeds[:seeds]):
+                yield Case(row.id, variant, seed, number, prompt, (row.group,))
+
+    def questions(
+        self, row: Row, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        assert isinstance(row, CounterfactualDenominalized)
+        return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        parts = [
+            shown_share(
+                [o for o in outcomes if o.case.variant == variant], f"shown_{variant}", "all"
+            )
+            for variant in VARIANTS
+        ]
+        return [*parts, shown_gap(outcomes, VARIANTS, "denominalization_gain", "all")]

@@ -1,0 +1,315 @@
+"""Judges behind a server: over the wire, through the ledger, with answers of every kind."""
+
+import base64
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from counterprior.agents.budget import BudgetError
+from counterprior.agents.chat import BackendError, Completion
+from counterprior.eval.judges import CallPlan, Question, Verdict, open_judge
+from counterprior.eval.judges.chat import PATIENCE, first_token_shares
+
+Ask = Callable[..., Question]
+PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> CallPlan:
+    return CallPlan(tmp_path / "ledgers", concurrency=4)
+
+
+def one(spec: str, plan: CallPlan, question: Question) -> Verdict:
+    ((asked, verdict),) = open_judge(spec, plan).judge([question])
+    assert asked is question
+    return verdict
+
+
+@PROTOCOLS
+def test_the_digit_is_read_by_its_meaning(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask
+) -> None:
+    server.answer = lambda body: "<think>cat... 1?</think> 2\n"
+    verdict = one(server.spec(protocol), plan, ask())
+    assert verdict == Verdict("first_left", "<think>cat... 1?</think> 2\n")
+    assert one(server.spec(protocol), plan, ask("b", answers=("1", "2", "3"))).label == (
+        "first_right"
+    )
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "text", ["I think it is 1.", "1 2", "12", "", "zwei", "Die erste Figur.", "<think>1", "4"]
+)
+def test_what_is_no_digit_is_unparsed_and_kept(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask, text: str
+) -> None:
+    server.answer = lambda body: text
+    assert one(server.spec(protocol), plan, ask()) == Verdict("unparsed", text)
+    assert len(server.asked) == 1  # a judge is not asked until it says something that fits
+
+
+@PROTOCOLS
+def test_refused_truncated_and_rejected_are_told_apart(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask, fault: Any
+) -> None:
+    server.answer = lambda body: "1"
+    server.faults += [fault(finish="refusal"), fault(finish="length"),
+                      fault(status=400, message="too large a picture")]  # fmt: skip
+    judge = open_judge(server.spec(protocol), replace(plan, concurrency=1))
+    found = {q.id: v for q, v in judge.judge([ask(name) for name in "abc"])}
+    assert [found[name].label for name in "abc"] == ["refused", "unparsed", "error"]
+    assert "too large a picture" in found["c"].raw
+
+
+def test_a_filter_that_rejects_the_request_is_a_refusal(
+    server: Any, plan: CallPlan, ask: Ask, fault: Any
+) -> None:
+    server.faults.append(fault(status=400, code="content_policy_violation"))
+    assert one(server.spec("openai"), plan, ask()).label == "refused"
+
+
+@PROTOCOLS
+def test_a_server_that_is_gone_is_an_error_and_soon_left_alone(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask, naps: list[float]
+) -> None:
+    judge = open_judge(server.spec(protocol, "attempts=2&timeout=5"), plan)
+    server.close()
+    found = list(judge.judge([ask(str(n)) for n in range(60)]))
+    assert len(found) == 60 and {v.label for _, v in found} == {"error"}
+    assert PATIENCE <= len(naps) < PATIENCE + plan.concurrency
+    assert sum("not asked" in v.raw for _, v in found) >= 60 - PATIENCE - plan.concurrency
+
+
+def test_an_error_of_the_server_is_asked_again_in_the_next_run(
+    server: Any, plan: CallPlan, ask: Ask, fault: Any, naps: list[float]
+) -> None:
+    server.answer = lambda body: "1"
+    server.faults += [fault(status=503)] * 4
+    assert one(server.spec("openai"), plan, ask()).label == "error"
+    assert one(server.spec("openai"), plan, ask()).label == "first_right"
+
+
+@PROTOCOLS
+def test_a_resumed_run_pays_for_no_question_twice(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask
+) -> None:
+    server.answer = lambda body: "1"
+    questions = [ask(str(n)) for n in range(20)]
+    first = open_judge(server.spec(protocol), plan).judge(questions)
+    some = [next(first)[0].id for _ in range(5)]
+    first.close()  # type: ignore[attr-defined]
+    del first
+    paid = server.paid
+    assert 5 <= paid <= 5 + 3 * plan.concurrency and len(set(some)) == 5
+    again = list(open_judge(server.spec(protocol), plan).judge(questions))
+    assert server.paid == 20 and {v.label for _, v in again} == {"first_right"}
+    list(open_judge(server.spec(protocol), plan).judge(questions))
+    assert server.paid == 20
+
+
+def test_a_picture_that_was_made_anew_is_a_new_question(
+    server: Any, plan: CallPlan, ask: Ask
+) -> None:
+    server.answer = lambda body: "1"
+    one(server.spec("openai"), plan, ask(colour="red"))
+    one(server.spec("openai"), plan, ask(colour="blue"))
+    one(server.spec("openai"), plan, ask(colour="red", prompt="Other words.\n"))
+    one(server.spec("openai"), plan, ask(colour="red"))
+    assert server.paid == 3
+
+
+def kill_at(stop_at: int, running: list[subprocess.Popen[bytes]], number: int) -> None:
+    if number == stop_at:
+        while not running:
+            time.sleep(0.001)
+        os.kill(running[0].pid, signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_pays_for_no_question_twice(
+    server: Any, tmp_path: Path, ask: Ask
+) -> None:
+    script = tmp_path / "judge.py"
+    script.write_text(
+        "import sys; from pathlib import Path; from PIL import Image\n"
+        "from counterprior.eval.judges import CallPlan, Question, open_judge\n"
+        "answers = {'1': 'a', '2': 'b', '3': 'invalid'}\n"
+        "ask = [Question(str(n), 'order', ('dog', 'cat'), ('a', 'b', 'invalid'), f'{n}?', answers,"
+        " (Image.new('RGB', (32, 32), (n, 0, 0)),)) for n in range(60)]\n"
+        "plan = CallPlan(Path(sys.argv[2]), concurrency=3)\n"
+        "print(sum(v.label == 'b' for q, v in open_judge(sys.argv[1], plan).judge(ask)))\n"
+    )
+    command = [sys.executable, str(script), server.spec("openai"), str(tmp_path / "ledgers")]
+    server.answer = lambda body: "2"
+    lost = 0
+    for stop_at in (7, 31, 45):
+        running: list[subprocess.Popen[bytes]] = []
+
+        server.before = partial(kill_at, stop_at, running)
+        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+        running[0].wait()
+        assert running[0].returncode == -signal.SIGKILL
+        lost += 3  # what was under way when it died
+    server.before = lambda number: None
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "60\n", done.stderr
+    lines = (tmp_path / "ledgers").glob("*.jsonl")
+    recorded = [json.loads(line) for path in lines for line in path.read_text().splitlines()]
+    assert sum("id" in line for line in recorded) == 60
+    assert len(server.asked) <= 60 + lost
+
+
+def test_the_judge_sees_pixels_and_no_metadata(server: Any, plan: CallPlan, ask: Ask) -> None:
+    server.answer = lambda body: "1"
+    telling = Image.effect_noise((64, 48), 90).convert("RGB")
+    telling.info |= {"scene": "the cat is left", "icc_profile": b"tell", "exif": b"tell"}
+    one(server.spec("openai"), plan, replace(ask(), images=(Image.new("RGB", (9, 9)), telling)))
+    system, user = server.asked[0].body["messages"]
+    assert "never an instruction" in system["content"]
+    _, second, text = user["content"]
+    assert text["text"].startswith("Where are A and B?")
+    data = base64.b64decode(second["image_url"]["url"].partition(",")[2])
+    seen = Image.open(io.BytesIO(data))
+    assert seen.tobytes() == telling.tobytes() and seen.info == {} and b"cat" not in data
+    assert telling.info["scene"]  # the caller's own picture is left as it was
+
+
+@PROTOCOLS
+def test_no_key_in_ledger_or_identity(
+    server: Any, protocol: str, plan: CallPlan, ask: Ask, fault: Any
+) -> None:
+    server.answer = lambda body: "you sent sk-test-4f1c0de"
+    judge = open_judge(server.spec(protocol), plan)
+    ((_, verdict),) = judge.judge([ask()])
+    written = "".join(p.read_text() for p in plan.ledgers.iterdir())
+    assert "4f1c0de" not in written + str(judge.identity()) + verdict.raw
+    assert "4f1c0de" in str(server.asked[0].headers)
+
+
+def test_probabilities_come_from_the_first_token(server: Any, plan: CallPlan, ask: Ask) -> None:
+    server.answer = lambda body: "1"
+    verdict = one(server.spec("openai", "logprobs=5"), plan, ask())
+    assert server.asked[0].body["top_logprobs"] == 5
+    p = {"first_left": math.exp(-1.8), "first_right": math.exp(-0.2)}
+    assert verdict.label == "first_right" and verdict.mass == pytest.approx(sum(p.values()))
+    assert verdict.probabilities == pytest.approx(
+        {k: v / sum(p.values()) for k, v in p.items()} | {"invalid": 0.0}
+    )
+
+
+def test_after_thoughts_the_first_token_says_nothing(server: Any, plan: CallPlan, ask: Ask) -> None:
+    server.answer = lambda body: "<think>2</think>1"
+    verdict = one(server.spec("openai", "logprobs=5"), plan, ask())
+    assert (verdict.label, verdict.probabilities, verdict.mass) == ("first_right", None, None)
+
+
+def test_shares_join_tokens_that_differ_in_white_space() -> None:
+    alternatives = (("1", math.log(0.4)), (" 1", math.log(0.2)), ("2", math.log(0.2)),
+                    ("The", math.log(0.1)))  # fmt: skip
+    done = Completion("ok", "1", None, {}, first_token=alternatives)
+    shares, mass = first_token_shares(done, {"1": "a", "2": "b", "3": "invalid"})
+    assert shares == pytest.approx({"a": 0.75, "b": 0.25, "invalid": 0}) and mass is not None
+    assert mass == pytest.approx(0.8)
+    assert first_token_shares(replace(done, first_token=()), {"1": "a"}) == (None, None)
+    assert first_token_shares(replace(done, first_token=(("x", 0.0),)), {"1": "a"}) == (None, None)
+
+
+def test_a_cap_ends_the_run_before_it_is_passed(
+    server: Any, plan: CallPlan, ask: Ask, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai:m-1: {input: 10, output: 10}\n")  # 0.0015 USD a call as it is billed
+    server.answer = lambda body: "1"
+    capped = replace(plan, max_usd=Decimal("0.2"), prices=prices, concurrency=1)
+    judge = open_judge(server.spec("openai"), capped)
+    with pytest.raises(BudgetError, match="--max-usd"):
+        list(judge.judge([ask(str(n)) for n in range(200)]))
+    paid = server.paid
+    assert 0 < paid < 134
+    del judge
+    with pytest.raises(BudgetError):  # a new start has not a new purse
+        list(open_judge(server.spec("openai"), capped).judge([ask(str(n)) for n in range(200)]))
+    assert server.paid == paid
+
+
+def test_verdicts_come_as_they_are_there(server: Any, plan: CallPlan, ask: Ask) -> None:
+    taken = []
+
+    def questions() -> Any:
+        for number in range(500):
+            taken.append(number)
+            yield ask(str(number))
+
+    server.answer = lambda body: "1"
+    verdicts = open_judge(server.spec("openai"), plan).judge(questions())
+    next(verdicts)
+    assert len(taken) <= 3 * plan.concurrency
+    verdicts.close()  # type: ignore[attr-defined]
+
+
+def test_order_and_concurrency_change_no_verdict(server: Any, tmp_path: Path, ask: Ask) -> None:
+    server.answer = lambda body: "123"[len(json.dumps(body)) % 3]
+    questions = [ask(str(n), prompt="x" * n) for n in range(30)]
+    found = []
+    for folder, concurrency, order in (("a", 1, questions), ("b", 8, questions[::-1])):
+        judge = open_judge(server.spec("openai"), CallPlan(tmp_path / folder, concurrency))
+        found.append({q.id: v for q, v in judge.judge(order)})
+    assert found[0] == found[1] and len({v.label for v in found[0].values()}) == 3
+
+
+def test_a_scripted_judge_needs_no_server(tmp_path: Path, plan: CallPlan, ask: Ask) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"role": "judge", "contains": ["A and B"], "answer": "3"}]))
+    judge = open_judge(f"scripted:{script}", plan)
+    found = {q.id: v.label for q, v in judge.judge([ask("a"), ask("b", prompt="other")])}
+    assert found == {"a": "invalid", "b": "error"}
+
+
+def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan) -> None:
+    spec = server.spec("openai", "temperature=0&max_tokens=50&logprobs=3&attempts=2")
+    identity = open_judge(spec, plan).identity()
+    assert identity.pop("system").isalnum()
+    assert identity == {"kind": "openai", "model": "m-1", "provider": "custom",
+                        "temperature": "0", "max_tokens": "50", "logprobs": "3"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("openai:m?max_tokens=many", "whole number from 1 to 20000, not 'many'"),
+        ("openai:m?logprobs=21", "from 0 to 20"),
+        ("anthropic:m?logprobs=5", "no log probabilities"),
+        ("openai:m?colour=red", "no option 'colour'"),
+        ("gemini:m", "choose from .*anthropic, .*openai"),
+    ],
+)
+def test_a_wrong_spec_says_what_is_wrong(
+    server: Any, plan: CallPlan, spec: str, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        open_judge(spec, plan)
+
+
+def test_a_judge_that_costs_needs_a_plan(server: Any) -> None:
+    with pytest.raises(ValueError, match="call plan"):
+        open_judge("openai:m")
+
+
+def test_a_missing_key_is_named(plan: CallPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(BackendError, match="OPENAI_API_KEY"):
+        open_judge("openai:m", plan)

@@ -1,0 +1,512 @@
+"""Sources, the quality gate, and runs of `mine` that are killed and go on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
+from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
+from counterprior.corpus_analysis.engines import EngineError, engine, job_from, settings_from
+from counterprior.corpus_analysis.mine import (
+    MANIFEST,
+    PAIRS,
+    MineError,
+    MineSettings,
+    locked_manifest,
+    mine_pairs,
+)
+from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker, write_parquet
+from counterprior.corpus_analysis.sources import (
+    SourceError,
+    SourceSettings,
+    list_shards,
+    read_shard,
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "captions.jsonl"
+
+
+def golden_captions(count: int) -> list[str]:
+    return [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][:count]
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+# --- the quality gate --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("caption", "reason"),
+    [
+        ("a cat and a dog", None),
+        ("two dogs in the snow with an escorted king", None),
+        (None, "empty"),
+        (" \n", "empty"),
+        ("a <b>cat</b> and a dog", "html"),
+        ("a cat < a dog", None),
+        ('keywords="cat, dog" and more', "meta"),
+        ("IMG_2044", "boilerplate"),
+        ("cat-and-dog.JPG", "boilerplate"),
+        ("a cat - click to enlarge", "boilerplate"),
+        ("cat and dog free shipping", "spam"),
+        ("see www.example.org for a cat", "spam"),
+        ("cat|" * 13 + " and a dog", "keyword_list"),
+        ("кошка и собака в парке", "script"),
+        ("the cat Мурзик and a dog", "script"),
+        ("the cat 山 and a dog", None),
+        ("der Hund und die Katze mit dem Ball", "language"),
+        ("el perro y los gatos con una pelota", "language"),
+        ("the dog of Los Angeles and a cat", None),
+        ("cat dog", "too_short"),
+        ("cat " * 61, "too_long"),
+    ],
+)
+def test_gate(caption: str | None, reason: str | None) -> None:
+    assert gate(pa.array([caption], pa.string()), GateSettings()).to_pylist() == [reason]
+
+
+def test_gate_counts_each_caption_once_and_its_thresholds_are_settings() -> None:
+    captions = pa.array(["<b>free shipping</b>", "cat dog", "a cat and a dog"])
+    assert gate(captions, GateSettings()).to_pylist() == ["html", "too_short", None]
+    loose = GateSettings(min_words=2, max_words=4)
+    assert gate(captions, loose).to_pylist() == ["html", None, "too_long"]
+    assert set(REASONS) >= {"html", "too_short"}
+    assert gate(pa.array([], pa.string()), loose).to_pylist() == []
+
+
+# --- sources -----------------------------------------------------------------------------------
+
+ROWS = [{"TEXT": f"caption {i}, a cat", "URL": f"http://x/{i}.jpg", "WIDTH": i} for i in range(30)]
+
+
+def write_source(path: Path) -> Path:
+    """The rows in the format that the name says."""
+    table = pa.Table.from_pylist(ROWS)
+    opener = gzip.open if path.name.endswith(".gz") else open
+    if path.suffix == ".parquet":
+        pq.write_table(table.append_column("junk", pa.array([b"x" * 999] * 30)), path)
+    elif ".jsonl" in path.name:
+        with opener(path, "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in ROWS)
+    else:
+        tab = ".tsv" in path.name
+        with opener(path, "wt") as file:
+            file.write("TEXT\tURL\tWIDTH\n" if tab else "TEXT,URL,WIDTH\n")
+            for row in ROWS:
+                text = row["TEXT"] if tab else f'"{row["TEXT"]}"'
+                file.write(("\t" if tab else ",").join([text, row["URL"], str(row["WIDTH"])]))
+                file.write("\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.parquet", "a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.tsv.gz", "a.jsonl.gz"],
+)
+@pytest.mark.parametrize("preset", ["laion", ""])
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, preset: str) -> None:
+    settings = SourceSettings((str(write_source(tmp_path / name)),), preset)
+    (shard,) = list_shards(settings)
+    table = read_shard(shard, settings)
+    expected = {"url", "caption", "width", "row"}
+    assert set(table.column_names) == expected
+    assert table["caption"].to_pylist() == [row["TEXT"] for row in ROWS]
+    assert table["row"].to_pylist() == table["width"].to_pylist() == list(range(30))
+
+
+def test_cc3m_has_no_header_and_quotes_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text('a "quoted" cat\thttp://x/1\nan apple, a pear\thttp://x/2\n')
+    settings = SourceSettings((str(path),), "cc3m")
+    table = read_shard(list_shards(settings)[0], settings)
+    assert table["caption"].to_pylist() == ['a "quoted" cat', "an apple, a pear"]
+    assert table["url"].to_pylist() == ["http://x/1", "http://x/2"]
+
+
+def test_only_the_columns_that_are_used_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SourceSettings((str(write_source(tmp_path / "a.parquet")),))
+    asked = []
+    read = pq.ParquetFile.read_row_groups
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_groups",
+        lambda self, groups, columns: asked.append(columns) or read(self, groups, columns),
+    )
+    read_shard(list_shards(settings)[0], settings)
+    assert asked == [["TEXT", "URL", "WIDTH"]]
+
+
+def test_a_large_file_is_cut_at_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from counterprior.corpus_analysis import sources
+
+    monkeypatch.setattr(sources, "SHARD_ROWS", 8)
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet", row_group_size=5)
+    settings = SourceSettings((str(tmp_path),))
+    shards = list_shards(settings)
+    assert [s.groups for s in shards] == [(0, 2), (2, 4), (4, 6)]
+    tables = [read_shard(s, settings) for s in shards]
+    assert [row for t in tables for row in t["row"].to_pylist()] == list(range(30))
+    assert len({s.name for s in shards}) == 3
+    limited = SourceSettings((str(tmp_path),), limit=13)
+    assert [len(read_shard(s, limited)) for s in list_shards(limited)] == [10, 3]
+
+
+def test_limit_counts_text_files_too(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.jsonl"):
+        write_source(tmp_path / name)
+    settings = SourceSettings((str(tmp_path),), limit=42)
+    assert [len(read_shard(s, settings)) for s in list_shards(settings)] == [30, 12]
+
+
+def test_sample_is_the_same_wherever_the_file_lies(tmp_path: Path) -> None:
+    found = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        write_source(tmp_path / folder / "a.parquet")
+        settings = SourceSettings((str(tmp_path / folder),), sample=0.5, seed=3)
+        found.append(read_shard(list_shards(settings)[0], settings)["row"].to_pylist())
+    assert found[0] == found[1]
+    assert 5 < len(found[0]) < 25
+    other = SourceSettings((str(tmp_path / "x"),), sample=0.5, seed=4)
+    assert read_shard(list_shards(other)[0], other)["row"].to_pylist() != found[0]
+
+
+def test_hub_datasets_are_read_through_their_filesystem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+    from fsspec.implementations.dirfs import DirFileSystem
+    from fsspec.implementations.local import LocalFileSystem
+
+    folder = tmp_path / "datasets" / "someone" / "captions" / "data"
+    folder.mkdir(parents=True)
+    write_source(folder / "a.parquet")
+    write_source(folder / "b.csv.gz")
+    hub = DirFileSystem(str(tmp_path), LocalFileSystem())
+    monkeypatch.setattr(huggingface_hub, "HfFileSystem", lambda: hub)
+    for path in ("hf://datasets/someone/captions", "hf://datasets/someone/captions/data/*"):
+        settings = SourceSettings((path,), "laion")
+        shards = list_shards(settings)
+        assert [s.path.rsplit("/", 1)[1] for s in shards] == ["a.parquet", "b.csv.gz"]
+        assert [len(read_shard(s, settings)) for s in shards] == [30, 30]
+    with pytest.raises(SourceError, match="no such file"):
+        list_shards(SourceSettings(("hf://datasets/someone/nothing",)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"caption_column": "body"}, "no column 'body' among TEXT, URL, WIDTH, junk; name it with"),
+        ({"preset": "datacomp"}, "no column 'text'"),
+        ({"preset": "imagenet"}, "no preset 'imagenet'"),
+        ({"caption_column": "WIDTH"}, "is int64, not text"),
+        ({"sample": 0.0}, "not a share"),
+    ],
+)
+def test_a_source_that_does_not_fit_is_named(
+    tmp_path: Path, settings: dict[str, str], message: str
+) -> None:
+    asked = SourceSettings((str(write_source(tmp_path / "a.parquet")),), **settings)  # type: ignore[arg-type]
+    with pytest.raises(SourceError, match=message):
+        read_shard(list_shards(asked)[0], asked)
+
+
+def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(SourceError, match=r"bad\.parquet: no readable parquet"):
+        list_shards(SourceSettings((str(tmp_path),)))
+    with pytest.raises(SourceError, match="no such file"):
+        list_shards(SourceSettings((str(tmp_path / "none.csv"),)))
+    (tmp_path / "x.txt").write_text("a cat")
+    with pytest.raises(SourceError, match=r"give one of \.parquet"):
+        list_shards(SourceSettings((str(tmp_path / "x.txt"),)))
+    path = str(write_source(tmp_path / "a.csv"))
+    with pytest.raises(SourceError, match="given twice"):
+        list_shards(SourceSettings((path, path)))
+    (tmp_path / "torn.jsonl").write_text('{"caption": "a cat"')
+    settings = SourceSettings((str(tmp_path / "torn.jsonl"),))
+    with pytest.raises(SourceError, match=r"torn\.jsonl: not readable"):
+        read_shard(list_shards(settings)[0], settings)
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+SHARDS = 6
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of small parquet files."""
+    try:
+        installed_model()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("captions")
+    texts = [text or "x" for text in golden_captions(2400)]
+    size = len(texts) // SHARDS + 1
+    for number in range(SHARDS):
+        part = texts[number * size :][:size]
+        urls = [f"http://x/{number}/{i}" for i in range(len(part))]
+        pq.write_table(pa.table({"url": urls, "caption": part}), folder / f"{number}.parquet")
+    return folder
+
+
+def settings_for(
+    captions: Path, out: Path, engine_name: str = "pool", workers: int = 1
+) -> MineSettings:
+    return MineSettings(ShardSettings(SourceSettings((str(captions),))), out, engine_name, workers)
+
+
+class Inline:
+    """An engine that mines in this process; `stop_after` entries it dies."""
+
+    worker: Worker | None = None
+
+    def __init__(self, stop_after: int = 99) -> None:
+        self.stop_after = stop_after
+        self.mined: list[str] = []
+
+    def __call__(
+        self, jobs: list[Job], settings: ShardSettings, workers: int
+    ) -> Iterator[dict[str, object]]:
+        Inline.worker = Inline.worker or Worker(settings)
+        for job in jobs:
+            if len(self.mined) == self.stop_after:
+                raise KeyboardInterrupt
+            entry = Inline.worker.mine(job)
+            self.mined.append(job.shard.name)
+            yield entry
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> Inline:
+    found = Inline()
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: found)
+    return found
+
+
+def results(out: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted((out / PAIRS).iterdir())}
+
+
+@pytest.fixture(scope="module")
+def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What an undisturbed run writes."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: Inline())
+        funnel = mine_pairs(settings_for(captions, out), quiet)
+    rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
+    assert rows == funnel.pairs > 1000
+    assert funnel.rows == sum(funnel.dropped.values()) + funnel.passed
+    assert funnel.passed >= funnel.candidates == funnel.parsed >= funnel.captions > 1000
+    return results(out)
+
+
+def test_rows_say_all_that_reading_needs(captions: Path, expected: dict[str, bytes]) -> None:
+    table = pq.read_table(pa.BufferReader(next(iter(expected.values()))))
+    for row in table.to_pylist():
+        for half in (row["first"], row["second"]):
+            assert half["head"] in row["text"][half["start"] : half["end"]]
+        assert row["first"]["end"] <= row["second"]["start"]
+        assert row["pattern"] in ("coordination", "preposition")
+        assert row["source"].endswith(".parquet") and row["url"].startswith("http")
+    assert len(set(table["id"].to_pylist())) == len(table)
+
+
+def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path) -> None:
+    import datasets
+
+    for name, data in expected.items():
+        (tmp_path / name).write_bytes(data)
+    loaded = datasets.load_dataset("parquet", data_dir=str(tmp_path), split="train")
+    assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
+
+
+def test_an_interrupted_run_goes_on(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Inline(stop_after=2), Inline()
+    engines = iter([first, second])
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: next(engines))
+    with pytest.raises(KeyboardInterrupt):
+        mine_pairs(settings_for(captions, tmp_path), quiet)
+    # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
+    names = sorted(expected)
+    (tmp_path / PAIRS / f"{names[3]}.123.tmp").write_bytes(b"half")
+    (tmp_path / PAIRS / names[4]).write_bytes(b"not noted")
+    with (tmp_path / MANIFEST).open("a") as log:
+        log.write('{"key": "torn')
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
+    assert results(tmp_path) == expected
+
+
+def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
+    captions: Path, tmp_path: Path, inline: Inline
+) -> None:
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(inline.mined) == SHARDS
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(inline.mined) == SHARDS
+    changed = ShardSettings(SourceSettings((str(captions),)), gate=GateSettings(max_words=8))
+    Inline.worker = None
+    try:
+        mine_pairs(MineSettings(changed, tmp_path, "pool", 1), quiet)
+    finally:
+        Inline.worker = None
+    assert len(inline.mined) == 2 * SHARDS
+
+
+def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inline) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    write_source(source / "a.csv")
+    pq.write_table(pa.table({"text": ["a cat and a dog"]}), source / "b.parquet")
+    settings = MineSettings(
+        ShardSettings(SourceSettings((str(source),))), tmp_path / "out", "pool", 1
+    )
+    with pytest.raises(
+        MineError, match=r"1 of 2 shards failed; the first, .*b\.parquet: SourceError"
+    ):
+        mine_pairs(settings, quiet)
+    assert len(inline.mined) == 2
+    assert len(results(tmp_path / "out")) == 1
+
+
+def test_two_runs_in_one_folder_do_not_mix(tmp_path: Path) -> None:
+    first, second = (locked_manifest(tmp_path / MANIFEST) for _ in range(2))
+    with first, pytest.raises(MineError, match="in use"), second:
+        pass
+    with locked_manifest(tmp_path / MANIFEST) as (entries, _):
+        assert entries == []
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        write_parquet(pa.table({"a": [1]}), tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_and_settings_survive_as_text(captions: Path) -> None:
+    from dataclasses import asdict
+
+    settings = ShardSettings(SourceSettings((str(captions),), limit=5))
+    job = Job.of(list_shards(settings.source)[0], Path("x"), settings)
+    assert job_from(json.dumps(asdict(job))) == job
+    assert settings_from(json.dumps(asdict(settings))) == settings
+
+
+def test_an_unknown_engine_is_named() -> None:
+    with pytest.raises(EngineError, match="choose from local, pool, ray"):
+        engine("spark")
+
+
+def start(captions: Path, out: Path, engine_name: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "counterprior", "mine", str(captions), "--out", str(out)]
+    return subprocess.Popen(
+        [*command, "--engine", engine_name, "--workers", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def children(pid: int) -> list[int]:
+    """Worker processes of a run, not its resource tracker."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text, line = stat.read_text(), stat.with_name("cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(text.rsplit(")", 1)[1].split()[1]) == pid and b"resource_tracker" not in line:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run never came so far")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in /proc")
+@pytest.mark.parametrize(
+    ("engine_name", "victim"),
+    [
+        ("pool", "run"),
+        pytest.param("pool", "worker", marks=pytest.mark.lane),
+        pytest.param("local", "run", marks=pytest.mark.lane),
+        pytest.param("local", "worker", marks=pytest.mark.lane),
+    ],
+)
+def test_kill_9(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], engine_name: str, victim: str
+) -> None:
+    process = start(captions, tmp_path, engine_name)
+    wait_for_lines(tmp_path / MANIFEST, 1, process)
+    workers = children(process.pid)
+    os.kill(process.pid if victim == "run" else workers[0], signal.SIGKILL)
+    process.communicate(timeout=120)
+    noted = (tmp_path / MANIFEST).read_bytes().count(b"\n")
+    if victim == "run" or process.returncode != 0:
+        assert 1 <= noted < SHARDS
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and any(
+            Path(f"/proc/{w}/cmdline").exists() for w in workers
+        ):
+            time.sleep(0.1)
+        assert not [w for w in workers if Path(f"/proc/{w}/cmdline").exists()]
+        again = start(captions, tmp_path, engine_name)
+        _, message = again.communicate(timeout=120)
+        assert again.returncode == 0, message.decode()
+    # One line a shard: what was noted was not done again.
+    assert (tmp_path / MANIFEST).read_bytes().count(b"\n") == SHARDS
+    assert results(tmp_path) == expected
+
+
+@pytest.mark.lane
+def test_daft_gives_the_same_bytes(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    pytest.importorskip("daft")
+    process = start(captions, tmp_path, "local")
+    _, message = process.communicate(timeout=120)
+    assert process.returncode == 0, message.decode()
+    assert results(tmp_path) == expected
+
+
+def test_the_command_prints_the_funnel(captions: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "counterprior", "mine", str(captions / "0.parquet"), "--out",
+         str(tmp_path), "--engine", "pool", "--workers", "1", "--limit", "200"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "passed the quality gate" in done.stdout and "pairs; en_core_web_sm" in done.stdout
+    wrong = subprocess.run(
+        [sys.executable, "-m", "counterprior", "mine", "nothing.csv", "--out", str(tmp_path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert wrong.returncode == 2
+    assert wrong.stderr.strip().startswith("counterprior: nothing.csv: no such file")

@@ -1,0 +1,305 @@
+"""Statistics: against published figures, other libraries, and their own guarantees."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from counterprior.eval.stats.abstention import risk_coverage
+from counterprior.eval.stats.agreement import (
+    cohen_kappa,
+    confusion,
+    krippendorff_alpha,
+)
+from counterprior.eval.stats.bootstrap import cluster_bootstrap
+from counterprior.eval.stats.comparison import holm, mcnemar, paired_bootstrap, tied_groups
+from counterprior.eval.stats.correction import NOT_CORRECTED, ppi, rogan_gladen
+from counterprior.eval.stats.correlation import correlation
+from counterprior.eval.stats.intervals import NOTHING, bounds, cluster_t, folded, wilson
+from counterprior.eval.stats.power import detectable_difference, paired_items
+
+
+def test_kappa_has_the_error_of_the_formula() -> None:
+    # Fleiss, Cohen and Everitt's variance, worked out for OTS-Bench Table 13, Qwen3-VL-8B.
+    low, high = cohen_kappa([[224, 11, 4], [94, 1475, 30], [35, 56, 471]]).interval
+    assert (high - low) / 2 / 1.959964 == pytest.approx(0.0116278, abs=1e-7)
+
+
+def test_kappa_by_the_bootstrap_is_alike() -> None:
+    matrix = np.array([[40, 9, 3], [6, 55, 8], [2, 11, 30]])
+    rows, columns = np.nonzero(matrix)
+    pairs = np.repeat(np.stack([rows, columns], axis=1), matrix[rows, columns], axis=0)
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(2_000):
+        drawn = pairs[rng.integers(0, len(pairs), len(pairs))]
+        counts = np.zeros((3, 3))
+        np.add.at(counts, (drawn[:, 0], drawn[:, 1]), 1)
+        draws.append(cohen_kappa(counts).value)
+    low, high = cohen_kappa(matrix).interval
+    assert np.std(draws) == pytest.approx((high - low) / 2 / 1.96, rel=0.05)
+
+
+def test_kappa_of_nothing_or_of_one_label_is_undefined() -> None:
+    assert math.isnan(cohen_kappa([[0, 0], [0, 0]]).value)
+    assert math.isnan(cohen_kappa([[7, 0], [0, 0]]).value)
+    assert cohen_kappa([[7, 0], [0, 0]]).agreement == 1
+    with pytest.raises(ValueError, match="no confusion matrix"):
+        cohen_kappa([[1, 2, 3]])
+
+
+def test_confusion_rejects_a_label_nobody_declared() -> None:
+    assert confusion(["a", "b", "b"], ["a", "a", "b"], ["a", "b"]).tolist() == [[1, 0], [1, 1]]
+    with pytest.raises(ValueError, match="'c'"):
+        confusion(["a"], ["c"], ["a", "b"])
+    with pytest.raises(ValueError):
+        confusion(["a"], [], ["a"])
+
+
+def test_krippendorff_alpha_of_the_textbook() -> None:
+    # Krippendorff 2011, "Computing Krippendorff's alpha-reliability", example C: nominal .743.
+    a = "1 2 3 3 2 1 4 1 2 . . .".split()
+    b = "1 2 3 3 2 2 4 1 2 5 . 3".split()
+    c = ". 3 3 3 2 3 4 2 2 5 1 .".split()
+    d = "1 2 3 3 2 4 4 1 2 5 1 .".split()
+    raters = [[None if label == "." else label for label in rater] for rater in (a, b, c, d)]
+    assert krippendorff_alpha(raters) == pytest.approx(0.743, abs=5e-4)
+    shuffled = raters[::-1]
+    assert krippendorff_alpha(shuffled) == pytest.approx(krippendorff_alpha(raters))
+    assert math.isnan(krippendorff_alpha([["x", None], [None, "x"]]))
+
+
+@given(st.integers(1, 400), st.data())
+def test_wilson_is_scipys(n: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, n))
+    expected = scipy_stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
+    low, high = wilson(successes, n)
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_intervals_of_nothing_say_nothing() -> None:
+    assert wilson(0, 0) is NOTHING
+    assert cluster_t([1.0, 2.0], ["one", "one"]) is NOTHING
+    with pytest.raises(ValueError, match="5 successes of 4"):
+        wilson(5, 4)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        wilson(1, 4, level=95)
+
+
+def test_folding_an_interval_across_zero_starts_at_zero() -> None:
+    assert folded(type(NOTHING)(-3, 5)) == (0, 5)
+    assert folded(type(NOTHING)(-7, 5)) == (0, 7)
+    assert folded(type(NOTHING)(-7, -5)) == (5, 7)
+
+
+def test_bounds_fill_in_the_worst_and_the_best() -> None:
+    assert bounds(total=60, valid=80, missing=20, low=0, high=1) == (0.6, 0.8)
+    assert bounds(0, 0, 0, 0, 1) is NOTHING
+
+
+def test_the_bootstrap_is_the_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    clusters = rng.integers(0, 40, 600)
+    values = rng.normal(clusters[:, None] / 20, 1, (600, 2))
+    values[rng.random((600, 2)) < 0.1] = np.nan
+    found = cluster_bootstrap(values, clusters, lambda m: m[..., :1] - m[..., 1:], 4_000, seed=5)
+    estimate = np.nanmean(values[:, 0]) - np.nanmean(values[:, 1])
+    assert found.estimate[0] == pytest.approx(estimate)
+    members = [np.flatnonzero(clusters == c) for c in np.unique(clusters)]
+    drawn = []
+    for _ in range(4_000):
+        items = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        drawn.append(np.nanmean(values[items, 0]) - np.nanmean(values[items, 1]))
+    low, high = found.interval()
+    assert (low, high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.02)
+
+
+def test_the_bootstrap_does_not_depend_on_the_order_of_clusters_names() -> None:
+    values, clusters = [1.0, 2.0, 5.0, 3.0], ["a", "b", "c", "a"]
+    one = cluster_bootstrap(values, clusters, resamples=500)
+    assert np.array_equal(one.draws, cluster_bootstrap(values, clusters, resamples=500).draws)
+    assert not np.array_equal(
+        one.draws, cluster_bootstrap(values, clusters, resamples=500, seed=1).draws
+    )
+
+
+def test_two_way_clusters_widen_the_interval() -> None:
+    rng = np.random.default_rng(0)
+    first, second = (
+        np.array(side) for side in zip(*itertools.combinations(range(25), 2), strict=True)
+    )
+    taste = rng.normal(0, 1, 25)
+    values = taste[first] - taste[second] + rng.normal(0, 1, len(first))
+    alone = cluster_bootstrap(values, np.arange(len(first)), resamples=2_000).interval()
+    both = cluster_bootstrap(values, np.stack([first, second], axis=1), resamples=2_000).interval()
+    assert both.high - both.low > 2 * (alone.high - alone.low)
+
+
+def test_undefined_statistics_stay_undefined() -> None:
+    nothing = cluster_bootstrap([math.nan, math.nan], [0, 1], resamples=100)
+    assert math.isnan(nothing.estimate[0])
+    assert nothing.interval() is NOTHING
+    with pytest.raises(ValueError, match="do not fit"):
+        cluster_bootstrap([1.0, 2.0], [0])
+    with pytest.raises(ValueError, match="one or two clusters"):
+        cluster_bootstrap([1.0], [[0, 0, 0]])
+
+
+def test_mcnemar_counts_only_the_discordant() -> None:
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(9, 1) == pytest.approx(22 / 1024)
+    assert mcnemar(1, 9) == mcnemar(9, 1)
+
+
+def test_paired_bootstrap_sees_a_shift_that_both_share() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.normal(0, 5, 300)
+    better = paired_bootstrap(hard + 0.5 + rng.normal(0, 0.5, 300), hard, np.arange(300))
+    assert better.interval().low > 0.3
+    assert better.p_value() < 0.001
+    same = paired_bootstrap(hard, hard + rng.normal(0, 1, 300), np.arange(300))
+    assert 0 in same.interval()
+
+
+def test_holm_is_the_textbooks() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms())
+def test_holm_does_not_depend_on_the_order(p_values: list[float], rng: random.Random) -> None:
+    order = list(range(len(p_values)))
+    rng.shuffle(order)
+    shuffled = holm([p_values[i] for i in order])
+    assert shuffled == pytest.approx([holm(p_values)[i] for i in order])
+    assert all(a >= p for a, p in zip(holm(p_values), p_values, strict=True))
+
+
+def test_tied_groups_overlap_where_neighbours_tie() -> None:
+    scores = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.2}
+    p = {("a", "b"): 0.3, ("a", "c"): 0.01, ("b", "c"): 0.4}
+    p |= {(name, "d"): 0.001 for name in "abc"}
+    assert tied_groups(scores, p) == [["a", "b"], ["b", "c"], ["d"]]
+
+
+def test_a_perfect_judge_needs_no_correction() -> None:
+    found = rogan_gladen(60, 100, 500, 500, 500, 500)
+    assert found.value == pytest.approx(0.6)
+    assert 0.6 in found.interval
+    assert rogan_gladen(60, 100, 50, 100, 50, 100) == NOT_CORRECTED
+
+
+def test_correction_undoes_the_judges_errors() -> None:
+    # OTS-Bench Table 13, InternVL3-8B: 2 % of 1 and 28 % of 2 are told wrongly; the truth is half.
+    found = rogan_gladen(
+        round(1_000 * (0.5 * 0.9787 + 0.5 * 0.2831)), 1_000, 1_471, 1_503, 390, 544
+    )
+    assert found.value == pytest.approx(0.5, abs=0.005)
+
+
+def simulated_coverage(runs: int) -> dict[str, float]:
+    """How often raw, Rogan-Gladen and PPI++ intervals hold the truth under an erring judge."""
+    rng = np.random.default_rng(0)
+    sensitivity, specificity, truth, labelled, n = 0.975, 0.89, 0.5, 400, 1_530
+    hits = {"raw": 0, "rogan_gladen": 0, "ppi": 0}
+    for _ in range(runs):
+        y = rng.random(n) < truth
+        judged = np.where(y, rng.random(n) < sensitivity, rng.random(n) >= specificity)
+        hits["raw"] += truth in wilson(int(judged.sum()), n)
+        found = ppi(judged[labelled:], judged[:labelled], y[:labelled], (0, 1))
+        hits["ppi"] += truth in found.interval
+        card_y = rng.random(1_200) < 0.7
+        card = np.where(card_y, rng.random(1_200) < sensitivity, rng.random(1_200) >= specificity)
+        corrected = rogan_gladen(
+            int(judged.sum()), n, int((card & card_y).sum()), int(card_y.sum()),
+            int((~card & ~card_y).sum()), int((~card_y).sum()),
+        )  # fmt: skip
+        hits["rogan_gladen"] += truth in corrected.interval
+    return {name: hit / runs for name, hit in hits.items()}
+
+
+def test_corrected_intervals_hold_the_truth_where_raw_ones_do_not() -> None:
+    found = simulated_coverage(400)
+    assert found["raw"] < 0.2
+    assert found["ppi"] > 0.92
+    assert found["rogan_gladen"] > 0.92
+
+
+@pytest.mark.lane
+def test_coverage_is_nominal() -> None:
+    found = simulated_coverage(10_000)
+    assert 0.94 < found["ppi"] < 0.96
+    assert 0.935 < found["rogan_gladen"] < 0.97
+    rng = np.random.default_rng(1)
+    truth = 1 / (1 + np.exp(-(1.5 + rng.normal(0, 1.5, 400_000))))
+    hits = {"independent": 0, "clusters": 0, "t": 0}
+    for _ in range(1_000):
+        p = 1 / (1 + np.exp(-(1.5 + rng.normal(0, 1.5, 170))))
+        y = (rng.random((170, 10)) < p[:, None]).astype(float)
+        clusters = np.repeat(np.arange(170), 10)
+        hits["independent"] += truth.mean() in wilson(y.sum(), y.size)
+        hits["clusters"] += (
+            truth.mean() in cluster_bootstrap(y.ravel(), clusters, resamples=1_000).interval()
+        )
+        hits["t"] += truth.mean() in cluster_t(y.ravel(), clusters)
+    assert hits["independent"] < 800
+    assert 925 < hits["clusters"] < 965
+    assert 930 < hits["t"] < 968
+
+
+def test_ppi_ignores_a_judge_that_guesses() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.3).astype(float)
+    guess = (rng.random(5_200) < 0.5).astype(float)
+    found = ppi(guess[200:], guess[:200], y, (0, 1))
+    assert found.weight < 0.2
+    assert found.value == pytest.approx(y.mean(), abs=0.03)
+    assert ppi([], [1.0], [1.0], (0, 1)) == NOT_CORRECTED
+
+
+def test_ppi_with_everything_labelled_is_the_mean() -> None:
+    found = ppi([], [1, 0, 1, 1], [1, 0, 0, 1], (0, 1))
+    assert found.value == 0.5
+
+
+def test_a_perfect_record_still_has_a_width() -> None:
+    ones = [1.0] * 30
+    low, high = ppi(ones, ones, ones, (0, 1)).interval
+    assert 0.85 < low < 0.97 and high == 1
+
+
+def test_risk_falls_where_confidence_means_something() -> None:
+    curve = risk_coverage([0.9, 0.8, 0.7, 0.6, math.nan], [True, True, False, False, True])
+    assert curve.coverage.tolist() == [0.2, 0.4, 0.6, 0.8]
+    assert curve.risk.tolist() == pytest.approx([0, 0, 1 / 3, 0.5])
+    assert curve.area == pytest.approx(0.2 * (1 / 3 + 0.5))
+    tied = risk_coverage([0.5, 0.5], [True, False])
+    assert tied.coverage.tolist() == [1.0] and tied.risk.tolist() == [0.5]
+    assert math.isnan(risk_coverage([], []).area)
+
+
+@pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
+def test_correlation_leaves_out_gaps_on_both_sides(kind: str) -> None:
+    x = [1.0, 2.0, math.nan, 3.0, 4.0, 5.0]
+    y = [1.0, 3.0, 9.0, 2.0, math.nan, 5.0]
+    found = correlation(x, y, kind, resamples=200)
+    assert found.n == 4
+    assert found.value in found.interval
+    assert found.value == pytest.approx(correlation([*x[:2], 3.0, 5.0], [1, 3, 2, 5], kind).value)
+    assert math.isnan(correlation([1, 1, 1], [1, 2, 3], kind).value)
+
+
+@pytest.mark.parametrize(
+    ("difference", "discordance", "items"), [(0.1, 0.2, 150), (0.05, 0.2, 621), (0.028, 0.1, 994)]
+)
+def test_planned_numbers_of_items(difference: float, discordance: float, items: int) -> None:
+    assert paired_items(difference, discordance) == items
+    assert detectable_difference(items, discordance) == pytest.approx(difference, rel=5e-3)
+    assert math.isnan(detectable_difference(2, discordance))
+    with pytest.raises(ValueError, match="within the discordance"):
+        paired_items(0.3, 0.2)
