@@ -4,9 +4,9 @@ A call is known by its *logical* id (`r07/critic/attempt0`, or a judge's item, s
 parallel work and upgrades of an SDK don't disturb it. Same id and same specification: the recorded
 answer is used and nothing is paid. Same id and another specification: `DriftError` with a diff.
 
-Lines are ASCII JSON with sorted keys. `{"run": ...}` lines hold what a whole run was given, so that
-a replay needs nothing else. `{"text": ...}` lines hold what many calls share (system prompts,
-schemas, long parts of questions); call lines refer to them by SHA-256.
+Lines are ASCII JSON with sorted keys. `run` lines hold what a whole run was given, so that a replay
+needs nothing else; `batch` lines name batches that were sent; `text` lines hold what calls share
+(system prompts, schemas, long parts of questions), and call lines refer to them by SHA-256.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class Ledger:
         self._places: dict[str, tuple[int, int]] = {}
         self._texts: dict[str, str] = {}
         self._runs: dict[str, Any] = {}
+        self._batches: dict[str, list[str]] = {}
         if read_only and not path.is_file():
             raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,6 +121,18 @@ class Ledger:
                 self._runs[run] = inputs
         elif self._runs[run] != inputs:
             raise DriftError(self._changed(f"the run of {run}", self._runs[run], inputs))
+
+    def open_batch(self, batch: str, calls: list[str]) -> None:
+        """Records that calls were sent as a batch, on disk when this returns."""
+        with self._lock:
+            self._write(_dump({"batch": batch, "calls": calls}))
+            self._batches[batch] = calls
+            end = self._end
+        self._sync(end)
+
+    def batches(self) -> dict[str, list[str]]:
+        """Batches that were sent, with the ids of their calls."""
+        return dict(self._batches)
 
     def find(
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
@@ -178,7 +191,7 @@ class Ledger:
 
     def canonical_lines(self) -> Iterator[str]:
         """The ledger in its published form: runs, texts, calls, each sorted; the same for every
-        order in which the calls were made."""
+        order in which the calls were made, and whether singly or by the batch."""
         for run in sorted(self._runs):
             yield _dump({"run": run, "inputs": self._runs[run]})
         for sha in sorted(self._texts):
@@ -211,7 +224,9 @@ class Ledger:
                 break
             try:
                 line = json.loads(raw)
-                if "run" in line:
+                if "batch" in line:
+                    self._batches[line["batch"]] = line["calls"]
+                elif "run" in line:
                     self._runs[line["run"]] = line["inputs"]
                 elif "text" in line:
                     self._texts[_sha(line["text"])] = line["text"]

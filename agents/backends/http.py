@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...specs import Spec
@@ -16,6 +16,8 @@ from ..retry import RETRIED, RetryPolicy, TransientError
 if TYPE_CHECKING:
     import httpx2
 
+R = TypeVar("R")
+
 UNUSABLE = frozenset({401, 402, 403, 404})
 """Statuses that speak of key, account or model, not of this request."""
 
@@ -24,6 +26,9 @@ DECLINED = frozenset({"content_filter", "content_policy_violation", "moderation_
 
 SHOWN = 500
 """Characters of a server's message that an error shows."""
+
+SECRET_FROM = 12
+"""Characters from which a key is taken for a secret."""
 
 NO_KEY_NEEDED = "none"
 """Sent as the key to a server of the user's own, where no key is set."""
@@ -98,6 +103,37 @@ class HttpSettings:
         return found
 
 
+@dataclass(frozen=True)
+class Wire:
+    """How a batch is sent, looked at and fetched; both SDKs name their errors alike."""
+
+    sdk: Any
+    """The SDK's module."""
+    retry: RetryPolicy
+    """When to try again."""
+    key: str
+    """Never shown."""
+
+    def repeat(self, send: Callable[[], R]) -> R:
+        """The result of a request that may be sent twice. Raises BackendError."""
+        return self.retry.run(lambda: self._sent(send))[0]
+
+    def once(self, send: Callable[[], R]) -> R:
+        """The result of one that must not: after a lost answer the work may be under way."""
+        try:
+            return self._sent(send)
+        except TransientError as error:
+            raise BackendError(f"the batch may not have arrived: {error}") from None
+
+    def _sent(self, send: Callable[[], R]) -> R:
+        try:
+            return send()
+        except self.sdk.APIConnectionError as error:
+            raise TransientError(f"no answer: {error.__cause__ or error}") from None
+        except self.sdk.APIStatusError as error:
+            raise BackendError(failed_status(error.response, self.key).text) from None
+
+
 def read_key(variable: str, base_url: str | None) -> str:
     """The API key from the environment. Raises BackendError where the vendor's is missing."""
     if key := os.environ.get(variable):
@@ -157,5 +193,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def hide(text: str, key: str) -> str:
-    """The text without the key."""
-    return text if key == NO_KEY_NEEDED else text.replace(key, "[key]")
+    """The text without the key; a stand-in for one (`EMPTY`, `x`) may be a word of an answer."""
+    return text if len(key) < SECRET_FROM else text.replace(key, "[key]")

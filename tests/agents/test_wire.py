@@ -182,6 +182,15 @@ def test_a_key_that_a_server_echoes_is_not_kept(server: Any, protocol: str) -> N
     assert done.text == "you are [key]" and "4f1c0de" not in json.dumps(done.raw)
 
 
+@PROTOCOLS
+def test_a_stand_in_for_a_key_is_a_word_like_others(
+    server: Any, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{protocol.upper()}_API_KEY", "e")
+    server.answer = lambda body: "Three geese."
+    assert complete(server, protocol).text == "Three geese."
+
+
 def test_a_server_of_ones_own_needs_no_key(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     assert complete(server, "openai").text == "Yes"
