@@ -126,6 +126,7 @@ Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: off
 MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
 Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
+Batch = Annotated[bool, typer.Option("--batch", help="By the provider's batch API: slow, cheap.")]
 OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
 Base = Annotated[Path | None, typer.Option(help="Bank to extend; else the shipped one without it.")]
 
@@ -187,6 +188,7 @@ def author_counterfactual(
     laws: Laws = None,
     per_law: Annotated[int, typer.Option(min=1, max=8, help="Scenes a law.")] = 4,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -199,7 +201,9 @@ def author_counterfactual(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_counterfactual as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, per_law, base, bank, progress)
     print_authored(report)
 
@@ -214,6 +218,7 @@ def author_rules(
     base: Base = None,
     laws: Laws = None,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -226,7 +231,9 @@ def author_rules(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_rules as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, base, bank, progress)
     print_authored(report)
 
@@ -272,6 +279,7 @@ def author_verify(
     replay: Replay = False,
     every: Annotated[bool, typer.Option("--every", help="Pairs read before too.")] = False,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -284,7 +292,7 @@ def author_verify(
         from .agents.session import session_settings
         from .builders.authoring.verification import verify_pairs
 
-        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency, batch)
         report = verify_pairs(session, base, bank, every, progress)
     print_authored(report)
 
