@@ -439,11 +439,11 @@ def judge_pictures(
         from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
-        asked = tuple(probe for probe in probes.split(",") if probe)
         plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
-        for spec in judge:
-            settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec, plan), progress))
+        judges = [open_judge(spec, plan) for spec in judge]
+        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
+        for opened in judges:
+            print_verdicts(judge_run(settings, opened, progress))
 
 
 @app.command()

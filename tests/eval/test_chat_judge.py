@@ -94,6 +94,17 @@ def test_a_server_that_is_gone_is_an_error_and_soon_left_alone(
     assert sum("not asked" in v.raw for _, v in found) >= 60 - PATIENCE - plan.concurrency
 
 
+def test_a_server_that_stumbles_is_not_left_alone(
+    server: Any, plan: CallPlan, ask: Ask, fault: Any
+) -> None:
+    server.answer = lambda body: "1"
+    server.faults += [fault(status=503), None] * (2 * PATIENCE)
+    spec = server.spec("openai", "attempts=1&timeout=5")
+    judge = open_judge(spec, replace(plan, concurrency=1))
+    labels = [v.label for _, v in judge.judge([ask(str(n)) for n in range(4 * PATIENCE)])]
+    assert labels.count("error") == labels.count("first_right") == 2 * PATIENCE
+
+
 def test_an_error_of_the_server_is_asked_again_in_the_next_run(
     server: Any, plan: CallPlan, ask: Ask, fault: Any, naps: list[float]
 ) -> None:
