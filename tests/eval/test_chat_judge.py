@@ -235,7 +235,15 @@ def test_shares_join_tokens_that_differ_in_white_space() -> None:
     assert shares == pytest.approx({"a": 0.75, "b": 0.25, "invalid": 0}) and mass is not None
     assert mass == pytest.approx(0.8)
     assert first_token_shares(replace(done, first_token=()), {"1": "a"}) == (None, None)
-    assert first_token_shares(replace(done, first_token=(("x", 0.0),)), {"1": "a"}) == (None, None)
+
+
+@pytest.mark.parametrize(("token", "logprob", "mass"), [("so", -0.1, 0.0), ("1", -2.0, 0.1353)])
+def test_a_first_token_that_is_no_answer_gives_no_probabilities(
+    token: str, logprob: float, mass: float
+) -> None:
+    done = Completion("ok", "1", None, {}, first_token=((token, logprob),))
+    shares, found = first_token_shares(done, {"1": "a", "2": "b"})
+    assert shares is None and found == pytest.approx(mass, abs=1e-4)
 
 
 def test_a_cap_ends_the_run_before_it_is_passed(
