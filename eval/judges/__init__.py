@@ -116,6 +116,12 @@ def _hf_vlm(spec: Spec) -> Judge:
     return LocalJudge.from_spec(spec)
 
 
+def _boxes(spec: Spec) -> Judge:
+    from .boxes import BoxJudge
+
+    return BoxJudge.from_spec(spec)
+
+
 def _chat(spec: Spec, plan: CallPlan) -> Judge:
     from .chat import ChatJudge
 
@@ -123,6 +129,7 @@ def _chat(spec: Spec, plan: CallPlan) -> Judge:
 
 
 JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "boxes": _boxes,
     "faulty": _faulty,
     "hf-vlm": _hf_vlm,
     "human": _human,
