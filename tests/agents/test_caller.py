@@ -205,3 +205,31 @@ def test_a_replay_asks_nobody(caller: Make, tmp_path: Path) -> None:
         assert replay.call("a", ask(), number).value == 7
         with pytest.raises(BackendError, match="a replay makes none"):
             replay.call("b", ask(), number)
+
+
+def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterator[tuple[int, Call[int]]]:
+        for n in range(10_000):
+            taken.append(n)
+            yield n, Call(f"c{n}", ask(str(n)), number)
+
+    used = caller(tmp_path, lambda r: str(r.user[0]), settings=CallSettings(concurrency=2))
+    answers = used.stream(calls())
+    found = [next(answers) for _ in range(5)]
+    assert all(key == answer.value for key, answer in found) and len(taken) <= 5 + 3 * 2
+    answers.close()  # type: ignore[attr-defined]
+    assert len(used.ledger) <= len(taken)
+
+
+def test_an_error_in_a_stream_stops_new_calls(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda r: "1" if int(str(r.user[0])) < 20 else _gone())
+    used = caller(tmp_path, script, settings=CallSettings(concurrency=2))
+    with pytest.raises(BackendError):
+        list(used.stream((n, Call(f"c{n}", ask(str(n)), number)) for n in range(10_000)))
+    assert len(used.ledger) + 2 >= 20 and len(script.asked) <= 26
+
+
+def _gone() -> str:
+    raise BackendError("gone")
