@@ -134,7 +134,7 @@ def spread(folder: Path, target: Path, copies: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--copies", type=int, default=4, help="of the sets, for the runs")
+    parser.add_argument("--copies", type=int, default=12, help="of the sets, for the runs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     shared = os.environ.get("COUNTERPRIOR_SHARED")

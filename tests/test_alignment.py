@@ -257,6 +257,8 @@ def test_a_run_that_is_done_asks_and_fetches_nothing(
     run_all(source, tmp_path / "out", f"boxes:{boxes}")
     before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     pictures[1].clear()
+    for name in ("alignment.json.1.tmp", "dataset/pairs/test-0.parquet.1.tmp"):
+        (tmp_path / "out" / name).write_text("what kill -9 leaves")
     run_all(source, tmp_path / "out", f"boxes:{boxes}")
     after = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     assert before == after
