@@ -125,6 +125,7 @@ Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: off
 MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
 Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
+Batch = Annotated[bool, typer.Option("--batch", help="By the provider's batch API: slow, cheap.")]
 OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
 Base = Annotated[Path | None, typer.Option(help="Bank to extend; else the shipped one without it.")]
 
@@ -186,6 +187,7 @@ def author_counterfactual(
     laws: Laws = None,
     per_law: Annotated[int, typer.Option(min=1, max=8, help="Scenes a law.")] = 4,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -198,7 +200,9 @@ def author_counterfactual(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_counterfactual as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, per_law, base, bank, progress)
     print_authored(report)
 
@@ -213,6 +217,7 @@ def author_rules(
     base: Base = None,
     laws: Laws = None,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -225,7 +230,9 @@ def author_rules(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_rules as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, base, bank, progress)
     print_authored(report)
 
@@ -271,6 +278,7 @@ def author_verify(
     replay: Replay = False,
     every: Annotated[bool, typer.Option("--every", help="Pairs read before too.")] = False,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -283,7 +291,7 @@ def author_verify(
         from .agents.session import session_settings
         from .builders.authoring.verification import verify_pairs
 
-        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency, batch)
         report = verify_pairs(session, base, bank, every, progress)
     print_authored(report)
 
@@ -428,19 +436,23 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
-    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .eval.judges import open_judge
+        from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
-        asked = tuple(probe for probe in probes.split(",") if probe)
-        for spec in judge:
-            settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec), progress))
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
+        judges = [open_judge(spec, plan) for spec in judge]
+        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
+        for opened in judges:
+            print_verdicts(judge_run(settings, opened, progress))
 
 
 @app.command()
@@ -477,6 +489,9 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
@@ -485,7 +500,7 @@ def evaluate(
     --judge pixels --out run --limit 50`
     """
     generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision)
+    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
     score([out], json=json)
 
 
@@ -651,3 +666,34 @@ def flips(
         reader = open_judge(judge, plan) if judge else None
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)
+
+
+@app.command("race")
+def race_generators(
+    out: Annotated[Path, typer.Option(help="Folder; the same command goes on where it stopped.")],
+    generator: Annotated[list[str] | None, typer.Option(help="Spec; repeatable.")] = None,
+    suite: Annotated[str, typer.Option(help="Config whose pictures are right or wrong.")] = "",
+    judge: Annotated[str, typer.Option(help="Spec.")] = "",
+    scores: Annotated[list[str] | None, typer.Option(help="NAME=FILE instead; repeatable.")] = None,
+    metric: Annotated[str, typer.Option(help="Column of --scores, in [0, 1].")] = "score",
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    policy: Annotated[str, typer.Option(help="eliminate, or ucb as published.")] = "eliminate",
+    alpha: Annotated[float, typer.Option(help="Chance that the best is dropped.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Difference that does not matter.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Order of the items.")] = 0,
+    json: Json = False,
+) -> None:
+    """Which generator is best, with as few pictures as it takes.
+
+    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
+    --judge pixels --out race`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.race import RaceSettings
+        from .eval.racing import LiveSettings, open_source, run_race
+
+        live = LiveSettings(suite, tuple(generator or ()), judge, data, limit)
+        source = open_source(live, tuple(scores or ()), metric, out)
+        settings = RaceSettings(policy, alpha, delta, seed)  # type: ignore[arg-type]
+        print_metrics(run_race(source, settings, out, progress), json)

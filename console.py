@@ -34,11 +34,12 @@ def failing() -> Iterator[None]:
     from .builders.bank import BankError
     from .builders.build import BuildError
     from .corpus_analysis.errors import CorpusError
+    from .eval.checkpoints import LoadError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError, CorpusError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError, LoadError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
