@@ -605,6 +605,23 @@ def audit_calibrate(
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
 
 
+@audit.command("serve")
+def audit_serve(
+    rows: Annotated[Path, typer.Argument(help="Pictures of `audit sample`, groups, or entries.")],
+    out: Annotated[Path, typer.Option(help="Folder of the labels, one file an annotator.")],
+    kind: Annotated[str, typer.Option(help="verdict, judge, worlds or bank.")] = "verdict",
+    port: Annotated[int, typer.Option(min=0, help="0: any that is free.")] = 0,
+) -> None:
+    """A local page to label on, by keyboard; every click is saved, and a restart goes on.
+
+    Example: `counterprior audit serve sample.jsonl --out labels`
+    """
+    with failing():
+        from .eval.audit.serve import serve
+
+        serve(rows, kind, out, port)
+
+
 @audit.command("merge")
 def audit_merge(
     labels: Annotated[list[Path], typer.Argument(help="Label files, one an annotator.")],
