@@ -357,6 +357,27 @@ def verify(
 
 
 @app.command()
+def detect(
+    manifest: Annotated[Path, typer.Argument(help="JSONL of pictures, relation and objects.")],
+    detector: Annotated[str, typer.Option(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, for what is tried.")],
+    out: Annotated[Path, typer.Option(help="JSONL for `check`; a stopped command goes on.")],
+    secondary: Annotated[str, typer.Option(help="Spec of the detector to agree with.")] = "",
+    cache: Annotated[Path | None, typer.Option(help="Folder of kept detections.")] = None,
+    json: Json = False,
+) -> None:
+    """Detect what a manifest's pictures show, also under the checker's perturbations.
+
+    Example: `counterprior detect manifest.jsonl --detector pixels --rules checker.yaml --out d.jsonl`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.checker.detecting import DetectSettings, detect_manifest
+
+        settings = DetectSettings(manifest, rules, detector, out, secondary, cache)
+        print_metrics(detect_manifest(settings, progress), json)
+
+
+@app.command()
 def check(
     detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
     rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],

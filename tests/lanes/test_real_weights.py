@@ -1,7 +1,7 @@
 """Real weights on rendered scenes and photographs: detector, checker, metrics, in one go.
 
 COUNTERPRIOR_SSD: `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron`, version
-0.4.1675468480; COUNTERPRIOR_PHOTOS: `skimage/data` of the scikit-image wheel (cat and cup CC0, person
+0.4.1675468480; COUNTERPRIOR_PHOTOS: `skimage/data` of the scikit-image wheel (cat, cup CC0, person
 public domain); and `ai-edge-litert` installed. Classes and threshold were chosen after looking at
 the pictures: the figures show that the chain works on real pictures, not how good the detector is.
 """
