@@ -368,7 +368,7 @@ def detect(
 ) -> None:
     """Detect what a manifest's pictures show, also under the checker's perturbations.
 
-    Example: `counterprior detect manifest.jsonl --detector pixels --rules checker.yaml --out d.jsonl`
+    Example: `counterprior detect manifest.jsonl --detector pixels --rules rules.yaml --out d.jsonl`
     """
     with failing(), progress_bar() as progress:
         from .eval.checker.detecting import DetectSettings, detect_manifest

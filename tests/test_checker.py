@@ -1,5 +1,6 @@
 """The abstaining checker: every rule by itself, bad input, and the published run replayed."""
 
+import hashlib
 import json
 import math
 import os
@@ -282,6 +283,27 @@ def test_rules_that_are_none_are_named(tmp_path: Path, text: str, reason: str) -
     path.write_text(text)
     with pytest.raises(RowError, match=reason):
         Rules.load(path)
+
+
+def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
+    rows = [row(*PAIR, sample_id=f"s{i}", **measured(0.9)) for i in range(3)]
+    rows.append(row(sample_id="s3"))
+    detections = write(tmp_path / "d.jsonl", *rows)
+    (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
+    run_check(CheckSettings(detections, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    text = (tmp_path / "metrics.md").read_text()
+    digest = hashlib.sha256(detections.read_bytes()).hexdigest()[:16]
+    for line in (
+        "| d | 4 | 75.00 | 75.00 | 100.00 |",
+        "| d | 75.00 | - | - | - |",
+        "| d | 25.00 | 25.00 | 0.00 | 0.00 | 0.00 | 0.00 |",
+        "| d | 1 | 100.00 | 0.00 | 0 | - | - | - | - |",
+        f"| d | {digest} | 0.1 | 0.2 | 0 |",
+    ):
+        assert line in text
+    empty = write(tmp_path / "e.jsonl")
+    run_check(CheckSettings(empty, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    assert "| e | 0 | - | - | - | - |" in (tmp_path / "metrics.md").read_text()
 
 
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])
