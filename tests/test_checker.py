@@ -113,6 +113,29 @@ def test_an_unstable_verdict_is_withdrawn_and_keeps_its_confidence() -> None:
     assert checked(*pair, rules=off, **measured(0.42)).parts.stability == 1
 
 
+def test_at_every_threshold_itself_the_rule_is_the_published_one() -> None:
+    strict = Rules.model_validate(
+        {"thresholds": {"detection_score": 0.25, "ambiguity_delta": 0.25, "max_overlap_iou": 0.5}}
+    )
+    pair = [found("cat", LEFT, 0.75), found("dog", RIGHT, 0.25)]
+    assert checked(*pair, rules=strict).verdict == "PASS"
+    assert checked(*pair, found("cat", LEFT, 0.5), rules=strict).verdict == "PASS"
+    halves = found("cat", [0, 0, 100, 100]), found("dog", [0, 0, 200, 100])
+    assert checked(*halves, rules=strict).overlap == 0.5
+    assert checked(*halves, rules=strict).reason.startswith("near_boundary")
+    level = [found("cat", [0, 0, 100, 100]), found("dog", [0, 200, 100, 300])]
+    detectors = {"primary": {"detections": pair}, "secondary": {"detections": level}}
+    # No offset is on neither side: it counts as the same, though the verdict differs.
+    assert checked(detectors=detectors, rules=strict).parts.agreement == 0.25
+
+
+def test_a_recorded_unstable_verdict_stays_unstable() -> None:
+    before = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "unstable: stability=0.42 < 0.5",
+              "conf_components": {"stability": 0.42}}  # fmt: skip
+    again = checked(found("cat", LEFT), found("dog", RIGHT), **before)
+    assert (again.reason, again.assumed) == (before["verdict_reason"], ())
+
+
 def test_what_nobody_measured_is_named() -> None:
     pair = found("cat", LEFT), found("dog", RIGHT)
     assert checked(*pair).assumed == ("stability",)
