@@ -357,6 +357,27 @@ def verify(
 
 
 @app.command()
+def detect(
+    manifest: Annotated[Path, typer.Argument(help="JSONL of pictures, relation and objects.")],
+    detector: Annotated[str, typer.Option(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, for what is tried.")],
+    out: Annotated[Path, typer.Option(help="JSONL for `check`; a stopped command goes on.")],
+    secondary: Annotated[str, typer.Option(help="Spec of the detector to agree with.")] = "",
+    cache: Annotated[Path | None, typer.Option(help="Folder of kept detections.")] = None,
+    json: Json = False,
+) -> None:
+    """Detect what a manifest's pictures show, also under the checker's perturbations.
+
+    Example: `counterprior detect manifest.jsonl --detector pixels --rules rules.yaml --out d.jsonl`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.checker.detecting import DetectSettings, detect_manifest
+
+        settings = DetectSettings(manifest, rules, detector, out, secondary, cache)
+        print_metrics(detect_manifest(settings, progress), json)
+
+
+@app.command()
 def check(
     detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
     rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
@@ -628,6 +649,23 @@ def audit_calibrate(
 
         parts = Size.parse(size), folds, out
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
+
+
+@audit.command("serve")
+def audit_serve(
+    rows: Annotated[Path, typer.Argument(help="Pictures of `audit sample`, groups, or entries.")],
+    out: Annotated[Path, typer.Option(help="Folder of the labels, one file an annotator.")],
+    kind: Annotated[str, typer.Option(help="verdict, judge, worlds or bank.")] = "verdict",
+    port: Annotated[int, typer.Option(min=0, help="0: any that is free.")] = 0,
+) -> None:
+    """A local page to label on, by keyboard; every click is saved, and a restart goes on.
+
+    Example: `counterprior audit serve sample.jsonl --out labels`
+    """
+    with failing():
+        from .eval.audit.serve import serve
+
+        serve(rows, kind, out, port)
 
 
 @audit.command("merge")
