@@ -65,6 +65,15 @@ def test_what_is_reserved_bounds_what_is_under_way() -> None:
     budget.reserve(OWN, ASK)
 
 
+def test_the_worst_case_counts_a_write_to_the_cache() -> None:
+    who = {"kind": "anthropic", "model": "claude-sonnet-5-5", "provider": "anthropic"}
+    tokens = prompt_bound(ASK)
+    dearest = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens, cache_write_tokens=tokens))
+    plain = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens))
+    assert dearest is not None and plain is not None and dearest > plain
+    assert Budget(PriceTable({})).worst_case(who, ASK) == dearest
+
+
 def test_settling_counts_what_was_billed() -> None:
     budget = Budget(TABLE)
     worst = budget.reserve(OWN, ASK)

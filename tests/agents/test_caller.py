@@ -190,6 +190,19 @@ def test_the_cap_stops_before_the_call(caller: Make, tmp_path: Path) -> None:
     assert len(script.asked) == 3
 
 
+def test_a_call_that_was_not_made_frees_its_reservation(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        if request.user[0] == "gone":
+            raise BackendError("the server is gone")
+        return "1"
+
+    used = caller(tmp_path, script, max_usd=10)  # one call's worst case
+    for _ in range(3):
+        with pytest.raises(BackendError):
+            used.call("a", ask("gone"), number)
+    assert used.call("b", ask(), number).value == 1
+
+
 def test_two_calls_cant_share_an_id(caller: Make, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two calls have the id a"):
         caller(tmp_path, lambda r: "1").call_many([Call("a", ask(), number)] * 2)
