@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from counterprior.agents.constrained.loop import LoopSettings
+from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.ledger import DriftError, Ledger
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring.constrained import author_constrained
