@@ -17,9 +17,10 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
-    print_funnel,
+    print_flips,
     print_images,
     print_metrics,
+    print_mined,
     print_results,
     print_verdicts,
     progress_bar,
@@ -435,19 +436,23 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
-    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .eval.judges import open_judge
+        from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
-        asked = tuple(probe for probe in probes.split(",") if probe)
-        for spec in judge:
-            settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec), progress))
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
+        judges = [open_judge(spec, plan) for spec in judge]
+        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
+        for opened in judges:
+            print_verdicts(judge_run(settings, opened, progress))
 
 
 @app.command()
@@ -484,6 +489,9 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
@@ -492,7 +500,7 @@ def evaluate(
     --judge pixels --out run --limit 50`
     """
     generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision)
+    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
     score([out], json=json)
 
 
@@ -525,14 +533,21 @@ def mine(
     sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
     reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+    stage: Annotated[str, typer.Option(help="pairs, images or layout.")] = "pairs",
+    judge: Annotated[str, typer.Option(help="Judge spec, for the stage layout.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Downloads at a time.")] = 32,
+    contact: Annotated[str, typer.Option(help="Page or mail address for site owners.")] = "",
+    loopback: Annotated[bool, typer.Option("--loopback-for-tests", hidden=True)] = False,
 ) -> None:
-    """Mine captions for pairs of entities; run it again after any end, it goes on.
+    """Mine captions for pairs, fetch their pictures, tell what stands left; run again to go on.
 
-    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
     """
     with failing(), progress_bar() as progress:
         from .corpus_analysis.captions.miner import MinerSettings
-        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.images.fetch import FetchSettings
+        from .corpus_analysis.mine import MineSettings
+        from .corpus_analysis.run import RunSettings, run
         from .corpus_analysis.shards import ShardSettings
         from .corpus_analysis.sources import SourceSettings
 
@@ -540,8 +555,10 @@ def mine(
             tuple(source), preset, caption_column, url_column, limit, sample, seed
         )
         shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
-        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
-    print_funnel(funnel, out)
+        fetch = FetchSettings(contact=contact, loopback=loopback)
+        mined = MineSettings(shard, out, engine, workers)
+        finished = run(RunSettings(mined, stage, judge, fetch, threads), progress)
+    print_mined(finished, out)
 
 
 audit = typer.Typer(
@@ -627,3 +644,56 @@ def audit_merge(
         from .eval.audit.run import merge_labels
 
         print_metrics(merge_labels(labels, out), json)
+
+
+@app.command()
+def flips(
+    mined: Annotated[Path, typer.Argument(help="Folder of a run of `mine` with its layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
+    count: Annotated[int, typer.Option(min=1, help="Pairs at most; two pictures each.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
+    judge: Annotated[str, typer.Option(help="Judge that sees text in pictures.")] = "",
+) -> None:
+    """Verified pairs, each picture also mirrored under the same caption, to tune a model with.
+
+    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.flips import FlipSettings, make_flips
+        from .eval.judges import CallPlan, open_judge
+
+        plan = CallPlan(mined / "judgments")
+        reader = open_judge(judge, plan) if judge else None
+        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+    print_flips(found, out)
+
+
+@app.command("race")
+def race_generators(
+    out: Annotated[Path, typer.Option(help="Folder; the same command goes on where it stopped.")],
+    generator: Annotated[list[str] | None, typer.Option(help="Spec; repeatable.")] = None,
+    suite: Annotated[str, typer.Option(help="Config whose pictures are right or wrong.")] = "",
+    judge: Annotated[str, typer.Option(help="Spec.")] = "",
+    scores: Annotated[list[str] | None, typer.Option(help="NAME=FILE instead; repeatable.")] = None,
+    metric: Annotated[str, typer.Option(help="Column of --scores, in [0, 1].")] = "score",
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    policy: Annotated[str, typer.Option(help="eliminate, or ucb as published.")] = "eliminate",
+    alpha: Annotated[float, typer.Option(help="Chance that the best is dropped.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Difference that does not matter.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Order of the items.")] = 0,
+    json: Json = False,
+) -> None:
+    """Which generator is best, with as few pictures as it takes.
+
+    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
+    --judge pixels --out race`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.race import RaceSettings
+        from .eval.racing import LiveSettings, open_source, run_race
+
+        live = LiveSettings(suite, tuple(generator or ()), judge, data, limit)
+        source = open_source(live, tuple(scores or ()), metric, out)
+        settings = RaceSettings(policy, alpha, delta, seed)  # type: ignore[arg-type]
+        print_metrics(run_race(source, settings, out, progress), json)
