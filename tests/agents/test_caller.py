@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
 from counterprior.agents.caller import Call, Caller, CallSettings
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
+from counterprior.agents.session import SessionSettings, open_session
 
 Make = Callable[..., Caller]
 Script = Callable[[ChatRequest], str | Completion]
@@ -218,3 +220,26 @@ def test_a_replay_asks_nobody(caller: Make, tmp_path: Path) -> None:
         assert replay.call("a", ask(), number).value == 7
         with pytest.raises(BackendError, match="a replay makes none"):
             replay.call("b", ask(), number)
+
+
+def test_a_session_counts_what_its_ledger_has_cost(tmp_path: Path) -> None:
+    script = tmp_path / "s.json"
+    script.write_text('[{"role": "scout", "contains": [], "answer": "4444"}]')
+    (tmp_path / "prices.yaml").write_text("scripted:s: {input: 0, output: 1000000}\n")
+    settings = SessionSettings(
+        tmp_path / "l.jsonl", f"scripted:{script}", max_usd=11, prices=tmp_path / "prices.yaml"
+    )
+    with open_session(settings) as session:
+        session.author().call("a", ask(), number)
+        assert session.budget.spent == 1
+        assert [(a.role, a.calls, a.usd) for a in session.accounts()] == [("scout", 1, 1)]
+    with open_session(replace(settings, max_usd=10.5)) as session, pytest.raises(BudgetError):
+        session.author().call("b", ask(), number)
+    with open_session(settings) as session:
+        session.author().call("b", ask(), number)
+        assert session.budget.spent == 2
+    with (
+        pytest.raises(ValueError, match="name a --backend"),
+        open_session(SessionSettings(tmp_path / "l.jsonl")),
+    ):
+        pass
