@@ -111,6 +111,17 @@ def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
     assert prompt_bound(ChatRequest("r", ASK.system, ASK.user, 5, schema)) >= plain + 500
 
 
+def test_a_model_with_dear_pictures_reserves_more() -> None:
+    look = ChatRequest("judge", "s", (ImagePart(b"x"),), 5)
+    prices = PriceTable(
+        {f"openai:{m}": Price(Decimal(1), Decimal(0)) for m in ("gpt-4o-mini", "m")}
+    )
+    dear, usual = (
+        Budget(prices).worst_case({**OWN, "model": model}, look) for model in ("gpt-4o-mini", "m")
+    )
+    assert dear is not None and usual is not None and dear > 5 * usual
+
+
 def test_a_price_table_is_read(tmp_path: Path) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text("openai:mine: {input: 0.1, output: 2}\n")
