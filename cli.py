@@ -162,7 +162,7 @@ def author_constrained(
     --bank mybank --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .agents.constrained.loop import LoopSettings
+        from .agents.constrained.rounds import LoopSettings
         from .agents.session import session_settings
         from .builders.authoring.constrained import author_constrained as write
 
