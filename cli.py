@@ -464,6 +464,25 @@ def score(
             print_results(results, groups)
 
 
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
+    out: Annotated[Path, typer.Option(help="Folder of the site.")],
+    labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
+) -> None:
+    """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
+
+    Example: `counterprior report runs/a runs/b --out site`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.report.site import ReportSettings, write_report
+
+        settings = ReportSettings(tuple(runs), out, labels, across_judges, title)
+        typer.echo(write_report(settings, progress))
+
+
 @app.command("eval")
 def evaluate(
     suite: SuiteName,
