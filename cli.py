@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,10 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
-    print_funnel,
+    print_flips,
     print_images,
     print_metrics,
+    print_mined,
     print_results,
     print_verdicts,
     progress_bar,
@@ -124,6 +126,7 @@ Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: off
 MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
 Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
+Batch = Annotated[bool, typer.Option("--batch", help="By the provider's batch API: slow, cheap.")]
 OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
 Base = Annotated[Path | None, typer.Option(help="Bank to extend; else the shipped one without it.")]
 
@@ -185,6 +188,7 @@ def author_counterfactual(
     laws: Laws = None,
     per_law: Annotated[int, typer.Option(min=1, max=8, help="Scenes a law.")] = 4,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -197,7 +201,9 @@ def author_counterfactual(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_counterfactual as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, per_law, base, bank, progress)
     print_authored(report)
 
@@ -212,6 +218,7 @@ def author_rules(
     base: Base = None,
     laws: Laws = None,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -224,7 +231,9 @@ def author_rules(
         from .agents.session import session_settings
         from .builders.authoring.laws import author_rules as write
 
-        session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
+        session = session_settings(
+            ledger, backend, reviewer, replay, max_usd, prices, concurrency, batch
+        )
         report = write(session, laws, base, bank, progress)
     print_authored(report)
 
@@ -270,6 +279,7 @@ def author_verify(
     replay: Replay = False,
     every: Annotated[bool, typer.Option("--every", help="Pairs read before too.")] = False,
     concurrency: Concurrency = 8,
+    batch: Batch = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -282,7 +292,7 @@ def author_verify(
         from .agents.session import session_settings
         from .builders.authoring.verification import verify_pairs
 
-        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency)
+        session = session_settings(ledger, backend, "", replay, max_usd, prices, concurrency, batch)
         report = verify_pairs(session, base, bank, every, progress)
     print_authored(report)
 
@@ -427,19 +437,30 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    max_usd: Annotated[float | None, typer.Option(help="Cap on what each judge may cost.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls under way at a time.")] = 8,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
 
-    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap`
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .eval.judges import open_judge
+        from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
+        plan = CallPlan(run / "ledgers", concurrency, None if max_usd is None else Decimal(max_usd))
+        judges = [open_judge(spec, plan) for spec in judge]
+        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
+        for opened in judges:
+            print_verdicts(judge_run(settings, opened, progress))
         asked = tuple(probe for probe in probes.split(",") if probe)
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
         for spec in judge:
             settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec), progress))
+            print_verdicts(judge_run(settings, open_judge(spec, plan), progress))
 
 
 @app.command()
@@ -495,6 +516,9 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """`generate`, `judge` and `score` in a row; the same command goes on where it was stopped.
@@ -503,7 +527,7 @@ def evaluate(
     --judge pixels --out run --limit 50`
     """
     generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision)
+    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
     score([out], json=json)
 
 
@@ -536,14 +560,21 @@ def mine(
     sample: Annotated[float, typer.Option(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
     reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
+    stage: Annotated[str, typer.Option(help="pairs, images or layout.")] = "pairs",
+    judge: Annotated[str, typer.Option(help="Judge spec, for the stage layout.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Downloads at a time.")] = 32,
+    contact: Annotated[str, typer.Option(help="Page or mail address for site owners.")] = "",
+    loopback: Annotated[bool, typer.Option("--loopback-for-tests", hidden=True)] = False,
 ) -> None:
-    """Mine captions for pairs of entities; run it again after any end, it goes on.
+    """Mine captions for pairs, fetch their pictures, tell what stands left; run again to go on.
 
-    Example: `counterprior mine laion.parquet --preset laion --out mined/laion`
+    Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
     """
     with failing(), progress_bar() as progress:
         from .corpus_analysis.captions.miner import MinerSettings
-        from .corpus_analysis.mine import MineSettings, mine_pairs
+        from .corpus_analysis.images.fetch import FetchSettings
+        from .corpus_analysis.mine import MineSettings
+        from .corpus_analysis.run import RunSettings, run
         from .corpus_analysis.shards import ShardSettings
         from .corpus_analysis.sources import SourceSettings
 
@@ -551,8 +582,10 @@ def mine(
             tuple(source), preset, caption_column, url_column, limit, sample, seed
         )
         shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
-        funnel = mine_pairs(MineSettings(shard, out, engine, workers), progress)
-    print_funnel(funnel, out)
+        fetch = FetchSettings(contact=contact, loopback=loopback)
+        mined = MineSettings(shard, out, engine, workers)
+        finished = run(RunSettings(mined, stage, judge, fetch, threads), progress)
+    print_mined(finished, out)
 
 
 audit = typer.Typer(
@@ -638,3 +671,56 @@ def audit_merge(
         from .eval.audit.run import merge_labels
 
         print_metrics(merge_labels(labels, out), json)
+
+
+@app.command()
+def flips(
+    mined: Annotated[Path, typer.Argument(help="Folder of a run of `mine` with its layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
+    count: Annotated[int, typer.Option(min=1, help="Pairs at most; two pictures each.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
+    judge: Annotated[str, typer.Option(help="Judge that sees text in pictures.")] = "",
+) -> None:
+    """Verified pairs, each picture also mirrored under the same caption, to tune a model with.
+
+    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    """
+    with failing(), progress_bar() as progress:
+        from .corpus_analysis.flips import FlipSettings, make_flips
+        from .eval.judges import CallPlan, open_judge
+
+        plan = CallPlan(mined / "judgments")
+        reader = open_judge(judge, plan) if judge else None
+        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+    print_flips(found, out)
+
+
+@app.command("race")
+def race_generators(
+    out: Annotated[Path, typer.Option(help="Folder; the same command goes on where it stopped.")],
+    generator: Annotated[list[str] | None, typer.Option(help="Spec; repeatable.")] = None,
+    suite: Annotated[str, typer.Option(help="Config whose pictures are right or wrong.")] = "",
+    judge: Annotated[str, typer.Option(help="Spec.")] = "",
+    scores: Annotated[list[str] | None, typer.Option(help="NAME=FILE instead; repeatable.")] = None,
+    metric: Annotated[str, typer.Option(help="Column of --scores, in [0, 1].")] = "score",
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    policy: Annotated[str, typer.Option(help="eliminate, or ucb as published.")] = "eliminate",
+    alpha: Annotated[float, typer.Option(help="Chance that the best is dropped.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Difference that does not matter.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Order of the items.")] = 0,
+    json: Json = False,
+) -> None:
+    """Which generator is best, with as few pictures as it takes.
+
+    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
+    --judge pixels --out race`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.race import RaceSettings
+        from .eval.racing import LiveSettings, open_source, run_race
+
+        live = LiveSettings(suite, tuple(generator or ()), judge, data, limit)
+        source = open_source(live, tuple(scores or ()), metric, out)
+        settings = RaceSettings(policy, alpha, delta, seed)  # type: ignore[arg-type]
+        print_metrics(run_race(source, settings, out, progress), json)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
-    from .corpus_analysis.mine import Funnel
+    from .corpus_analysis.flips import FlipSet
+    from .corpus_analysis.run import Finished
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
     from .eval.scoring import Result
@@ -33,11 +34,12 @@ def failing() -> Iterator[None]:
     from .builders.bank import BankError
     from .builders.build import BuildError
     from .corpus_analysis.errors import CorpusError
+    from .eval.checkpoints import LoadError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError, CorpusError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError, LoadError) as error:
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -98,11 +100,12 @@ def print_configs(facts: Facts, out: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
-def print_funnel(funnel: Funnel, out: Path) -> None:
-    """How many captions came how far, and why the others did not."""
+def print_mined(finished: Finished, out: Path) -> None:
+    """How many captions and pictures came how far, why the others did not, and the answer."""
     from rich.console import Console
     from rich.table import Table
 
+    funnel = finished.funnel
     table = Table("stage", title=f"captions in {out}")
     for title in ("captions", "share"):
         table.add_column(title, justify="right")
@@ -115,6 +118,28 @@ def print_funnel(funnel: Funnel, out: Path) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
+    if finished.images is not None:
+        reasons = ", ".join(f"{name} {n:,}" for name, n in finished.images["reasons"].items())
+        console.print(f"{finished.images['addresses']:,} pictures: {reasons}")
+        console.print(f"{finished.images['pairs_distinct']:,} pairs with a picture of their own")
+    if finished.alignment is not None:
+        rate = finished.alignment.single_probe
+        low, high = rate.wilson
+        console.print(
+            f"{finished.alignment.funnel['valid']:,} show the two side by side; first-mentioned on "
+            f"the left in {rate.aligned:,} of {rate.n:,}: {rate.rate:.1%} ({low:.1%} to {high:.1%})"
+        )
+        console.print(f"page: {out / 'index.html'}")
+    for warning in finished.warnings:
+        print(f"counterprior: {warning}", file=sys.stderr)
+
+
+def print_flips(found: FlipSet, out: Path) -> None:
+    """How many pairs were taken, from which categories, and why others were not."""
+    for name, count in found.categories.items():
+        print(f"{count:6,}  {name}")
+    dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
+    print(f"{found.pairs:,} pairs, {2 * found.pairs:,} pictures in {out}; not taken: {dropped}")
 
 
 def print_diff(found: ReleaseDiff) -> None:

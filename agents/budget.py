@@ -177,6 +177,15 @@ class Budget:
             self.spent += cost or Decimal(0)
         return cost
 
+    def record(
+        self, identity: Mapping[str, str], request: ChatRequest, completion: Completion
+    ) -> Decimal | None:
+        """The price of a call that was paid before now, e.g. in a batch; no cap is asked."""
+        worst = self.worst_case(identity, request)
+        with self._lock:
+            self._reserved += worst or Decimal(0)
+        return self.settle(identity, worst, completion)
+
     def release(self, worst: Decimal | None) -> None:
         """Gives back the reservation of a call that was not made."""
         with self._lock:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
+from .batch import BatchBackend, prefetch
 from .budget import Budget
 from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
@@ -63,6 +64,8 @@ class CallSettings:
     stop_on_outage: bool = True
     """Whether a server that can't be used ends the run; else its calls are answers with status
     `error`, which the ledger doesn't hold, so that the next run asks again."""
+    batch: bool = False
+    """Whether `call_many` sends first attempts through the provider's batch interface."""
 
 
 class Caller:
@@ -124,6 +127,9 @@ class Caller:
         """
         waiting = list(calls)
         _unique(waiting)
+        if self.settings.batch and isinstance(self.backend, BatchBackend):
+            first = [(f"{call.id}/attempt0", call.request) for call in waiting]
+            prefetch(self.backend, self.ledger, self.budget, first)
         answers: dict[int, Answer[T]] = {}
         for place, call in enumerate(waiting):
             if f"{call.id}/attempt0" in self.ledger:  # threads would only slow a replay down

@@ -7,8 +7,10 @@ ledger, budget and backends know one shape.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 Outcome = Literal["ok", "refused", "truncated", "error"]
@@ -41,6 +43,11 @@ class JsonSchema:
     """Letters, digits, `_` and `-`."""
     body: Mapping[str, Any]
     """The schema itself."""
+
+    @cached_property
+    def text(self) -> str:
+        """Name and schema in one spelling."""
+        return json.dumps({"name": self.name, "body": self.body}, sort_keys=True)
 
 
 @dataclass(frozen=True)

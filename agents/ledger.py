@@ -4,9 +4,9 @@ A call is known by its *logical* id (`r07/critic/attempt0`, or a judge's item, s
 parallel work and upgrades of an SDK don't disturb it. Same id and same specification: the recorded
 answer is used and nothing is paid. Same id and another specification: `DriftError` with a diff.
 
-Lines are ASCII JSON with sorted keys. `{"run": ...}` lines hold what a whole run was given, so that
-a replay needs nothing else. `{"text": ...}` lines hold what many calls share (system prompts,
-schemas, long parts of questions); call lines refer to them by SHA-256.
+Lines are ASCII JSON with sorted keys. `run` lines hold what a whole run was given, so that a replay
+needs nothing else; `batch` lines name batches that were sent; `text` lines hold what calls share
+(system prompts, schemas, long parts of questions), and call lines refer to them by SHA-256.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -67,9 +68,12 @@ class Ledger:
         """
         self.path = path
         self._lock = threading.Lock()
+        self._syncing = threading.Lock()
+        self._synced = 0
         self._places: dict[str, tuple[int, int]] = {}
         self._texts: dict[str, str] = {}
         self._runs: dict[str, Any] = {}
+        self._batches: dict[str, list[str]] = {}
         if read_only and not path.is_file():
             raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,6 +122,18 @@ class Ledger:
         elif self._runs[run] != inputs:
             raise DriftError(self._changed(f"the run of {run}", self._runs[run], inputs))
 
+    def open_batch(self, batch: str, calls: list[str]) -> None:
+        """Records that calls were sent as a batch, on disk when this returns."""
+        with self._lock:
+            self._write(_dump({"batch": batch, "calls": calls}))
+            self._batches[batch] = calls
+            end = self._end
+        self._sync(end)
+
+    def batches(self) -> dict[str, list[str]]:
+        """Batches that were sent, with the ids of their calls."""
+        return dict(self._batches)
+
     def find(
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
     ) -> Record | None:
@@ -141,17 +157,13 @@ class Ledger:
         """Records a call, on disk when this returns. Raises LedgerError for a repeated id."""
         if self._file is None:
             raise LedgerError(f"{self.path}: opened for replay, can't record {call_id}")
-        spec = request.spec()
-        user = [_shared(part) for part in spec["user"]]
-        texts = [spec["system"], _dump(spec["schema"])]
-        texts += [part for part, kept in zip(spec["user"], user, strict=True) if part != kept]
+        form, texts = _form(request)
         line = _dump(
             {
                 "id": call_id,
                 "spec": spec_hash(identity, request),
                 "identity": dict(identity),
-                "request": spec
-                | {"system": _sha(texts[0]), "schema": _sha(texts[1]), "user": user},
+                "request": form,
                 "completion": {**asdict(completion), "raw": dict(completion.raw)},
                 "usd": usd,
             }
@@ -159,12 +171,13 @@ class Ledger:
         with self._lock:
             if call_id in self._places:
                 raise LedgerError(f"{self.path}: call {call_id} is recorded already")
-            for text in texts:
-                if (sha := _sha(text)) not in self._texts:
+            for sha, text in texts.items():
+                if sha not in self._texts:
                     self._write(_dump({"text": text}))
                     self._texts[sha] = text
             self._places[call_id] = self._write(line)
-            os.fsync(self._file.fileno())
+            end = self._end
+        self._sync(end)
 
     def records(self) -> Iterator[Record]:
         """Every recorded call, sorted by id."""
@@ -178,7 +191,7 @@ class Ledger:
 
     def canonical_lines(self) -> Iterator[str]:
         """The ledger in its published form: runs, texts, calls, each sorted; the same for every
-        order in which the calls were made."""
+        order in which the calls were made, and whether singly or by the batch."""
         for run in sorted(self._runs):
             yield _dump({"run": run, "inputs": self._runs[run]})
         for sha in sorted(self._texts):
@@ -211,7 +224,9 @@ class Ledger:
                 break
             try:
                 line = json.loads(raw)
-                if "run" in line:
+                if "batch" in line:
+                    self._batches[line["batch"]] = line["calls"]
+                elif "run" in line:
                     self._runs[line["run"]] = line["inputs"]
                 elif "text" in line:
                     self._texts[_sha(line["text"])] = line["text"]
@@ -233,6 +248,15 @@ class Ledger:
         self._end += len(raw)
         return place
 
+    def _sync(self, end: int) -> None:
+        """Waits until the file is on disk up to `end`; one wait serves all threads that queue."""
+        assert self._file is not None
+        with self._syncing:
+            if self._synced < end:
+                written = self._end
+                os.fsync(self._file.fileno())
+                self._synced = written
+
     def _line(self, start: int, length: int) -> dict[str, Any]:
         # pread leaves no file position behind, so threads need no lock.
         return cast(dict[str, Any], json.loads(os.pread(self._reader.fileno(), length, start)))
@@ -246,8 +270,8 @@ class Ledger:
             self._texts.get(p["text"], p) if isinstance(p, dict) and "text" in p else p
             for p in recorded["user"]
         ]
-        schema = self._texts.get(recorded["schema"])
-        recorded["schema"] = json.loads(schema) if schema else recorded["schema"]
+        if schema := self._texts.get(recorded["schema"] or ""):
+            recorded["schema"] = json.loads(schema)
         before = {"identity": line["identity"], "request": recorded}
         after = {"identity": dict(identity), "request": request.spec()}
         return self._changed(f"call {line['id']}", before, after)
@@ -265,7 +289,7 @@ class Ledger:
 
 def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
     """SHA-256 of what fixes a call: who answers and what is asked."""
-    return _sha(_dump({"identity": dict(identity), "request": request.spec()}))
+    return _sha(_dump({"identity": dict(identity), "request": _form(request)[0]}))
 
 
 def _record(line: Mapping[str, Any]) -> Record:
@@ -282,14 +306,26 @@ def _record(line: Mapping[str, Any]) -> Record:
     return Record(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
 
 
-def _shared(part: Any) -> Any:
-    """A part of a question as a call line holds it."""
-    return {"text": _sha(part)} if isinstance(part, str) and len(part) >= SHARED_FROM else part
+def _form(request: ChatRequest) -> tuple[dict[str, Any], dict[str, str]]:
+    """A request as a call line holds it, and the texts that it refers to by SHA-256."""
+    spec = request.spec()
+    system, schema = request.system, request.schema.text if request.schema else None
+    long = [p for p in spec["user"] if isinstance(p, str) and len(p) >= SHARED_FROM]
+    texts = {_shared_sha(t): t for t in (system, schema, *long) if t is not None}
+    spec["system"] = _shared_sha(system)
+    spec["schema"] = None if schema is None else _shared_sha(schema)
+    spec["user"] = [{"text": _shared_sha(p)} if p in long else p for p in spec["user"]]
+    return spec, texts
 
 
 def _dump(value: Any) -> str:
     # ASCII, so that a lone surrogate or a line separator in an answer can't break a line.
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=256)
+def _shared_sha(text: str) -> str:
+    return _sha(text)
 
 
 def _sha(text: str) -> str:

@@ -43,9 +43,10 @@ def session_settings(
     max_usd: float | None,
     prices: Path | None,
     concurrency: int,
+    batch: bool = False,
 ) -> SessionSettings:
     """The settings that the options of the command line give."""
-    calls = CallSettings(concurrency)
+    calls = CallSettings(concurrency, batch=batch)
     return SessionSettings(ledger, backend, reviewer, replay, max_usd, prices, calls)
 
 

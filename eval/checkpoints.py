@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 
 
+class LoadError(RuntimeError):
+    """A model whose files can't be loaded: it ends the run, as no item can be done without it."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A folder, or a repository of the Hub at one commit."""

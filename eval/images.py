@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -17,7 +18,7 @@ class ImageError(ValueError):
     """A file that can't be judged as a picture; the message says why."""
 
 
-def open_image(path: Path) -> Image.Image:
+def open_image(file: Path | BytesIO) -> Image.Image:
     """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
 
     Raises ImageError for a file that is missing, no picture, truncated, animated, below
@@ -28,7 +29,7 @@ def open_image(path: Path) -> Image.Image:
         with warnings.catch_warnings():
             # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
+            with Image.open(file) as image:
                 _check(image)
                 image.load()
                 upright = ImageOps.exif_transpose(image)
@@ -39,7 +40,7 @@ def open_image(path: Path) -> Image.Image:
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         if isinstance(error, ImageError):
             raise
-        raise ImageError(f"is no readable picture: {_reason(error, path)}") from None
+        raise ImageError(f"is no readable picture: {_reason(error, file)}") from None
     plain = _on_white(upright)
     plain.info.clear()
     return plain
@@ -64,5 +65,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _reason(error: Exception, path: Path) -> str:
-    return str(error).replace(str(path), path.name) or type(error).__name__
+def _reason(error: Exception, file: Path | BytesIO) -> str:
+    if isinstance(file, BytesIO):
+        return str(error).replace(repr(file), "it") or type(error).__name__
+    return str(error).replace(str(file), file.name) or type(error).__name__

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from .runs import write_atomically
 
 Model = TypeVar("Model", bound=BaseModel)
 Row = dict[str, Any]
@@ -92,12 +93,4 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Writes UTF-8; the file appears whole or stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_atomically(path, text)

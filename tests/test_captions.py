@@ -115,8 +115,7 @@ PIECES = st.sampled_from(
         "a", "the", "two", "photo", "of", "pair", "group", "hot", "teddy", "polar", "who", "is",
         "sitting", "standing", "that", "-", "|", "(", ")", ".", "'s", "_", "&amp;", "&amp;amp;",
         "\u200b", "\u00a0", "\uff43\uff41\uff54", "\u212a", "İ", "\n", "\t", "é", "2", "#1",
-        "cat+dog",
-        "dog&cat", "_dog_", "dog's", "ice-cream", "cannot", "don't", "DOG", "Cat", "😀",
+        "cat+dog", "dog&cat", "_dog_", "dog's", "ice-cream", "cannot", "don't", "DOG", "Cat", "😀",
     ]
 )  # fmt: skip
 CAPTIONS = st.lists(st.tuples(PIECES, st.sampled_from([" ", " ", " ", "", "  "])), max_size=14).map(
@@ -183,8 +182,8 @@ def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:
 @pytest.mark.parametrize(
     ("caption", "is_hard"),
     [("caf\u00e9 \u2013 \u201ccat\u201d", False), ("猫", False), ("\u212a", True), ("İ", True),
-     ("cafe\u0301", True),
-     ("\uff43at", True), ("a\u200bb", True), ("x &amp; y", True), ("a  b\n", False), ("½", False)],
+     ("cafe\u0301", True), ("\uff43at", True), ("a\u200bb", True), ("x &amp; y", True),
+     ("a  b\n", False), ("½", False)],
 )  # fmt: skip
 def test_which_captions_only_python_can_judge(caption: str, is_hard: bool) -> None:
     found = pc.match_substring_regex(pa.array([caption]), hard())[0].as_py()

@@ -11,6 +11,8 @@ from typer.main import get_command
 
 import counterprior
 from counterprior.cli import app
+from counterprior.eval.generators import GENERATORS
+from counterprior.eval.judges import JUDGES, PAID
 
 ROOT = Path(__file__).parents[1]
 MODULES = [
@@ -31,6 +33,11 @@ def test_docstring_examples(name: str) -> None:
 def test_every_command_is_documented(name: str) -> None:
     assert f"counterprior {name}" in (ROOT / "README.md").read_text()
     assert f"Example: `counterprior {name}" in (COMMANDS[name].help or "")
+
+
+@pytest.mark.parametrize("kind", [*GENERATORS, *JUDGES, *PAID])
+def test_every_adapter_is_documented(kind: str) -> None:
+    assert f"| `{kind}" in (ROOT / "docs" / "models.md").read_text()
 
 
 def test_no_path_of_a_machine_in_the_project() -> None:

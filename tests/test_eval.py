@@ -2,10 +2,8 @@
 
 import csv
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -317,7 +315,7 @@ def test_a_killed_run_goes_on_without_asking_twice(
     deadline = time.monotonic() + 60
     while len(recorded()) < kill_after and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     done = cli("judge", run, "--judge", "pixels", "--probes", "mirror")
     assert done.returncode == 0, done.stderr
@@ -379,7 +377,7 @@ def test_real_pictures_of_a_real_model(
             if found and found[0].read_bytes().count(b"\n") >= after:
                 break
             time.sleep(0.002)
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
     done = cli(*command)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from counterprior.eval.metrics.order import homogenization
 from counterprior.eval.metrics.pse import pse_1d
 from counterprior.eval.metrics.visor import uncond_from_n, visor
 from counterprior.eval.metrics.worlds import gated, premise_ratio, reasoning_ratio, weighted_score
+from counterprior.eval.race import ucb_index
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.suites import open_suite
 
@@ -124,3 +125,10 @@ def test_abstaining_rates(case: dict) -> None:
              "pass_decided": "pass_rate_conditional"}  # fmt: skip
     for name, percent in case["expected"].items():
         assert 100 * found[names[name]] == pytest.approx(percent, abs=case["tol"])
+
+
+@published("ucb_index")
+def test_bandit_index(case: dict) -> None:
+    given = case["input"]
+    found = ucb_index(given["mean"], given["n"], given["t"], given["alpha"])
+    assert found == pytest.approx(case["expected"], abs=case["tol"])

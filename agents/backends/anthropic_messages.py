@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
 from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
 from ..retry import TransientError
-from .http import HttpSettings, failed_status, read_body, read_key, with_lost
+from .http import HttpSettings, Wire, failed_status, hide, read_body, read_key, with_lost
 
 if TYPE_CHECKING:
     import anthropic
@@ -31,9 +33,12 @@ class AnthropicMessages:
     """One model behind `POST /v1/messages`; the key comes from ANTHROPIC_API_KEY."""
 
     def __init__(self, settings: HttpSettings, client: anthropic.Anthropic, key: str) -> None:
+        import anthropic
+
         self._settings = settings
         self._client = client
         self._key = key
+        self._wire = Wire(anthropic, settings.retry, key)
 
     @classmethod
     def from_spec(cls, spec: Spec) -> AnthropicMessages:
@@ -53,7 +58,7 @@ class AnthropicMessages:
         """Raises ValueError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
             raise ValueError("anthropic: gives no log probabilities; ask for none")
-        if request.max_tokens > LONGEST:
+        if self._settings.bound(request) > LONGEST:
             raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
         completion, lost = self._settings.retry.run(lambda: self._attempt(request))
         return with_lost(completion, lost)
@@ -64,7 +69,7 @@ class AnthropicMessages:
         system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
         body: dict[str, Any] = {
             "model": self._settings.model,
-            "max_tokens": request.max_tokens,
+            "max_tokens": self._settings.bound(request),
             "system": [system],
             "messages": [{"role": "user", "content": [_part(part) for part in request.user]}],
         }
@@ -74,6 +79,37 @@ class AnthropicMessages:
         if self._settings.temperature is not None:
             body["extra_body"] = {"temperature": self._settings.temperature}
         return body
+
+    def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        listed = [
+            {"custom_id": name, "params": self._params(request)}
+            for name, request in requests.items()
+        ]
+        # Once only: a second try after a lost answer could send and bill the work twice.
+        create: Any = self._batches.create
+        return str(self._wire.once(lambda: create(requests=listed)).id)
+
+    def finished(self, batch: str) -> bool:
+        found = self._wire.repeat(lambda: self._batches.retrieve(batch))
+        return found.processing_status == "ended"
+
+    def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
+        for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
+            answer = json.loads(hide(line.to_json(), self._key))
+            if answer["result"]["type"] == "succeeded":
+                # What can't be read is left open, and asked singly.
+                with suppress(TransientError):
+                    yield answer["custom_id"], read_completion(answer["result"]["message"])
+
+    @property
+    def _batches(self) -> anthropic.resources.messages.Batches:
+        return self._client.messages.batches
+
+    def _params(self, request: ChatRequest) -> dict[str, Any]:
+        """The request as a batch holds it: what is extra in a call is a field there."""
+        body = self.body(request)
+        extra: dict[str, Any] = body.pop("extra_body", {})
+        return body | extra
 
     def _attempt(self, request: ChatRequest) -> Completion:
         import anthropic

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, Completion, Outcome, Usage
+from ..chat import BackendError, ChatRequest, Completion, Outcome, Usage
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
     import httpx2
+
+R = TypeVar("R")
 
 UNUSABLE = frozenset({401, 402, 403, 404})
 """Statuses that speak of key, account or model, not of this request."""
@@ -25,8 +27,15 @@ DECLINED = frozenset({"content_filter", "content_policy_violation", "moderation_
 SHOWN = 500
 """Characters of a server's message that an error shows."""
 
+SECRET_FROM = 12
+"""Characters from which a key is taken for a secret."""
+
 NO_KEY_NEEDED = "none"
 """Sent as the key to a server of the user's own, where no key is set."""
+
+
+_OPTIONS = {"timeout": 0.01, "attempts": 1, "temperature": 0, "max_tokens": 1}
+"""Options of a spec, and the least value of each."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +50,42 @@ class HttpSettings:
     """Seconds before an attempt counts as lost."""
     temperature: float | None = None
     """Where set, sent; several newer models reject it."""
+    max_tokens: int | None = None
+    """Where set, the most that any answer may have: for servers with a small context."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When to try again."""
 
     @classmethod
     def from_spec(cls, spec: Spec) -> HttpSettings:
-        """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t]``; ValueError for others."""
+        """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
+
+        Raises ValueError for other options, and for values that are no numbers or too small.
+        """
         model, _, base_url = spec.argument.partition("@")
         if not model:
             raise ValueError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
-        if unknown := set(spec.options) - {"timeout", "attempts", "temperature"}:
+        if unknown := set(spec.options) - {*_OPTIONS}:
             raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
         try:
             number = {name: float(value) for name, value in spec.options.items()}
         except ValueError:
-            raise ValueError(f"{spec.kind}: timeout, attempts, temperature are numbers") from None
-        attempts = int(number.get("attempts", RetryPolicy.attempts))
-        timeout = number.get("timeout", cls.timeout)
-        if attempts < 1 or timeout <= 0:
-            raise ValueError(f"{spec.kind}: attempts must be 1 or more, timeout above 0")
-        retry = RetryPolicy(attempts)
-        return cls(model, base_url or None, timeout, number.get("temperature"), retry)
+            raise ValueError(f"{spec.kind}: {', '.join(_OPTIONS)} are numbers") from None
+        for name, least in _OPTIONS.items():
+            if number.get(name, least) < least:
+                raise ValueError(f"{spec.kind}: {name} must be {least:g} or more")
+        most = number.get("max_tokens")
+        return cls(
+            model,
+            base_url or None,
+            number.get("timeout", cls.timeout),
+            number.get("temperature"),
+            None if most is None else int(most),
+            RetryPolicy(int(number.get("attempts", RetryPolicy.attempts))),
+        )
+
+    def bound(self, request: ChatRequest) -> int:
+        """Most tokens of the answer to a request."""
+        return min(request.max_tokens, self.max_tokens or request.max_tokens)
 
     def identity(self, kind: str, base_url: str) -> dict[str, str]:
         """The identity of a model that is served at `base_url`.
@@ -74,7 +98,40 @@ class HttpSettings:
         found = {"kind": kind, "model": self.model, "provider": provider or "custom"}
         if self.temperature is not None:
             found["temperature"] = f"{self.temperature:g}"
+        if self.max_tokens is not None:
+            found["max_tokens"] = str(self.max_tokens)
         return found
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How a batch is sent, looked at and fetched; both SDKs name their errors alike."""
+
+    sdk: Any
+    """The SDK's module."""
+    retry: RetryPolicy
+    """When to try again."""
+    key: str
+    """Never shown."""
+
+    def repeat(self, send: Callable[[], R]) -> R:
+        """The result of a request that may be sent twice. Raises BackendError."""
+        return self.retry.run(lambda: self._sent(send))[0]
+
+    def once(self, send: Callable[[], R]) -> R:
+        """The result of one that must not: after a lost answer the work may be under way."""
+        try:
+            return self._sent(send)
+        except TransientError as error:
+            raise BackendError(f"the batch may not have arrived: {error}") from None
+
+    def _sent(self, send: Callable[[], R]) -> R:
+        try:
+            return send()
+        except self.sdk.APIConnectionError as error:
+            raise TransientError(f"no answer: {error.__cause__ or error}") from None
+        except self.sdk.APIStatusError as error:
+            raise BackendError(failed_status(error.response, self.key).text) from None
 
 
 def read_key(variable: str, base_url: str | None) -> str:
@@ -136,5 +193,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def hide(text: str, key: str) -> str:
-    """The text without the key."""
-    return text if key == NO_KEY_NEEDED else text.replace(key, "[key]")
+    """The text without the key; a stand-in for one (`EMPTY`, `x`) may be a word of an answer."""
+    return text if len(key) < SECRET_FROM else text.replace(key, "[key]")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..chat import BackendError, ChatRequest, Completion, ImagePart, Outcome, Usage
 from ..retry import TransientError
-from .http import HttpSettings, failed_status, read_body, read_key, with_lost
+from .http import HttpSettings, Wire, failed_status, hide, read_body, read_key, with_lost
 
 if TYPE_CHECKING:
     import openai
@@ -27,9 +29,12 @@ class OpenAIChat:
     """One model behind `POST /chat/completions`; the key comes from OPENAI_API_KEY."""
 
     def __init__(self, settings: HttpSettings, client: openai.OpenAI, key: str) -> None:
+        import openai
+
         self._settings = settings
         self._client = client
         self._key = key
+        self._wire = Wire(openai, settings.retry, key)
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIChat:
@@ -57,7 +62,7 @@ class OpenAIChat:
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": [_part(part) for part in request.user]},
             ],
-            "max_completion_tokens": request.max_tokens,
+            "max_completion_tokens": self._settings.bound(request),
         }
         if request.schema is not None:
             schema = {"name": request.schema.name, "strict": True, "schema": request.schema.body}
@@ -67,6 +72,49 @@ class OpenAIChat:
         if self._settings.temperature is not None:
             body["temperature"] = self._settings.temperature
         return body
+
+    def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        lines = [
+            json.dumps(
+                {
+                    "custom_id": name,
+                    "method": "POST",
+                    "url": "/v1/chat/completions",
+                    "body": self.body(request),
+                }
+            )
+            for name, request in requests.items()
+        ]
+        content = ("batch.jsonl", "\n".join(lines).encode() + b"\n")
+        files, batches = self._client.files, self._client.batches
+        file = self._wire.repeat(lambda: files.create(file=content, purpose="batch"))
+        # Once only: a second try after a lost answer could send and bill the work twice.
+        batch = self._wire.once(
+            lambda: batches.create(
+                input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+            )
+        )
+        return batch.id
+
+    def finished(self, batch: str) -> bool:
+        found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
+        if found.status == "failed":
+            raise BackendError(f"batch {batch} failed: {hide(str(found.errors), self._key)}")
+        return found.status in ("completed", "expired", "cancelled")
+
+    def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
+        found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
+        if found.output_file_id is None:
+            return
+        name: str = found.output_file_id
+        content = self._wire.repeat(lambda: self._client.files.content(name)).content
+        for line in content.splitlines():
+            # What can't be read is left open, and asked singly.
+            with suppress(TransientError):
+                answer = read_body(line, self._key)
+                response = answer.get("response") or {}
+                if response.get("status_code") == 200:
+                    yield str(answer.get("custom_id")), read_completion(response.get("body") or {})
 
     def _attempt(self, request: ChatRequest) -> Completion:
         import openai

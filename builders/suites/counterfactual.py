@@ -105,6 +105,6 @@ SUITE = Suite(
     "premise alone (L3): does the picture follow the premise or the world it knows?",
     build=build,
     faults=faults,
-    breakdown=("discipline", "branch", "level"),
+    breakdown=("discipline", "level"),
     composition=Composition(by="branch", distinct=("altered_law", "group")),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Iterator
@@ -18,31 +19,35 @@ DIFFICULTIES = ("obvious", "subtle", "tricky")
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
-    released = select(banks.pairs, ROWS, rng)
+    released = select(banks.pairs, ROWS)
     return [
         _row(domain, pair, banks) for domain, pairs in sorted(released.items()) for pair in pairs
     ]
 
 
 def select(
-    domains: dict[str, list[ConstrainedPair]], count: int, rng: random.Random
+    domains: dict[str, list[ConstrainedPair]], count: int
 ) -> dict[str, list[ConstrainedPair]]:
     """`count` entries balanced over domains, then difficulties; all of them while there are fewer.
 
     Domains take turns, each giving an entry of the difficulty it has given least; so the surplus
-    that stays unreleased is spread as well.
+    that stays unreleased is spread as well. Entries queue by the hash of their id: where one is
+    retired, the next of its kind comes in and the rest stay.
     """
-    left = {}
-    for domain, pairs in sorted(domains.items()):
-        shuffled = sorted((p for p in pairs if p.status != "retired"), key=lambda p: p.id)
-        rng.shuffle(shuffled)
-        left[domain] = shuffled
+    left = {
+        domain: sorted((p for p in pairs if p.status != "retired"), key=_place)
+        for domain, pairs in sorted(domains.items())
+    }
     taken: dict[str, list[ConstrainedPair]] = {domain: [] for domain in left}
     while sum(map(len, taken.values())) < count and any(left.values()):
         for domain in left:
             if left[domain] and sum(map(len, taken.values())) < count:
                 taken[domain].append(_next(left[domain], taken[domain]))
     return {domain: sorted(pairs, key=lambda p: p.id) for domain, pairs in taken.items()}
+
+
+def _place(pair: ConstrainedPair) -> str:
+    return hashlib.sha256(pair.id.encode()).hexdigest()
 
 
 def _next(left: list[ConstrainedPair], taken: list[ConstrainedPair]) -> ConstrainedPair:

@@ -14,6 +14,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from ...specs import Spec
 from ..cases import Case
+from ..extras import named_extras
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class ImageRequest:
     """Non-negative; the same request must give the same pixels where the backend allows it."""
     source: Image | None = None
     """The RGB image to edit; None for text-to-image."""
+
+
+REPORT = "report"
+"""Key of a picture's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
+that may have been billed). It is never saved with the picture."""
 
 
 class GeneratorError(RuntimeError):
@@ -73,8 +79,29 @@ def _render(spec: Spec) -> Generator:
     return RenderGenerator.from_spec(spec)
 
 
+def _command(spec: Spec) -> Generator:
+    from .command import CommandGenerator
+
+    return CommandGenerator.from_spec(spec)
+
+
+def _diffusers(spec: Spec) -> Generator:
+    from .diffusion import DiffusersGenerator
+
+    return DiffusersGenerator.from_spec(spec)
+
+
+def _openai_image(spec: Spec) -> Generator:
+    from .openai_image import OpenAIImages
+
+    return OpenAIImages.from_spec(spec)
+
+
 GENERATORS: dict[str, Callable[[Spec], Generator | Gallery]] = {
+    "command": _command,
+    "diffusers": _diffusers,
     "folder": _folder,
+    "openai-image": _openai_image,
     "render": _render,
 }
 
@@ -88,11 +115,16 @@ def open_generator(text: str) -> Generator:
 
 
 def open_images(text: str) -> Generator | Gallery:
-    """Whatever a spec names that has or makes pictures; ValueError for an unknown kind."""
+    """Whatever a spec names that has or makes pictures.
+
+    Raises ValueError for an unknown kind or option and a library that isn't installed, BackendError
+    for a missing key.
+    """
     spec = Spec.parse(text)
     if spec.kind not in GENERATORS:
         raise ValueError(f"no generator {spec.kind!r}: choose from {', '.join(sorted(GENERATORS))}")
-    return GENERATORS[spec.kind](spec)
+    with named_extras(spec.kind):
+        return GENERATORS[spec.kind](spec)
 
 
 def encode_png(image: Image) -> bytes:

@@ -50,7 +50,7 @@ def figure_image(figure: Figure) -> Image.Image:
 def acting_image(figure: Figure) -> Image.Image:
     """The figure with the effects around it as RGBA, without its shadow, cropped."""
     canvas = Image.new("RGBA", (WIDTH, HEIGHT))
-    image, box = _placed(figure)
+    image, box = placed_image(figure)
     _draw_with_effects(canvas, figure, image, box)
     return canvas.crop(canvas.getbbox())
 
@@ -69,13 +69,13 @@ def _shaded(image: Image.Image, percent: int) -> Image.Image:
 
 
 def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
-    image, box = _placed(figure)
+    image, box = placed_image(figure)
     ground, lift = round(figure.base * HEIGHT), _lift(figure)
     _draw_shadow(canvas, box[0] + image.width // 2, ground, image.width, lift)
     _draw_with_effects(canvas, figure, image, box)
 
 
-def _placed(figure: Figure) -> tuple[Image.Image, tuple[int, int, int, int]]:
+def placed_image(figure: Figure) -> tuple[Image.Image, tuple[int, int, int, int]]:
     """The figure's picture and its box on the canvas, moved until it is inside."""
     image = figure_image(figure)
     top = max(MARGIN, round(figure.base * HEIGHT) - _lift(figure) - image.height)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
 from PIL.Image import Image
 
 from ...specs import Spec
+from ..extras import named_extras
 
 Task = Literal["order", "arrangement", "actor", "binding", "gate", "yes_no"]
 """What is asked, for judges that measure instead of reading the prompt.
@@ -70,8 +70,8 @@ class CallPlan:
     """Folder of the ledgers, one file a judge: what a killed run has paid is not paid again."""
     concurrency: int = 8
     """Calls under way at the same time."""
-    max_usd: Decimal | None = None
-    """Cap on what the judge may cost in all, resumed runs included; None for no cap."""
+    max_usd: float | None = None
+    """Cap on what the judge may cost in all, resumed runs included, in US dollars."""
     prices: Path | None = None
     """The user's own price table, see `agents.budget`."""
 
@@ -116,6 +116,12 @@ def _hf_vlm(spec: Spec) -> Judge:
     return LocalJudge.from_spec(spec)
 
 
+def _boxes(spec: Spec) -> Judge:
+    from .boxes import BoxJudge
+
+    return BoxJudge.from_spec(spec)
+
+
 def _chat(spec: Spec, plan: CallPlan) -> Judge:
     from .chat import ChatJudge
 
@@ -123,7 +129,10 @@ def _chat(spec: Spec, plan: CallPlan) -> Judge:
 
 
 JUDGES: dict[str, Callable[[Spec], Judge]] = {
+    "boxes": _boxes,
+    "faulty": _faulty,
     "hf-vlm": _hf_vlm,
+    "human": _human,
     "pixels": _pixels,
 }
 
@@ -138,15 +147,16 @@ PAID: dict[str, Callable[[Spec, CallPlan], Judge]] = {
 def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
     """The judge that a spec such as ``pixels`` or ``openai:MODEL`` names.
 
-    Raises ValueError for an unknown kind or option and for a judge of `PAID` without a plan,
-    BackendError for a missing key.
+    Raises ValueError for an unknown kind or option, a library that isn't installed, and a judge of
+    `PAID` without a plan; BackendError for a missing key.
     """
     spec = Spec.parse(text)
+    with named_extras(spec.kind):
+        if spec.kind in JUDGES:
+            return JUDGES[spec.kind](spec)
+        if spec.kind in PAID and plan is not None:
+            return PAID[spec.kind](spec, plan)
     if spec.kind in PAID:
-        if plan is None:
-            raise ValueError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
-        return PAID[spec.kind](spec, plan)
-    if spec.kind not in JUDGES:
-        kinds = ", ".join(sorted([*JUDGES, *PAID]))
-        raise ValueError(f"no judge {spec.kind!r}: choose from {kinds}")
-    return JUDGES[spec.kind](spec)
+        raise ValueError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
+    kinds = ", ".join(sorted([*JUDGES, *PAID]))
+    raise ValueError(f"no judge {spec.kind!r}: choose from {kinds}")

@@ -12,6 +12,7 @@ import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property
 from io import BytesIO
 
@@ -84,7 +85,8 @@ class ChatJudge:
         ledger = Ledger(self._plan.ledgers / f"{kind}-{digest[:8]}.jsonl")
         # A judge has no end of its own: the ledger is free for others when nobody holds the judge.
         weakref.finalize(self, ledger.close)
-        budget = Budget(PriceTable.read(self._plan.prices), self._plan.max_usd)
+        cap = None if self._plan.max_usd is None else Decimal(str(self._plan.max_usd))
+        budget = Budget(PriceTable.read(self._plan.prices), cap)
         budget.restore(ledger.records())
         settings = CallSettings(self._plan.concurrency, stop_on_outage=False)
         return Caller(self._backend, ledger, budget, settings)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..checkpoints import Checkpoint, Placement
+from ..checkpoints import Checkpoint, LoadError, Placement
 from ..processors import load_processor
 from . import Question, Verdict
 
@@ -88,12 +88,16 @@ class LocalJudge:
         }
 
     def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        """Raises LoadError where there can be no verdict at all."""
         for batch in _batches(questions, self.settings.batch):
             yield from zip(batch, self._verdicts(batch), strict=True)
 
     @cached_property
     def processor(self) -> Any:
-        processor: Any = load_processor(self.checkpoint.source, self.checkpoint.commit)
+        try:
+            processor: Any = load_processor(self.checkpoint.source, self.checkpoint.commit)
+        except Exception as error:  # whatever its files make of it
+            raise self._cant_load(error) from error
         # So that the last position of every row of a batch is the one to answer at.
         processor.tokenizer.padding_side = "left"
         return processor
@@ -102,16 +106,24 @@ class LocalJudge:
     def model(self) -> Any:
         from transformers import AutoModelForImageTextToText
 
-        model: Any = AutoModelForImageTextToText.from_pretrained(
-            self.checkpoint.source,
-            revision=self.checkpoint.commit,
-            dtype=self.placement.torch_dtype,
-        )
-        return model.to(self.placement.device).eval()
+        try:
+            model: Any = AutoModelForImageTextToText.from_pretrained(
+                self.checkpoint.source,
+                revision=self.checkpoint.commit,
+                dtype=self.placement.torch_dtype,
+            )
+            return model.to(self.placement.device).eval()
+        except Exception as error:  # whatever its files or the device make of it
+            raise self._cant_load(error) from error
+
+    def _cant_load(self, error: Exception) -> LoadError:
+        return LoadError(f"{self.checkpoint.name} can't be loaded: {error}")
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
         try:
             logits = self.next_token_logits(questions)
+        except LoadError:
+            raise
         except Exception as error:  # a model's own code may raise anything
             if len(questions) > 1:  # one bad picture must not cost the others their answers
                 return [self._verdicts([question])[0] for question in questions]

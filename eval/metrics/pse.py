@@ -62,9 +62,9 @@ def pos(a: ArrayLike, b: ArrayLike, convention: Convention = "paper") -> Array:
     The authors' convention counts ties too: P(X >= Y).
     """
     check_convention(convention)
-    p, q, some = _normalised(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+    p, q = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     below = np.cumsum(q, axis=-1) - (1 - TIES[convention]) * q
-    return np.where(some, (p * below).sum(axis=-1), 0.0)
+    return _share((p * below).sum(axis=-1), p, q)
 
 
 def pse_1d(a: ArrayLike, b: ArrayLike) -> Array:
@@ -72,25 +72,25 @@ def pse_1d(a: ArrayLike, b: ArrayLike) -> Array:
     return np.maximum(0.0, -_advantage(np.asarray(a, dtype=float), np.asarray(b, dtype=float)))
 
 
-def _normalised(p: Array, q: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _share(total: Array, p: Array, q: Array) -> Array:
+    """A sum over pairs of weights as a share of all pairs; 0 where there are none.
+
+    Divided last: sums of whole pixels are exact, so that what is wholly apart scores exactly 1.
+    """
+    sums = p.sum(axis=-1), q.sum(axis=-1)
+    some = (sums[0] > 0) & (sums[1] > 0)
+    first, second = (np.where(some, one, 1.0) for one in sums)
+    return np.asarray(np.where(some, total / first / second, 0.0))
+
+
+def _advantage(p: Array, q: Array) -> Array:
+    """P(X > Y) - P(X < Y) of weights (..., n), in [-1, 1]; 0 where either is empty."""
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"weights over {p.shape[-1]} and {q.shape[-1]} places do not fit")
-    totals = p.sum(axis=-1), q.sum(axis=-1)
-    some = (totals[0] > 0) & (totals[1] > 0)
-    p, q = (
-        one / np.where(total > 0, total, 1.0)[..., None]
-        for one, total in zip((p, q), totals, strict=True)
-    )
-    return p, q, some
-
-
-def _advantage(a: Array, b: Array) -> Array:
-    """P(X > Y) - P(X < Y), in [-1, 1]; 0 where either is empty."""
-    p, q, some = _normalised(a, b)
     below = np.cumsum(q, axis=-1)
-    # P(X > Y) - P(X < Y) = sum p_i (below i - above i), and above i = 1 - below i - q_i.
+    # What is above i is all less what is below i and what is at i.
     signed = (p * (2 * below - q - below[..., -1:])).sum(axis=-1)
-    return np.asarray(np.where(some, np.clip(signed, -1.0, 1.0), 0.0))
+    return np.clip(_share(signed, p, q), -1.0, 1.0)
 
 
 def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:

@@ -96,7 +96,7 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="recorded already"):
             ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(path.read_text() * 2)
-    with pytest.raises(LedgerError, match="line 6: a stands twice"):
+    with pytest.raises(LedgerError, match=r"line 4: a stands twice"):
         Ledger(path)
 
 

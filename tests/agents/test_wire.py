@@ -182,11 +182,30 @@ def test_a_key_that_a_server_echoes_is_not_kept(server: Any, protocol: str) -> N
     assert done.text == "you are [key]" and "4f1c0de" not in json.dumps(done.raw)
 
 
+@PROTOCOLS
+def test_a_stand_in_for_a_key_is_a_word_like_others(
+    server: Any, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{protocol.upper()}_API_KEY", "e")
+    server.answer = lambda body: "Three geese."
+    assert complete(server, protocol).text == "Three geese."
+
+
 def test_a_server_of_ones_own_needs_no_key(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     assert complete(server, "openai").text == "Yes"
     with pytest.raises(BackendError, match="set OPENAI_API_KEY"):
         open_backend("openai:gpt-6-luna")
+
+
+@PROTOCOLS
+def test_answers_can_be_bounded_for_small_servers(server: Any, protocol: str) -> None:
+    backend = open_backend(server.spec(protocol, "max_tokens=20"))
+    backend.complete(ASK)
+    backend.complete(ChatRequest("judge", "s", ("u",), 5))
+    name = {"openai": "max_completion_tokens", "anthropic": "max_tokens"}[protocol]
+    assert [asked.body[name] for asked in server.asked] == [20, 5]
+    assert backend.identity()["max_tokens"] == "20"
 
 
 def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
@@ -204,6 +223,7 @@ def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
         ("openai:m?colour=red", "no option 'colour'"),
         ("openai:m?timeout=soon", "are numbers"),
         ("openai:m?attempts=0", "attempts must be 1"),
+        ("anthropic:m?max_tokens=0", "max_tokens must be 1"),
         ("scripted:/nowhere.json", "no script"),
         ("replay:/nowhere.jsonl", "no such ledger"),
         ("replay:x?tone=flat", "no option 'tone'"),

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -234,7 +233,7 @@ def test_a_cap_ends_the_run_before_it_is_passed(
     prices = tmp_path / "prices.yaml"
     prices.write_text("openai:m-1: {input: 10, output: 10}\n")  # 0.0015 USD a call as it is billed
     server.answer = lambda body: "1"
-    capped = replace(plan, max_usd=Decimal("0.2"), prices=prices, concurrency=1)
+    capped = replace(plan, max_usd=0.2, prices=prices, concurrency=1)
     judge = open_judge(server.spec("openai"), capped)
     with pytest.raises(BudgetError, match="--max-usd"):
         list(judge.judge([ask(str(n)) for n in range(200)]))

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from tiny_vlm import VLMS
 
+from counterprior.eval.checkpoints import LoadError
 from counterprior.eval.judges import Question, open_judge
 from counterprior.eval.judges.hf_vlm import LocalJudge
 
@@ -180,6 +181,17 @@ def test_the_identity_tells_weights_apart(
     (other / "model.safetensors").write_bytes(weights)
     changed = open_local(other, "batch=2").identity()
     assert changed["revision"] != identity["revision"]
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
+def test_files_that_cannot_be_loaded_end_the_run(
+    checkpoint: Callable[[str], Path], tmp_path: Path, ask: Ask, file: str
+) -> None:
+    folder = tmp_path / "torn"
+    shutil.copytree(checkpoint("llava"), folder)
+    (folder / file).write_bytes((folder / file).read_bytes()[:1000])
+    with pytest.raises(LoadError, match="torn can't be loaded"):
+        list(open_local(folder).judge([ask()]))
 
 
 def test_bfloat16_is_an_option(

@@ -1,0 +1,116 @@
+"""The providers' batch interfaces: slower by hours, and cheaper, for work that doesn't build on
+itself (scenes, reviews, questions, verification).
+
+A batch fills the ledger with first attempts; the caller then goes on as ever, reading them back and
+asking singly for whatever the batch left open. Its name is recorded before it is waited for, so an
+interrupted run waits for the batch that it has paid for, instead of sending another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, runtime_checkable
+
+from .budget import Budget
+from .chat import ChatRequest, Completion
+from .ledger import Ledger
+
+POLL_SECONDS = 30.0
+"""Between two looks at a batch."""
+
+MOST = 10_000
+"""Calls in one batch; both providers take more, but also bound its bytes."""
+
+
+_Calls = Mapping[str, tuple[str, ChatRequest]]
+"""Custom id -> call id and request."""
+
+
+@runtime_checkable
+class BatchBackend(Protocol):
+    """A backend that also takes work by the batch."""
+
+    def submit(self, requests: Mapping[str, ChatRequest]) -> str:
+        """Sends requests by custom id; the batch's name. Raises BackendError."""
+        ...
+
+    def finished(self, batch: str) -> bool:
+        """Whether no more results will come. Raises BackendError."""
+        ...
+
+    def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
+        """Custom ids with what was answered, in any order; without those that were not."""
+        ...
+
+    def identity(self) -> dict[str, str]: ...
+
+
+def prefetch(
+    backend: BatchBackend,
+    ledger: Ledger,
+    budget: Budget,
+    calls: Iterable[tuple[str, ChatRequest]],
+) -> int:
+    """Records what batches answer to the calls that the ledger lacks; how many that were.
+
+    Costs count at the full price, an upper bound. Raises BackendError, BudgetError, DriftError.
+    """
+    identity = backend.identity()
+    open_calls = {
+        custom_id(name): (name, request)
+        for name, request in calls
+        if ledger.find(name, identity, request) is None
+    }
+    sent: set[str] = set()
+    for batch, names in ledger.batches().items():
+        if covered := {custom_id(name) for name in names} & set(open_calls):
+            sent |= covered
+            _collect(backend, batch, ledger, budget, {c: open_calls[c] for c in covered})
+    left = [c for c in open_calls if c not in sent]
+    for start in range(0, len(left), MOST):
+        part = {c: open_calls[c] for c in left[start : start + MOST]}
+        _send(backend, ledger, budget, part)
+    return sum(name in ledger for name, _ in open_calls.values())
+
+
+def _send(backend: BatchBackend, ledger: Ledger, budget: Budget, calls: _Calls) -> None:
+    """Sends one batch, if its worst case fits below the cap, and records what it answers."""
+    identity = backend.identity()
+    reserved = []
+    try:
+        for _, request in calls.values():
+            reserved.append(budget.reserve(identity, request))
+        batch = backend.submit({c: request for c, (_, request) in calls.items()})
+        ledger.open_batch(batch, [name for name, _ in calls.values()])
+    finally:
+        # Nothing else is under way: what was sent is settled when it is read back.
+        for worst in reserved:
+            budget.release(worst)
+    _collect(backend, batch, ledger, budget, calls)
+
+
+def _collect(
+    backend: BatchBackend, batch: str, ledger: Ledger, budget: Budget, calls: _Calls
+) -> None:
+    """Waits for a batch and records its answers to these calls."""
+    while not backend.finished(batch):
+        _sleep(POLL_SECONDS)
+    identity = backend.identity()
+    for custom, completion in backend.results(batch):
+        name, request = calls.get(custom, ("", None))
+        if request is None or name in ledger:
+            continue
+        # Paid when it was sent, so no cap is asked; without reported usage the worst case counts.
+        usd = budget.record(identity, request, completion)
+        ledger.append(name, identity, request, completion, None if usd is None else str(usd))
+
+
+def custom_id(call_id: str) -> str:
+    """The call's id as both providers allow it: 64 hex digits."""
+    return hashlib.sha256(call_id.encode()).hexdigest()
+
+
+def _sleep(seconds: float) -> None:
+    time.sleep(seconds)

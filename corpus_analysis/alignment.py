@@ -1,0 +1,308 @@
+"""How often the first-mentioned thing is on the left: rates, intervals, controls, funnel."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ..eval.judges import FAILURES
+from ..eval.stats.bootstrap import cluster_bootstrap
+from ..eval.stats.intervals import Interval, wilson
+from .layout import ALIGNED, ASPECTS, GATE_PROBES, PROBES, REVERSED, Answers
+
+RESAMPLES = 2_000
+
+SIDES = frozenset(("left", "right"))
+"""Words with which a caption states the order itself; its pairs are reported apart."""
+
+PUBLISHED = {"LAION-2B-en-aesthetic": (0.892, 23_020), "DataComp-Large": (0.872, 10_150)}
+"""The paper's rates and their pairs (OTS-Bench, Table 5)."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of pairs, with what sampling alone leaves open."""
+
+    aligned: int
+    """Pairs whose first-mentioned thing is on the left."""
+    n: int
+    """Pairs with an answer."""
+    rate: float
+    """`aligned / n`; NaN without any."""
+    wilson: Interval
+    """95 %, as if pairs were independent."""
+    by_pair: Interval
+    """95 %, by resampling entity pairs; NaN below two of them."""
+    by_host: Interval
+    """95 %, by resampling image hosts; NaN below two of them."""
+    by_image: Interval
+    """95 %, by resampling images: a caption may hold several pairs."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A valid pair with its answers."""
+
+    pair: dict[str, Any]
+    answers: Answers
+
+    @property
+    def side(self) -> float:
+        """1 aligned, 0 reversed, NaN without such an answer, in the paper's single probe."""
+        return _side(self.answers.order.get("original", ""))
+
+    @property
+    def probed(self) -> float:
+        """Mean over the four probes; NaN unless all have a side."""
+        sides = [_side(self.answers.order.get(probe, "")) for probe in PROBES]
+        return math.nan if any(map(math.isnan, sides)) else sum(sides) / len(sides)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether all four probes tell of the same picture."""
+        return self.probed in (0.0, 1.0)
+
+    @property
+    def host(self) -> str:
+        return str(urlsplit(self.pair["url"]).netloc)
+
+    @property
+    def entities(self) -> str:
+        """The two, whichever is first."""
+        return " / ".join(sorted((self.pair["first"]["name"], self.pair["second"]["name"])))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The result of a run."""
+
+    judge: dict[str, str]
+    """Who judged, with the versions of the prompts."""
+    funnel: dict[str, Any]
+    """Counts at every stage."""
+    single_probe: Rate
+    """The paper's number: one question, A is the first-mentioned."""
+    four_probes: dict[str, Any]
+    """Mean over the probes, in which biases pull towards one half, and its interval."""
+    consistent: Rate
+    """Among pairs whose four probes agree."""
+    controls: dict[str, Any]
+    """Mirrored rate, side bias, name bias, agreement of gate and order under mirroring."""
+    groups: dict[str, dict[str, Rate]]
+    """Single-probe rates by pattern, relation, categories, length, words of layout, people."""
+    both_orders: dict[str, Any]
+    """Entity pairs that occur in both orders of mention: order against preference."""
+    examples: list[dict[str, Any]]
+    """Valid pairs, to read."""
+    published: dict[str, Any]
+    """The paper's rates, for comparison."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain Python; NaN becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged]) -> Alignment:
+    """The result from all pairs that were asked about."""
+    valid = [j for j in judged if j.answers.valid]
+    neutral = [j for j in valid if not SIDES & set(j.pair["spatial_words"])]
+    means = np.array([j.probed for j in valid], dtype=float)
+    probed = cluster_bootstrap(means, [j.entities for j in valid] or [""], resamples=RESAMPLES) if (
+        len(valid) > 1) else None  # fmt: skip
+    return Alignment(
+        judge=judge,
+        funnel=funnel | _verdict_counts(judged, valid),
+        single_probe=rate(valid),
+        four_probes={
+            "n": int(np.sum(~np.isnan(means))),
+            "rate": float(np.nanmean(means)) if np.any(~np.isnan(means)) else math.nan,
+            "by_pair": probed.interval() if probed else Interval(math.nan, math.nan),
+        },
+        consistent=rate([j for j in valid if j.consistent]),
+        controls=_controls(valid),
+        groups={
+            "all": {"all": rate(valid), "no left or right in the caption": rate(neutral)},
+            "pattern": _grouped(valid, lambda j: j.pair["pattern"]),
+            "relation": _grouped(valid, lambda j: j.pair["relation"]),
+            "categories": _grouped(valid, _categories),
+            "caption length": _grouped(valid, _length),
+            "layout words": _grouped(valid, _layout_words),
+            "people": _grouped(valid, _people),
+        },
+        both_orders=_both_orders(valid),
+        examples=[_example(j) for j in valid[:: max(1, len(valid) // 24)][:24]],
+        published={
+            name: {"rate": share, "n": n, "wilson": wilson(round(share * n), n)}
+            for name, (share, n) in PUBLISHED.items()
+        },
+    )
+
+
+def rate(judged: Sequence[Judged]) -> Rate:
+    """The single-probe rate of some valid pairs."""
+    sided = [j for j in judged if not math.isnan(j.side)]
+    sides = np.array([j.side for j in sided], dtype=float)
+    aligned = int(sides.sum())
+    return Rate(
+        aligned,
+        len(sided),
+        aligned / len(sided) if sided else math.nan,
+        wilson(aligned, len(sided)),
+        _clustered(sides, [j.entities for j in sided]),
+        _clustered(sides, [j.host for j in sided]),
+        _clustered(sides, [j.pair["url"] for j in sided]),
+    )
+
+
+def _clustered(sides: np.ndarray, clusters: Sequence[str]) -> Interval:
+    if len(set(clusters)) < 2:
+        return Interval(math.nan, math.nan)
+    return cluster_bootstrap(sides, list(clusters), resamples=RESAMPLES).interval()
+
+
+def _side(label: str) -> float:
+    return {ALIGNED: 1.0, REVERSED: 0.0}.get(label, math.nan)
+
+
+def _verdict_counts(judged: Sequence[Judged], valid: Sequence[Judged]) -> dict[str, Any]:
+    """What the judge said at each stage, every label and failure apart."""
+    gate = {
+        aspect: dict(
+            sorted(Counter(j.answers.gate.get((aspect, "original"), "not asked")
+                           for j in judged).items())
+        )
+        for aspect in ASPECTS
+    }  # fmt: skip
+    order = {
+        probe: dict(sorted(Counter(j.answers.order.get(probe, "not asked") for j in valid).items()))
+        for probe in PROBES
+    }
+    return {
+        "judged": len(judged),
+        "stage_1": gate,
+        "valid": len(valid),
+        "stage_2": order,
+        "consistent": sum(j.consistent for j in valid),
+        "aligned": sum(j.side == 1 for j in valid),
+    }
+
+
+def _controls(valid: Sequence[Judged]) -> dict[str, Any]:
+    """What is no property of the pictures."""
+    mirrored = [_side(j.answers.order.get("mirror", "")) for j in valid]
+    both = [(j.side, m) for j, m in zip(valid, mirrored, strict=True)
+            if not math.isnan(j.side) and not math.isnan(m)]  # fmt: skip
+    said_a = [
+        _said_a(probe, j.answers.order.get(probe, ""))
+        for j in valid for probe in PROBES
+        if j.answers.order.get(probe) in (ALIGNED, REVERSED)
+    ]  # fmt: skip
+    # As shown: in the mirrored picture a true answer names the other one.
+    shown = [(side + (1 - mirror)) / 2 for side, mirror in both]
+    gate = [
+        j.answers.gate.get((aspect, "original")) == j.answers.gate.get((aspect, "mirror"))
+        for j in valid for aspect in ASPECTS
+        if not {j.answers.gate.get((aspect, p), "missing") for p in GATE_PROBES} & set(FAILURES)
+    ]  # fmt: skip
+    return {
+        "n": len(both),
+        "rate": _mean([side for side, _ in both]),
+        "mirrored_rate": _mean([1 - mirror for _, mirror in both]),
+        "flips": _mean([float(side == mirror) for side, mirror in both]),
+        "side_bias": _mean(shown) - 0.5,
+        "name_bias": _mean([float(a) for a in said_a]) - 0.5,
+        "gate_unchanged": _mean([float(same) for same in gate]),
+    }
+
+
+def _said_a(probe: str, label: str) -> bool:
+    """Whether the answer was A: the first-mentioned, unless swapped; mirrored, sides exchange."""
+    exchanged = probe.endswith("swap") != probe.startswith("mirror")
+    return (label == ALIGNED) != exchanged
+
+
+def _grouped(valid: Sequence[Judged], key: Callable[[Judged], str]) -> dict[str, Rate]:
+    groups: dict[str, list[Judged]] = {}
+    for j in valid:
+        groups.setdefault(key(j), []).append(j)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {name: rate(group) for name, group in ordered}
+
+
+def _categories(judged: Judged) -> str:
+    return f"{judged.pair['first']['category']} then {judged.pair['second']['category']}"
+
+
+def _length(judged: Judged) -> str:
+    tokens = judged.pair["tokens"]
+    for most in (8, 12, 16, 24):
+        if tokens <= most:
+            return f"up to {most} tokens"
+    return "more than 24 tokens"
+
+
+def _layout_words(judged: Judged) -> str:
+    words = set(judged.pair["spatial_words"])
+    return "left or right" if words & SIDES else "other words of layout" if words else "none"
+
+
+def _people(judged: Judged) -> str:
+    first, second = (judged.pair[half]["category"] == "people" for half in ("first", "second"))
+    return {
+        (True, True): "both people",
+        (True, False): "person first",
+        (False, True): "person second",
+        (False, False): "no person",
+    }[first, second]
+
+
+def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
+    """For pairs of entities mentioned both ways, the rate with each way weighing the same.
+
+    If one entity of a pair simply tends to stand left, it is aligned in one order and reversed in
+    the other, and this rate is one half.
+    """
+    ways: dict[str, dict[str, list[float]]] = {}
+    for j in valid:
+        if not math.isnan(j.side):
+            ways.setdefault(j.entities, {}).setdefault(j.pair["first"]["name"], []).append(j.side)
+    both = [[sum(s) / len(s) for s in way.values()] for way in ways.values() if len(way) == 2]
+    means = [sum(two) / 2 for two in both]
+    interval = Interval(math.nan, math.nan)
+    if len(means) > 1:
+        interval = cluster_bootstrap(means, list(range(len(means))), resamples=RESAMPLES).interval()
+    return {"entity_pairs": len(means), "rate": _mean(means), "interval": interval}
+
+
+def _example(judged: Judged) -> dict[str, Any]:
+    pair = judged.pair
+    return {
+        "caption": pair["caption"],
+        "url": pair["url"],
+        "first": pair["first"]["phrase"],
+        "relation": pair["relation"],
+        "second": pair["second"]["phrase"],
+        "answers": {probe: judged.answers.order.get(probe, "not asked") for probe in PROBES},
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else math.nan
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value

@@ -1,0 +1,89 @@
+"""A run as a dataset folder: pairs and verdicts, which `load_dataset` reads by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .alignment import Alignment, Judged
+from .images.retrieve import Retrieved, url_key
+from .layout import ASPECTS, PROBES, Answers
+from .rows import pair_schema
+from .shards import write_parquet
+
+FOLDER = "dataset"
+
+_CARD = """---
+configs:
+- config_name: pairs
+  data_files:
+  - split: test
+    path: pairs/test-*.parquet
+- config_name: verdicts
+  data_files:
+  - split: test
+    path: verdicts/test-*.parquet
+---
+# Order of mention and order in space
+
+Pairs of things that web captions name, in the order of mention, with what became of their pictures
+and what a judge saw in them. `pairs`: one row a pair. `verdicts`: one row a question to the judge,
+raw answers included.
+
+- aligned (first-mentioned on the left): {aligned} of {n} pairs, {rate}
+- judge: {judge}
+- captions: {model}, {speedup}
+
+Captions and addresses are those of the source; no picture is in this dataset. The pictures belong
+to their owners. Automatic throughout: parser, rules and judge err, nobody checked single rows.
+"""
+
+
+def write_dataset(
+    out: Path,
+    pairs: Sequence[Mapping[str, Any]],
+    retrieved: Retrieved,
+    answers: Mapping[str, Answers],
+    verdicts: Iterable[Mapping[str, Any]],
+    result: Alignment,
+) -> None:
+    """Writes `dataset/` below a run's folder."""
+    import pyarrow as pa
+
+    folder = out / FOLDER
+    for config in ("pairs", "verdicts"):
+        (folder / config).mkdir(parents=True, exist_ok=True)
+    schema = pair_schema()
+    for name in ("picture", *ASPECTS, *(f"order_{probe}" for probe in PROBES)):
+        schema = schema.append(pa.field(name, pa.string()))
+    schema = schema.append(pa.field("valid", pa.bool_())).append(pa.field("aligned", pa.bool_()))
+    rows = [_row(pair, retrieved, answers.get(pair["id"])) for pair in pairs]
+    name = "test-00000-of-00001.parquet"
+    write_parquet(pa.Table.from_pylist(rows, schema), folder / "pairs" / name)
+    said = pa.schema([(n, pa.string()) for n in ("pair", "question", "probe", "label", "raw")])
+    ordered = sorted(verdicts, key=lambda v: (v["pair"], v["question"], v["probe"], v["raw"]))
+    write_parquet(pa.Table.from_pylist(ordered, said), folder / "verdicts" / name)
+    single, captions = result.single_probe, result.funnel["captions"]
+    card = _CARD.format(
+        aligned=single.aligned,
+        n=single.n,
+        rate=f"{single.rate:.1%}" if single.n else "no rate",
+        judge=json.dumps(result.judge, sort_keys=True),
+        model=captions["model"],
+        speedup=captions["speedup"],
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def _row(pair: Mapping[str, Any], retrieved: Retrieved, answers: Answers | None) -> dict[str, Any]:
+    """A pair with its picture's reason and the judge's labels; None where it wasn't asked."""
+    record = retrieved.records.get(url_key(pair["url"])) if pair["url"] else None
+    row = {**pair, "picture": record["reason"] if record else "no_url"}
+    if answers is None:
+        return row | {"valid": None, "aligned": None}
+    row |= {aspect: answers.gate.get((aspect, "original")) for aspect in ASPECTS}
+    row |= {f"order_{probe}": answers.order.get(probe) for probe in PROBES}
+    side = Judged(dict(pair), answers).side
+    return row | {"valid": answers.valid, "aligned": None if side != side else side == 1}

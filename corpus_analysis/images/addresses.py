@@ -1,0 +1,165 @@
+"""Where the fetcher may connect: public addresses only, and only to the one that was checked.
+
+A name is resolved once, every address it has is checked, and the socket is opened to one of them:
+a second answer of the name server has nothing to change. TLS still verifies the name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpcore
+
+Resolve = Callable[[str, int], list[str]]
+"""Host and port to the addresses of the host."""
+
+DEADLINE: ContextVar[float] = ContextVar("deadline")
+"""Monotonic time at which the present fetch must be over, whatever it is doing."""
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class RefusedAddress(Exception):
+    """An address that is not public."""
+
+
+class UnknownHost(Exception):
+    """A name without addresses."""
+
+
+class OutOfTime(Exception):
+    """The fetch's deadline is over."""
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is one of the public Internet; one inside another address counts too.
+
+    >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1")]
+    [True, False, False, False]
+    """
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is None and ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+    return ip.is_global and not ip.is_multicast
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host by the system's resolver. Raises UnknownHost."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UnknownHost(str(error)) from None
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class CheckedNetwork:
+    """A network backend of httpcore that connects to checked addresses and keeps the deadline."""
+
+    def __init__(self, resolve: Resolve = resolve, loopback: bool = False) -> None:
+        """`loopback` lets 127.0.0.0/8 and ::1 in: for tests against a server of their own."""
+        import httpcore
+
+        self._resolve = resolve
+        self._loopback = loopback
+        self._network = httpcore.SyncBackend()
+        # getaddrinfo knows no timeout; a name that hangs costs one of these threads.
+        self._resolvers = ThreadPoolExecutor(64, thread_name_prefix="resolve")
+        self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
+        self._lock = threading.Lock()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> Any:
+        """Raises RefusedAddress, UnknownHost or OutOfTime, or httpcore's errors."""
+        address = self.check(host, port)
+        stream = self._network.connect_tcp(address, port, _left(timeout))
+        return _Timed(stream)
+
+    def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
+        raise RefusedAddress("a unix socket")
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, _left(seconds)))
+
+    def check(self, host: str, port: int) -> str:
+        """The address to connect to; all addresses of the host must be public."""
+        addresses = self._addresses(host, port)
+        if not addresses:
+            raise UnknownHost(f"{host} has no address")
+        for address in addresses:
+            allowed = self._loopback and ipaddress.ip_address(address).is_loopback
+            if not allowed and not is_public(address):
+                raise RefusedAddress(f"{host} is {address}")
+        return addresses[0]
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        try:
+            return [str(ipaddress.ip_address(host))]
+        except ValueError:
+            pass
+        with self._lock:
+            until, addresses = self._known.get((host, port), (0.0, []))
+        if time.monotonic() < until:
+            return addresses
+        try:
+            addresses = self._resolvers.submit(self._resolve, host, port).result(_left(None))
+        except NotInTime:
+            raise OutOfTime("resolving the name") from None
+        with self._lock:
+            self._known[host, port] = (time.monotonic() + 60, addresses)
+        return addresses
+
+
+class _Timed:
+    """A stream of httpcore on which no operation outlasts the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _left(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> _Timed:
+        return _Timed(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _left(timeout: float | None) -> float:
+    """Seconds that an operation may take. Raises OutOfTime where there are none."""
+    left = DEADLINE.get() - time.monotonic()
+    if left <= 0:
+        raise OutOfTime("the deadline of the whole fetch")
+    return left if timeout is None else min(left, timeout)

@@ -1,0 +1,187 @@
+"""Whatever finds things in pictures: one module an adapter, one line in `DETECTORS` each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import Image
+
+from ...specs import Spec
+from ..checker.boxes import Box, Size
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """One thing that was found."""
+
+    label: str
+    """The query that it answers."""
+    score: float
+    """How sure the detector is, in [0, 1]."""
+    box: Box
+    """Where, pixels, within the picture."""
+    mask: Mask | None = None
+    """Its pixels, shape (H, W), where the detector has them."""
+
+    def to_row(self) -> dict[str, Any]:
+        """As published detections are written, without the mask."""
+        return {"label": self.label, "score": self.score, "box_xyxy": list(self.box)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to look for in one picture."""
+
+    image: Image
+    """RGB."""
+    queries: tuple[str, ...]
+    """Names of things, e.g. `potted plant`."""
+    name: str = ""
+    """Sample id or file name, by which `recorded` knows the picture; no other detector reads it."""
+
+
+class Detector(Protocol):
+    """Finds things."""
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        """The detections of every request, best first.
+
+        Each answers one of the queries; a query that a closed set of classes lacks raises
+        ValueError, for what can't be found is not missing.
+        """
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What detected (kind, model, revision, settings); goes into every record."""
+        ...
+
+
+class DetectorError(ValueError):
+    """A detector that can't be opened or used; the message says what to do."""
+
+
+def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Request]]:
+    """Requests in their order, at most `size` at a time, each batch with one number of queries."""
+    start = 0
+    for end in range(1, len(requests) + 1):
+        full = end - start == size
+        last = end == len(requests)
+        if full or last or len(requests[end].queries) != len(requests[start].queries):
+            yield requests[start:end]
+            start = end
+
+
+def inside(box: Sequence[float], size: Size) -> Box | None:
+    """The box cut to the picture; None where nothing of it is left."""
+    x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
+    y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
+    return Box(x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None
+
+
+def ranked(found: Sequence[Detection]) -> list[Detection]:
+    """Best first; of equal scores the order stays."""
+    return sorted(found, key=lambda one: -one.score)
+
+
+def mask_box(mask: Mask) -> Box | None:
+    """The smallest box around a mask; None for an empty one."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return None
+    return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
+
+
+def union_mask(found: Sequence[Detection], label: str) -> Mask | None:
+    """All instances of a label together, as PSE segments; None where none has a mask."""
+    masks = [one.mask for one in found if one.label == label and one.mask is not None]
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _pixels(spec: Spec) -> Detector:
+    from .pixels import PixelDetector
+
+    return PixelDetector.from_spec(spec)
+
+
+def _scene(spec: Spec) -> Detector:
+    from .pixels import SceneDetector
+
+    return SceneDetector.from_spec(spec)
+
+
+def _recorded(spec: Spec) -> Detector:
+    from .recorded import RecordedDetector
+
+    return RecordedDetector.from_spec(spec)
+
+
+def _grounding_dino(spec: Spec) -> Detector:
+    from .grounding_dino import GroundingDino
+
+    return GroundingDino.from_spec(spec)
+
+
+def _owl(spec: Spec) -> Detector:
+    from .owl import Owl
+
+    return Owl.from_spec(spec)
+
+
+def _detr(spec: Spec) -> Detector:
+    from .detr import Detr
+
+    return Detr.from_spec(spec)
+
+
+def _mask2former(spec: Spec) -> Detector:
+    from .mask2former import Mask2Former
+
+    return Mask2Former.from_spec(spec)
+
+
+def _sam(spec: Spec) -> Detector:
+    from .sam import SamOnBoxes
+
+    return SamOnBoxes.from_spec(spec)
+
+
+def _clipseg(spec: Spec) -> Detector:
+    from .clipseg import ClipSeg
+
+    return ClipSeg.from_spec(spec)
+
+
+def _faster_rcnn(spec: Spec) -> Detector:
+    from .faster_rcnn import FasterRcnn
+
+    return FasterRcnn.from_spec(spec)
+
+
+DETECTORS: dict[str, Callable[[Spec], Detector]] = {
+    "pixels": _pixels,
+    "scene": _scene,
+    "recorded": _recorded,
+    "grounding-dino": _grounding_dino,
+    "owl": _owl,
+    "detr": _detr,
+    "mask2former": _mask2former,
+    "sam": _sam,
+    "clipseg": _clipseg,
+    "faster-rcnn": _faster_rcnn,
+}
+
+
+def open_detector(text: str) -> Detector:
+    """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names; ValueError if none."""
+    spec = Spec.parse(text)
+    if spec.kind not in DETECTORS:
+        raise DetectorError(
+            f"no detector {spec.kind!r}: choose from {', '.join(sorted(DETECTORS))}"
+        )
+    return DETECTORS[spec.kind](spec)

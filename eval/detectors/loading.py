@@ -1,0 +1,104 @@
+"""Checkpoints of transformers: pinned, read once, put on the device that is there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...specs import Spec
+from . import DetectorError
+
+REVISIONS = {
+    "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",
+}
+"""Commits that published evaluations used; any other model wants one written."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Which weights, how run."""
+
+    model: str
+    """Folder, or name on the Hub."""
+    revision: str
+    """Commit; `local` for a folder."""
+    threshold: float
+    """Least score of a detection."""
+    batch: int
+    """Pictures at once. In half precision a batch is not bit-identical with single pictures."""
+    device: str
+    """As torch names it; empty for a GPU where there is one."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec, threshold: float, own: tuple[str, ...] = ()) -> Checkpoint:
+        """From ``kind:MODEL?revision=COMMIT&threshold=0.3&batch=1&device=cpu``.
+
+        `own` are options that the adapter reads itself. Raises DetectorError for an unknown option,
+        a number out of range, or a model on the Hub without its commit.
+        """
+        known = {"revision", "threshold", "batch", "device", *own}
+        if unknown := sorted(set(spec.options) - known):
+            raise DetectorError(
+                f"{spec.kind}: no option {unknown[0]!r}: choose from {', '.join(sorted(known))}"
+            )
+        if not spec.argument:
+            raise DetectorError(f"{spec.kind}: write {spec.kind}:MODEL, a folder or a Hub name")
+        local = Path(spec.argument).is_dir()
+        revision = spec.options.get("revision") or REVISIONS.get(spec.argument, "")
+        if not local and not _COMMIT.fullmatch(revision):
+            raise DetectorError(
+                f"{spec.kind}:{spec.argument} is no folder, and a Hub model needs its commit: add "
+                f"?revision= and 40 hexadecimal digits"
+            )
+        return cls(
+            spec.argument,
+            "local" if local else revision,
+            number(spec, "threshold", threshold, 0.0, 1.0),
+            int(number(spec, "batch", 1, 1, 1024)),
+            spec.options.get("device", ""),
+        )
+
+    def load(self, model_class: str, processor_class: str) -> tuple[Any, Any, str]:
+        """Model in evaluation mode, processor and device. DetectorError where it can't be read."""
+        import torch
+        import transformers
+
+        extra = {} if self.revision == "local" else {"revision": self.revision}
+        try:
+            processor = getattr(transformers, processor_class).from_pretrained(self.model, **extra)
+            model = getattr(transformers, model_class).from_pretrained(self.model, **extra)
+        except (OSError, ValueError, ImportError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise DetectorError(f"{self.model} can't be read as {model_class}: {reason}") from None
+        device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return model.to(device).eval(), processor, device
+
+    def identity(self, kind: str, processor: Any) -> dict[str, str]:
+        """For every record: results differ a little between image processors."""
+        import transformers
+
+        images = getattr(processor, "image_processor", processor)
+        return {
+            "kind": kind,
+            "model": self.model,
+            "revision": self.revision,
+            "threshold": f"{self.threshold:g}",
+            "batch": str(self.batch),
+            "processor": type(images).__name__,
+            "transformers": transformers.__version__,
+        }
+
+
+def number(spec: Spec, name: str, default: float, low: float, high: float) -> float:
+    """An option as a number; DetectorError unless it is in [low, high]."""
+    text = spec.options.get(name)
+    try:
+        value = default if text is None else float(text)
+    except ValueError:
+        raise DetectorError(f"{spec.kind}: {name} must be a number, is {text!r}") from None
+    if not low <= value <= high:
+        raise DetectorError(f"{spec.kind}: {name}={text} is not in [{low:g}, {high:g}]")
+    return value

@@ -1,0 +1,154 @@
+"""`pixels`: figures of the atlas by template matching; `scene`: what the renderer says it drew.
+
+`pixels` sees pixels alone and may err; its masks are the matched templates. `scene` is the truth:
+boxes and visible pixels of every figure, from the picture's own metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+from ...specs import Spec
+from ..checker.boxes import Box, Size
+from ..generators.drawing import acting_image, placed_image
+from ..generators.language import mentions
+from ..generators.scene import HEIGHT, WIDTH, Figure, Scene
+from ..generators.sprites import atlas_digest, entity_names
+from ..judges.matching import SCALES, SHRINK, Match, Picture
+from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
+
+FOUND = 0.6
+"""Correlation from which a figure counts as there, as the judge `pixels` has it."""
+MOST = 6
+"""Figures looked for in one picture."""
+
+
+def entity(query: str) -> str:
+    """The atlas' name of a query; DetectorError for none."""
+    if query in entity_names():
+        return query
+    named = {one.entity for one in mentions(query) or mentions(f"a {query}")}
+    if len(named) != 1:
+        raise DetectorError(f"{query!r} is no single entity of the atlas")
+    return named.pop()
+
+
+class PixelDetector:
+    """Takes the best match of all queries, hides it, and looks again until nothing is left."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> PixelDetector:
+        if spec.argument or spec.options:
+            raise DetectorError("pixels takes neither argument nor options")
+        return cls()
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        return [self._found(request) for request in requests]
+
+    def _found(self, request: Request) -> list[Detection]:
+        names = {query: entity(query) for query in request.queries}
+        picture = Picture(request.image)
+        found: list[Detection] = []
+        while names and len(found) < MOST:
+            matches = {query: picture.find(name) for query, name in names.items()}
+            query = max(matches, key=lambda q: matches[q].score)
+            match = matches[query]
+            if match.score < FOUND:
+                break
+            mask = _template_mask(request.image, names[query], match)
+            box = mask_box(mask)
+            if box is not None:
+                found.append(Detection(query, min(1.0, match.score), box, mask))
+            picture = picture.without(match)
+        return ranked(found)
+
+
+def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
+    """The pixels of the figure, as the template drawn in the match's place that differs least."""
+    shown = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
+    best: tuple[float, Mask] | None = None
+    for scale in SCALES:
+        for faces in (1, -1):
+            figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
+            if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
+                continue
+            layer = Image.new("RGBA", (WIDTH, HEIGHT))
+            place = (
+                round(match.x * WIDTH - figure.width / 2),
+                round(match.y * HEIGHT - figure.height / 2),
+            )
+            layer.paste(figure, place)
+            drawn = np.asarray(layer, dtype=float)
+            mask = drawn[..., 3] > 128
+            if not mask.any():
+                continue
+            difference = float(abs(drawn[mask][:, :3] - shown[mask]).mean())
+            if best is None or difference < best[0]:
+                best = difference, mask
+    if best is None:
+        return np.zeros((image.height, image.width), bool)
+    return np.asarray(Image.fromarray(best[1]).resize(image.size, Image.Resampling.NEAREST))
+
+
+class SceneDetector:
+    """The truth of a rendered picture, from its metadata; needs the picture as it was written."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> SceneDetector:
+        if spec.argument or spec.options:
+            raise DetectorError("scene takes neither argument nor options")
+        return cls()
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scene", "version": "1", "atlas": atlas_digest()[:12]}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        return [self._found(request) for request in requests]
+
+    def _found(self, request: Request) -> list[Detection]:
+        text = request.image.info.get("scene")
+        if not isinstance(text, str):
+            raise DetectorError("the picture says nothing of its scene: only `render:` writes it")
+        scene = Scene.from_json(text)
+        names = {entity(query): query for query in request.queries}
+        size = Size(*request.image.size)
+        found = []
+        for number, figure in enumerate(scene.figures):
+            if figure.entity not in names:
+                continue
+            mask = visible(scene, number)
+            box = mask_box(mask)
+            if box is None:
+                continue
+            scaled = _scaled(box, size)
+            if scaled is not None:
+                full = Image.fromarray(mask).resize(size, Image.Resampling.NEAREST)
+                found.append(Detection(names[figure.entity], 1.0, scaled, np.asarray(full)))
+        return found
+
+
+def _scaled(box: Box, size: Size) -> Box | None:
+    x, y = size.width / WIDTH, size.height / HEIGHT
+    return inside((box.x1 * x, box.y1 * y, box.x2 * x, box.y2 * y), size)
+
+
+def visible(scene: Scene, number: int) -> Mask:
+    """Pixels of a figure that no later one covers, shape (HEIGHT, WIDTH)."""
+    own = _opaque(scene.figures[number])
+    for later in scene.figures[number + 1 :]:
+        own &= ~_opaque(later)
+    return own
+
+
+def _opaque(figure: Figure) -> Mask:
+    """Pixels that a figure paints, shape (HEIGHT, WIDTH), without its shadow."""
+    image, box = placed_image(figure)
+    layer = Image.new("L", (WIDTH, HEIGHT))
+    layer.paste(image.getchannel("A"), box[:2])
+    return np.asarray(layer) > 128

@@ -1,0 +1,162 @@
+"""Detections that somebody made before: own or published ones, found by the picture's name.
+
+`*.jsonl`   rows with sample_id and detections, or SpatialBench-UC's per_sample.jsonl
+`*.json`    COCO results (a list), with `?names=instances.json` for categories and file names;
+            or VISOR's results (an object by `ID_NUMBER`), whose objects are points, not boxes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...specs import Spec
+from ..checker.boxes import Box
+from ..checker.recorded import Detectors, Found
+from ..rows import RowError, parse, read_rows
+from . import Detection, DetectorError, Request, ranked
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    sample_id: str
+    detections: tuple[Found, ...] | None = None
+    detectors: Detectors | None = None
+
+
+class _CocoRow(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    image_id: int | str
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    score: float = Field(ge=0, le=1, allow_inf_nan=False)
+
+
+class _VisorEntry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    classes: tuple[str, ...]
+    centroid: tuple[tuple[float, float], ...] = ()
+    score: tuple[float, ...] = ()
+    sra: int = 0
+
+
+class RecordedDetector:
+    """``recorded:FILE[?names=FILE][&role=secondary]``; a picture's name must be in the file."""
+
+    def __init__(self, found: dict[str, list[Detection]], digest: str, path: Path) -> None:
+        self._found, self._digest, self._path = found, digest, path
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> RecordedDetector:
+        if unknown := sorted(set(spec.options) - {"names", "role"}):
+            raise DetectorError(f"recorded: no option {unknown[0]!r}: choose from names, role")
+        path = Path(spec.argument)
+        if not path.is_file():
+            raise DetectorError(f"recorded: {path} is no file of detections")
+        role = spec.options.get("role", "primary")
+        if role not in ("primary", "secondary"):
+            raise DetectorError(f"recorded: role {role!r} is neither primary nor secondary")
+        if path.suffix == ".jsonl":
+            found = read_own(path, role)
+        else:
+            names = spec.options.get("names")
+            found = read_json(path, Path(names) if names else None)
+        return cls(found, sha256(path.read_bytes()).hexdigest(), path)
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "recorded", "file": self._path.name, "sha256": self._digest}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        found = []
+        for request in requests:
+            if request.name not in self._found:
+                raise DetectorError(f"{self._path} has nothing on the picture {request.name!r}")
+            wanted = {query.lower(): query for query in request.queries}
+            found.append(
+                ranked(
+                    [
+                        Detection(wanted[one.label.lower()], one.score, one.box)
+                        for one in self._found[request.name]
+                        if one.label.lower() in wanted
+                    ]
+                )
+            )
+        return found
+
+
+def read_own(path: Path, role: str = "primary") -> dict[str, list[Detection]]:
+    """Sample -> detections. Raises RowError for a bad row or a sample that occurs twice."""
+    found: dict[str, list[Detection]] = {}
+    for number, row in read_rows(path):
+        one = parse(_Row, row, path, number)
+        if one.sample_id in found:
+            raise RowError(f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice")
+        detected = one.detections
+        if one.detectors is not None:
+            from_role = getattr(one.detectors, role)
+            detected = from_role.detections if from_role else ()
+        if detected is None:
+            raise RowError(f"{path}:{number}: detections: missing")
+        found[one.sample_id] = [Detection(d.label, d.score, d.box_xyxy) for d in detected]
+    return found
+
+
+def read_json(path: Path, names: Path | None) -> dict[str, list[Detection]]:
+    """COCO's results or VISOR's, told apart by their outermost type."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise RowError(f"{path}: not JSON ({error})") from None
+    if isinstance(data, dict):
+        return _visor(data, path)
+    if not isinstance(data, list):
+        raise RowError(f"{path}: neither COCO's list nor VISOR's object")
+    if names is None:
+        raise RowError(f"{path}: COCO results need ?names=instances.json for their categories")
+    return _coco(data, path, names)
+
+
+def _coco(rows: list[Any], path: Path, names: Path) -> dict[str, list[Detection]]:
+    try:
+        known = json.loads(names.read_text("utf-8"))
+        categories = {one["id"]: one["name"] for one in known["categories"]}
+        files = {one["id"]: one["file_name"] for one in known.get("images", [])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RowError(f"{names}: no categories of COCO ({error})") from None
+    found: dict[str, list[Detection]] = {file: [] for file in files.values()}
+    for number, row in enumerate(rows, 1):
+        one = parse(_CocoRow, row, path, number)
+        if one.category_id not in categories:
+            raise RowError(f"{path}:{number}: category_id: {names} has no {one.category_id}")
+        if files and one.image_id not in files:
+            raise RowError(f"{path}:{number}: image_id: {names} has no {one.image_id}")
+        left, top, width, height = one.bbox
+        box = Box(left, top, left + width, top + height)
+        name = files.get(one.image_id, str(one.image_id))
+        found.setdefault(name, []).append(Detection(categories[one.category_id], one.score, box))
+    return found
+
+
+def _visor(results: dict[str, Any], path: Path) -> dict[str, list[Detection]]:
+    """Points become boxes without extent; a score that is not there is 1."""
+    found = {}
+    for number, (name, entry) in enumerate(results.items(), 1):
+        one = parse(_VisorEntry, entry, path, number)
+        if len(one.centroid) != len(one.classes):
+            raise RowError(
+                f"{path}: {name}: {len(one.centroid)} centroids for {len(one.classes)} classes"
+            )
+        scores = one.score or (1.0,) * len(one.classes)
+        found[name] = [
+            Detection(label, score, Box(x, y, x, y))
+            for label, score, (x, y) in zip(one.classes, scores, one.centroid, strict=True)
+        ]
+    return found

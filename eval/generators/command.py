@@ -1,0 +1,164 @@
+"""`command`: a program of the user's own that makes one picture.
+
+``command:./draw.sh {prompt} {seed} {output}?timeout=600``; an edit has ``{source}`` too. The words
+are split as a shell would, and each placeholder is filled inside its word: no shell reads a prompt.
+Options come after the first ``?``. Keys belong into the environment: the command is recorded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+from PIL.Image import Image
+
+from ...specs import Spec
+from ..images import ImageError, open_image
+from . import GeneratorError, ImageRequest, encode_png
+
+DECLINED = 77
+"""Exit status by which a command says that its model declined the request."""
+
+SHOWN = 2000
+"""Characters of a command's last words that an error quotes."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_FIELDS = ("prompt", "seed", "source", "output")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is run for a picture."""
+
+    words: tuple[str, ...]
+    """Program and arguments, with placeholders."""
+    timeout: float = 600.0
+    """Seconds before the command, and all that it started, is killed."""
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> Command:
+        """Raises ValueError for a command that can't be run or doesn't say where things go."""
+        if unknown := set(spec.options) - {"timeout"}:
+            raise ValueError(f"command: no option {sorted(unknown)[0]!r}")
+        try:
+            words = tuple(shlex.split(spec.argument))
+            timeout = float(spec.options.get("timeout", cls.timeout))
+        except ValueError as error:
+            raise ValueError(f"command: {spec.argument!r}: {error}") from None
+        if not 0 < timeout < math.inf:
+            raise ValueError("command: timeout is a number of seconds above 0")
+        found = cls(words, timeout)
+        if unknown := found.placeholders - set(_FIELDS):
+            raise ValueError(f"command: no placeholder {{{sorted(unknown)[0]}}}")
+        if missing := {"prompt", "output"} - found.placeholders:
+            raise ValueError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
+        if shutil.which(words[0]) is None:
+            raise ValueError(f"command: {words[0]!r} is no program")
+        return found
+
+    @property
+    def placeholders(self) -> set[str]:
+        """Names in braces."""
+        return {name for word in self.words for name in _PLACEHOLDER.findall(word)}
+
+    def fill(self, values: Mapping[str, str]) -> list[str]:
+        """The words to run; a value is never read for placeholders itself."""
+        return [_PLACEHOLDER.sub(lambda m: values[m[1]], word) for word in self.words]
+
+
+class CommandGenerator:
+    """Runs the command once a picture."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> CommandGenerator:
+        return cls(Command.from_spec(spec))
+
+    def identity(self) -> dict[str, str]:
+        """The command, and the digest of the files that it names: a changed script is another."""
+        digest = hashlib.sha256()
+        for word in self.command.words:
+            # A program that is found on the path is not looked into: it is the system's.
+            if (path := Path(word)).is_file() and (path.suffix or os.sep in word):
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+        command = shlex.join(self.command.words)
+        return {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
+
+    def generate(self, request: ImageRequest) -> Image:
+        if (request.source is not None) != ("source" in self.command.placeholders):
+            needs = "has no {source}, and this is an edit" if request.source else "needs a source"
+            raise GeneratorError(f"the command {needs}")
+        with TemporaryDirectory(prefix="counterprior-") as name:
+            folder = Path(name)
+            output, source = folder / "output.png", folder / "source.png"
+            if request.source is not None:
+                source.write_bytes(encode_png(request.source))
+            words = self.command.fill(
+                {
+                    "prompt": request.prompt,
+                    "seed": str(request.seed),
+                    "source": str(source),
+                    "output": str(output),
+                }
+            )
+            with (folder / "said").open("w+b") as said:
+                status = _run(words, self.command.timeout, said)
+                if status:
+                    message = f"{_ending(status)}{_last_words(said)}"
+                    raise GeneratorError(message, "refused" if status == DECLINED else "error")
+                try:
+                    return open_image(output)
+                except ImageError as error:
+                    raise GeneratorError(f"the picture {error}{_last_words(said)}") from None
+
+
+def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
+    """The exit status; below 0 the signal. Raises GeneratorError where it can't start or end."""
+    try:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+    except (OSError, ValueError) as error:  # ValueError: a prompt with a NUL
+        raise GeneratorError(f"the command can't be started: {error}") from None
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        message = f"the command took more than {timeout:g} s{_last_words(said)}"
+        raise GeneratorError(message) from None
+    finally:
+        if process.poll() is None:  # too long, or we are interrupted
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"the command was killed by {signal.Signals(-status).name}"
+    return f"the command ended with status {status}"
+
+
+def _last_words(said: IO[bytes]) -> str:
+    """The end of what the command printed, without what the environment keeps secret."""
+    end = said.seek(0, os.SEEK_END)
+    said.seek(max(0, end - 4 * SHOWN))
+    text = said.read().decode("utf-8", "replace")
+    for name, value in os.environ.items():
+        if _SECRET.search(name) and len(value) >= 8:
+            text = text.replace(value, f"[{name}]")
+    text = text.strip()[-SHOWN:]
+    return f": {text}" if text else ""

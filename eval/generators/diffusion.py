@@ -1,0 +1,182 @@
+"""`diffusers`: any pipeline of diffusers, from a text or as an edit.
+
+``diffusers:PATH_OR_REPO[?revision=r&device=cuda&dtype=bfloat16&offload=true&steps=28&guidance=3.5]``
+and every other plain argument of the pipeline's call by its own name, e.g. ``width=1024``. One
+request is one call with its own generator on the CPU, so that a picture depends neither on what
+else was drawn nor on where noise is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import numpy as np
+from PIL import Image
+
+from ...specs import Spec
+from ..checkpoints import Checkpoint, LoadError, Placement
+from ..processors import pipeline_processor
+from . import GeneratorError, ImageRequest
+
+MARKER = "model_index.json"
+OWN = ("revision", "device", "dtype", "offload")
+"""Options that are not arguments of the call."""
+SHORT = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
+"""Options with a shorter name than the argument."""
+OURS = ("prompt", "image", "generator", "output_type", "return_dict", "num_images_per_prompt")
+"""Arguments that a request decides."""
+
+Scalar = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class DiffusersSettings:
+    """How a pipeline is run."""
+
+    placement: Placement
+    """Where it computes."""
+    offload: bool
+    """Whether parts that are not in use wait in main memory: slower, and fits a smaller device."""
+    call: Mapping[str, Scalar]
+    """Arguments of every call."""
+
+
+class DiffusersGenerator:
+    """A pipeline, loaded when the first picture is asked for."""
+
+    def __init__(self, checkpoint: Checkpoint, kind: Any, settings: DiffusersSettings) -> None:
+        self.checkpoint = checkpoint
+        self.kind = kind
+        self.settings = settings
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> DiffusersGenerator:
+        """Raises ValueError for a wrong option or a model that isn't there."""
+        checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), MARKER)
+        kind = pipeline_class(checkpoint)
+        known = call_options(kind)
+        call = {}
+        for option, text in spec.options.items():
+            name = SHORT.get(option, option)
+            if option in OWN:
+                continue
+            if name not in known:
+                names = ", ".join([*OWN, *SHORT, *sorted(known)])
+                raise ValueError(f"{kind.__name__} has no option {option!r}: choose from {names}")
+            call[name] = _parse(option, text, known[name])
+        offload = bool(_parse("offload", spec.options.get("offload", "false"), {bool}))
+        placement = Placement.from_options(spec.options)
+        return cls(checkpoint, kind, DiffusersSettings(placement, offload, call))
+
+    def identity(self) -> dict[str, str]:
+        import diffusers
+
+        return {
+            "kind": "diffusers",
+            "model": self.checkpoint.name,
+            "revision": self.checkpoint.version,
+            "pipeline": self.kind.__name__,
+            "diffusers": diffusers.__version__,
+            **self.settings.placement.identity(),
+            **{name: str(value) for name, value in self.settings.call.items()},
+        }
+
+    def generate(self, request: ImageRequest) -> Image.Image:
+        """Raises GeneratorError, refused where the pipeline's safety checker hid the picture;
+        LoadError where there can be no picture at all.
+        """
+        import torch
+
+        call: dict[str, Any] = {"prompt": request.prompt, **self.settings.call}
+        if request.source is not None:
+            if "image" not in inspect.signature(self.kind.__call__).parameters:
+                raise GeneratorError(f"{self.kind.__name__} draws from a text and can't edit")
+            call["image"] = request.source.convert("RGB")
+        # One prompt a call: pictures of a batch differ from single ones, in some pipelines grossly.
+        generator = torch.Generator("cpu").manual_seed(request.seed)
+        pipeline = self.pipeline
+        try:
+            made = pipeline(**call, generator=generator, output_type="np")
+        except Exception as error:  # a pipeline's own code may raise anything
+            raise GeneratorError(f"{type(error).__name__}: {error}") from error
+        if any(getattr(made, "nsfw_content_detected", None) or ()):
+            raise GeneratorError("the pipeline's safety checker hid the picture", "refused")
+        return _picture(made.images[0])
+
+    @cached_property
+    def pipeline(self) -> Any:
+        """Raises LoadError."""
+        source, commit = self.checkpoint.source, self.checkpoint.commit
+        placement = self.settings.placement
+        try:
+            pipeline: Any = self.kind.from_pretrained(
+                source,
+                revision=commit,
+                dtype=placement.torch_dtype,
+                **pipeline_processor(source, commit),
+            )
+            pipeline.set_progress_bar_config(disable=True)
+            if self.settings.offload:
+                pipeline.enable_model_cpu_offload(device=placement.device)
+                return pipeline
+            return pipeline.to(placement.device)
+        except Exception as error:  # whatever its files or the device make of it
+            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
+
+
+def pipeline_class(checkpoint: Checkpoint) -> Any:
+    """The class that a checkpoint names. Raises ValueError for one that diffusers doesn't have."""
+    import diffusers
+
+    index: Any = diffusers.DiffusionPipeline.load_config(
+        checkpoint.source, revision=checkpoint.commit
+    )
+    name = index.get("_class_name")
+    kind = getattr(diffusers, name, None) if isinstance(name, str) else None
+    if not (inspect.isclass(kind) and issubclass(kind, diffusers.DiffusionPipeline)):
+        raise ValueError(
+            f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline {name!r}; code "
+            "that comes with a model is not run"
+        )
+    return kind
+
+
+def call_options(kind: Any) -> dict[str, set[type]]:
+    """Arguments of a pipeline's call that a spec can give, each with the types it takes."""
+    plain = {bool, int, float, str}
+    found = {}
+    for name, parameter in inspect.signature(kind.__call__).parameters.items():
+        annotation = parameter.annotation
+        either = get_origin(annotation) in (Union, UnionType)
+        types = plain & {*(get_args(annotation) if either else (annotation,))}
+        if types and name not in OURS:
+            found[name] = types
+    return found
+
+
+def _parse(option: str, text: str, types: set[type]) -> Scalar:
+    """The value of an option, as the first of bool, int, float and str that it can be."""
+    if bool in types and text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        if number in types:
+            try:
+                return number(text)
+            except ValueError:
+                continue
+    if str in types:
+        return text
+    names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
+    raise ValueError(f"diffusers: {option} must be {names}, not {text!r}")
+
+
+def _picture(values: np.ndarray[Any, np.dtype[np.float32]]) -> Image.Image:
+    """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
+    if not np.isfinite(values).all():
+        raise GeneratorError("the picture holds numbers that are none: try other steps or dtype")
+    return Image.fromarray((values * 255).round().astype(np.uint8)).convert("RGB")

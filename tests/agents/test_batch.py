@@ -1,0 +1,247 @@
+"""Batches over the wire: sent once, waited for after a crash, and only ever a shortcut."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterprior.agents import batch as batches
+from counterprior.agents.backends import open_backend
+from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
+from counterprior.agents.caller import Answer, Call, Caller, CallSettings
+from counterprior.agents.chat import BackendError, ChatRequest
+from counterprior.agents.ledger import Ledger
+
+PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+PRICES = PriceTable(
+    {f"{kind}:m": Price(Decimal(1), Decimal(1)) for kind in ("openai", "anthropic")}
+)
+
+
+class BatchServer:
+    """Both batch interfaces; a batch ends when it was looked at `looks` times."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.singles = 0
+        self.looks = 2
+        self.left_out: set[str] = set()
+        self.fail = ""
+        self._file = b""
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}"
+
+    def caller(self, protocol: str, ledger: Ledger, max_usd: str = "100") -> Caller:
+        root = self.url + "/v1" if protocol == "openai" else self.url
+        backend = open_backend(f"{protocol}:m@{root}?attempts=2&timeout=5")
+        settings = CallSettings(concurrency=2, batch=True)
+        return Caller(backend, ledger, Budget(PRICES, Decimal(max_usd)), settings)
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        text = body["messages"][-1]["content"][0]["text"].removeprefix("u")
+        if "system" in body:
+            return {"id": "m", "type": "message", "role": "assistant", "model": "m",
+                    "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+                    "stop_sequence": None,
+                    "usage": {"input_tokens": 9, "output_tokens": 1}}  # fmt: skip
+        message = {"role": "assistant", "content": text}
+        return {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 1}}  # fmt: skip
+
+    def results(self, protocol: str) -> Iterator[dict[str, Any]]:
+        for item in reversed(self.sent[-1]["items"]):  # providers promise no order
+            name, body = item["custom_id"], item.get("body") or item["params"]
+            lost = body["messages"][-1]["content"][0]["text"] in self.left_out
+            if protocol == "openai":
+                response = {"status_code": 500 if lost else 200, "body": self.answer(body)}
+                yield {"id": "r", "custom_id": name, "response": response, "error": None}
+            else:
+                expired = {"type": "expired"}
+                done = {"type": "succeeded", "message": self.answer(body)}
+                yield {"custom_id": name, "result": expired if lost else done}
+
+    def state(self, protocol: str) -> dict[str, Any]:
+        batch = self.sent[-1]
+        batch["looks"] += 1
+        over = batch["looks"] >= self.looks
+        if protocol == "openai":
+            status = self.fail or ("completed" if over else "in_progress")
+            return {"id": "b1", "object": "batch", "endpoint": "/v1/chat/completions",
+                    "status": status, "input_file_id": "f1",
+                    "completion_window": "24h", "created_at": 1,
+                    "output_file_id": "f2" if over else None}  # fmt: skip
+        return {"id": "b1", "type": "message_batch", "created_at": "2026-01-01T00:00:00Z",
+                "expires_at": "2026-01-02T00:00:00Z", "request_counts": {},
+                "processing_status": "ended" if over else "in_progress",
+                "results_url": f"{self.url}/v1/messages/batches/b1/results"}  # fmt: skip
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def reply(self, data: Any, status: int = 200) -> None:
+                content = data if isinstance(data, bytes) else json.dumps(data).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def do_GET(self) -> None:
+                if self.path.endswith(("/results", "/content")):
+                    protocol = "anthropic" if "results" in self.path else "openai"
+                    lines = [json.dumps(each) for each in server.results(protocol)]
+                    self.reply(("\n".join(lines) + "\n").encode())
+                else:
+                    self.reply(server.state("anthropic" if "messages" in self.path else "openai"))
+
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["content-length"]))
+                if self.path == "/v1/files":
+                    part = re.compile(rb"\r\n\r\n(\{.*?\})\r?\n\r?\n?--", re.DOTALL)
+                    server._file = part.findall(raw)[0]
+                    self.reply({"id": "f1", "object": "file", "bytes": 1, "created_at": 1,
+                                "filename": "b", "purpose": "batch",
+                                "status": "processed"})  # fmt: skip
+                elif self.path == "/v1/batches":
+                    items = [json.loads(line) for line in server._file.splitlines()]
+                    server.sent.append({"items": items, "looks": -9})
+                    self.reply({**server.state("openai")})
+                    server.sent[-1]["looks"] = 0
+                elif self.path.endswith("/batches"):
+                    if server.fail == "refuse":
+                        self.connection.close()
+                        return
+                    server.sent.append({"items": json.loads(raw)["requests"], "looks": -9})
+                    self.reply(server.state("anthropic"))
+                    server.sent[-1]["looks"] = 0
+                else:
+                    server.singles += 1
+                    self.reply(server.answer(json.loads(raw)))
+
+        return Handler
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setattr(batches, "_sleep", lambda seconds: None)
+    monkeypatch.setattr("counterprior.agents.retry._sleep", lambda seconds: None)
+    served = BatchServer()
+    yield served
+    served.close()
+
+
+def number(text: str) -> int:
+    if text == "3":
+        raise ValueError("no three")
+    return int(text)
+
+
+CALLS = [Call(f"law/{n}", ChatRequest("w", "s", (f"u{n}",), 20), int) for n in range(12)]
+
+
+def values(answers: list[Answer[int]]) -> list[int | None]:
+    return [answer.value for answer in answers]
+
+
+@PROTOCOLS
+def test_first_attempts_go_by_the_batch(server: BatchServer, protocol: str, tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        caller = server.caller(protocol, ledger)
+        assert values(caller.call_many(CALLS)) == list(range(12))
+        assert (len(server.sent), len(server.sent[0]["items"]), server.singles) == (1, 12, 0)
+        assert caller.budget.spent == Decimal(12 * 10) / 1_000_000
+        assert values(caller.call_many(CALLS)) == list(range(12))
+        published = list(ledger.canonical_lines())
+    assert len(server.sent) == 1
+    # Singly asked, the same ledger is published.
+    with Ledger(tmp_path / "single.jsonl") as ledger:
+        single = server.caller(protocol, ledger)
+        Caller(single.backend, ledger, single.budget).call_many(CALLS)
+        assert server.singles == 12
+        assert list(ledger.canonical_lines()) == published
+
+
+@PROTOCOLS
+def test_what_a_batch_leaves_open_is_asked_singly(
+    server: BatchServer, protocol: str, tmp_path: Path
+) -> None:
+    server.left_out = {"u4", "u7"}
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        caller = server.caller(protocol, ledger)
+        assert values(caller.call_many(CALLS)) == list(range(12))
+    assert (len(server.sent), server.singles) == (1, 2)
+
+
+@PROTOCOLS
+def test_a_rejected_answer_is_asked_again_singly(
+    server: BatchServer, protocol: str, tmp_path: Path
+) -> None:
+    calls = [Call(call.id, call.request, number) for call in CALLS]
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        answers = server.caller(protocol, ledger).call_many(calls)
+    assert [a.status for a in answers].count("invalid") == 1 and server.singles == 1
+
+
+@PROTOCOLS
+def test_an_interrupted_run_waits_for_the_batch_it_has_paid(
+    server: BatchServer, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batches, "_sleep", interrupt)
+    with Ledger(tmp_path / "l.jsonl") as ledger, pytest.raises(KeyboardInterrupt):
+        server.caller(protocol, ledger).call_many(CALLS)
+    monkeypatch.setattr(batches, "_sleep", lambda seconds: None)
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        assert len(ledger) == 0 and len(ledger.batches()) == 1
+        assert values(server.caller(protocol, ledger).call_many(CALLS)) == list(range(12))
+    assert (len(server.sent), server.singles) == (1, 0)
+
+
+@PROTOCOLS
+def test_a_batch_that_passes_the_cap_is_not_sent(
+    server: BatchServer, protocol: str, tmp_path: Path
+) -> None:
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        caller = server.caller(protocol, ledger, "0.001")
+        with pytest.raises(BudgetError):
+            caller.call_many(CALLS)
+    assert not server.sent
+
+
+def test_a_failed_batch_ends_the_run(server: BatchServer, tmp_path: Path) -> None:
+    server.fail = "failed"
+    with Ledger(tmp_path / "l.jsonl") as ledger, pytest.raises(BackendError, match="b1 failed"):
+        server.caller("openai", ledger).call_many(CALLS)
+
+
+def test_a_batch_that_may_have_arrived_is_not_sent_twice(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.fail = "refuse"
+    with (
+        Ledger(tmp_path / "l.jsonl") as ledger,
+        pytest.raises(BackendError, match="may not have arrived"),
+    ):
+        server.caller("anthropic", ledger).call_many(CALLS)

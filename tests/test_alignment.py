@@ -1,0 +1,516 @@
+"""From captions to the answer on pictures whose true alignment is set, and its arithmetic."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image, ImageOps
+
+from counterprior.corpus_analysis.alignment import Judged, align, rate
+from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
+from counterprior.corpus_analysis.images.fetch import FetchSettings
+from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
+from counterprior.corpus_analysis.layout import (
+    ASPECTS,
+    PROBES,
+    Answers,
+    Candidate,
+    gate_questions,
+    order_questions,
+    verify,
+)
+from counterprior.corpus_analysis.mine import MineSettings
+from counterprior.corpus_analysis.page import render_page
+from counterprior.corpus_analysis.run import Finished, RunSettings, choose, run
+from counterprior.corpus_analysis.shards import ShardSettings
+from counterprior.corpus_analysis.sources import SourceSettings
+from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.eval.judges import Question, Verdict, open_judge
+
+ANIMALS = (
+    "cat rabbit hamster hedgehog dog sheep pig goat fox horse cow elephant giraffe bear".split()
+)
+OBJECTS = (
+    "chair couch bench bottle vase clock suitcase umbrella guitar bicycle laptop backpack".split()
+)
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture
+def pictures() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """A loopback server's address and what it serves."""
+    bodies: dict[str, bytes] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = bodies.get(self.path)
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
+    server.shutdown()
+    server.server_close()
+
+
+def encode(image: Image.Image) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def noise(seed: int) -> bytes:
+    rng = random.Random(seed)
+    small = Image.frombytes("RGB", (24, 18), rng.randbytes(24 * 18 * 3))
+    return encode(small.resize((240, 180), Image.Resampling.NEAREST))
+
+
+class Corpus:
+    """Captions, pictures and boxes in which a set share has the first-mentioned on the left."""
+
+    def __init__(self, base: str, bodies: dict[str, bytes], share: float, count: int, draw: bool):
+        rng = random.Random(f"corpus {share} {count}")
+        generator = open_generator("render:") if draw else None
+        article = {name: "an" if name[0] in "aeiou" else "a" for name in [*ANIMALS, *OBJECTS]}
+        self.captions: list[str] = []
+        self.urls: list[str] = []
+        self.aligned: list[bool] = []
+        boxes: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
+        ids = {name: number for number, name in enumerate([*ANIMALS, *OBJECTS], 1)}
+        boxes["categories"] = [{"id": i, "name": name} for name, i in ids.items()]
+        for number in range(count):
+            first, second = rng.choice(ANIMALS), rng.choice(OBJECTS)
+            if rng.random() < 0.5:
+                first, second = second, first
+            aligned = rng.random() < share
+            left, right = (first, second) if aligned else (second, first)
+            path = f"/{int(share * 100)}-{number}.png"
+            a, b = f"{article[first]} {first}", f"{article[second]} {second}"
+            self.captions.append(f"a photo of {a} {rng.choice(['and', 'next to', 'beside'])} {b}")
+            self.urls.append(base + path)
+            self.aligned.append(aligned)
+            if generator:
+                prompt = f"{article[left]} {left} to the left of {article[right]} {right}"
+                bodies[path] = encode(generator.generate(ImageRequest(prompt, number)))
+            else:
+                bodies[path] = noise(number)
+            boxes["images"].append(
+                {"id": number, "file_name": path[1:], "width": 240, "height": 180}
+            )
+            for name, x in ((left, 20), (right, 140)):
+                boxes["annotations"].append(
+                    {"image_id": number, "category_id": ids[name], "bbox": [x, 40, 80, 100]}
+                )
+        self.boxes = boxes
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"url": self.urls, "caption": self.captions}), folder / "c.parquet")
+        (folder / "boxes.json").write_text(json.dumps(self.boxes))
+        return folder / "c.parquet", folder / "boxes.json"
+
+
+def run_all(source: Path, out: Path, judge: str) -> Finished:
+    try:
+        installed_model()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    mined = MineSettings(ShardSettings(SourceSettings((str(source),))), out, "pool", 1)
+    fetch = FetchSettings(loopback=True, per_host=8)
+    return run(RunSettings(mined, "layout", judge, fetch, 8), quiet)
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mines in this process: one model for all tests."""
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: _inline)
+
+
+_workers: list[Any] = []
+
+
+def _inline(jobs: Any, settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
+    from counterprior.corpus_analysis.shards import Worker
+
+    if not _workers:
+        _workers.append(Worker(settings))
+    _workers[0].settings = settings
+    for job in jobs:
+        yield _workers[0].mine(job)
+
+
+# --- end to end --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_the_true_alignment_is_found(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None, share: float
+) -> None:
+    corpus = Corpus(*pictures, share, 160, draw=False)
+    source, boxes = corpus.write(tmp_path)
+    found = run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    assert found.alignment is not None and not found.warnings
+    single = found.alignment.single_probe
+    assert single.n > 140
+    assert share in single.wilson and share in single.by_pair
+    assert math.isnan(single.by_host.low)  # all pictures are on one host: nothing to resample
+    truth = dict(zip(corpus.urls, corpus.aligned, strict=True))
+    rows = pq.read_table(tmp_path / "out" / "dataset" / "pairs").to_pylist()
+    assert {row["url"]: row["aligned"] for row in rows if row["aligned"] is not None}.items() <= (
+        truth.items()
+    )
+    control = found.alignment.controls
+    assert control["flips"] == control["gate_unchanged"] == 1
+    assert control["side_bias"] == pytest.approx(0) and control["name_bias"] == pytest.approx(0)
+    assert found.alignment.four_probes["rate"] == pytest.approx(single.rate)
+    plain = json.loads((tmp_path / "out" / "alignment.json").read_text())
+    assert plain["single_probe"]["aligned"] == single.aligned
+    assert plain["single_probe"]["by_host"] == [None, None]
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_the_true_alignment_is_found_in_rendered_scenes(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, share: float
+) -> None:
+    corpus = Corpus(*pictures, share, 120, draw=True)
+    source, _ = corpus.write(tmp_path)
+    command = [
+        sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path / "out",
+        "--stage", "layout", "--judge", "pixels", "--loopback-for-tests", "--workers", "1",
+    ]  # fmt: skip
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "out" / "alignment.json").read_text())
+    single = result["single_probe"]
+    assert single["n"] > 80
+    for interval in (single["wilson"], single["by_pair"]):
+        assert interval[0] <= share <= interval[1], (done.stdout, interval)
+
+
+def test_a_judge_with_known_faults_is_seen_through(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+) -> None:
+    corpus = Corpus(*pictures, 0.5, 160, draw=False)
+    source, boxes = corpus.write(tmp_path)
+    spec = f"boxes:{boxes}"
+    right = open_judge(spec)
+
+    class Biased:
+        """Says A, the first-named, in four of ten order questions, and sometimes nothing."""
+
+        def identity(self) -> dict[str, str]:
+            return {"kind": "biased"}
+
+        def judge(self, questions: list[Question]) -> Iterator[tuple[Question, Verdict]]:
+            for question, verdict in right.judge(questions):
+                draw = random.Random(question.id).random()
+                if question.task == "order" and draw < 0.4:
+                    verdict = Verdict(question.labels[0], "A")
+                elif question.task == "order" and draw > 0.95:
+                    verdict = Verdict("unparsed", "It is hard to say.")
+                yield question, verdict
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("counterprior.corpus_analysis.run.open_judge", lambda spec, plan: Biased())
+        found = run_all(source, tmp_path / "out", "biased").alignment
+    assert found is not None
+    assert found.single_probe.rate > 0.62  # the paper's single probe believes the bias
+    low, high = found.four_probes["by_pair"]
+    assert low <= 0.5 <= high  # the four probes don't
+    assert found.controls["name_bias"] == pytest.approx(0.2, abs=0.06)
+    assert found.funnel["stage_2"]["original"]["unparsed"] > 0
+    asked = sum(found.funnel["stage_2"]["original"].values())
+    assert asked == found.funnel["valid"] > found.single_probe.n
+
+
+def test_a_run_that_is_done_asks_and_fetches_nothing(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+) -> None:
+    corpus = Corpus(*pictures, 0.7, 20, draw=False)
+    source, boxes = corpus.write(tmp_path)
+    run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    pictures[1].clear()
+    run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    after = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    assert before == after
+    assert not [p for p in after if p.suffix == ".tmp"]
+
+
+def test_load_dataset_reads_the_result(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+) -> None:
+    import datasets
+
+    corpus = Corpus(*pictures, 0.7, 20, draw=False)
+    source, boxes = corpus.write(tmp_path)
+    run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    pairs = datasets.load_dataset(str(tmp_path / "out" / "dataset"), "pairs", split="test")
+    verdicts = datasets.load_dataset(str(tmp_path / "out" / "dataset"), "verdicts", split="test")
+    assert len(pairs) >= 18 and pairs[0]["first"]["name"] and pairs[0]["picture"] == "ok"
+    assert set(verdicts["probe"]) == set(PROBES)
+    assert len(verdicts) == 10 * sum(pairs["valid"]) + 6 * (len(pairs) - sum(pairs["valid"]))
+
+
+def test_a_failed_network_is_warned_about(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+) -> None:
+    corpus = Corpus(*pictures, 0.7, 10, draw=False)
+    source, boxes = corpus.write(tmp_path)
+    pictures[1].clear()
+    found = run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    assert len(found.warnings) == 1 and "100% of the downloads failed" in found.warnings[0]
+    assert found.alignment is not None and found.alignment.single_probe.n == 0
+    assert (tmp_path / "out" / "index.html").exists()
+
+
+def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
+    mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
+    with pytest.raises(ValueError, match="needs a judge"):
+        run(RunSettings(mined, "layout"), quiet)
+    with pytest.raises(ValueError, match="no stage 'more'"):
+        run(RunSettings(mined, "more"), quiet)
+    with pytest.raises(ValueError, match="no judge 'oracle'"):
+        run(RunSettings(mined, "layout", "oracle"), quiet)
+
+
+# --- choosing ----------------------------------------------------------------------------------
+
+
+def pair_row(number: int, first: str = "cat", second: str = "dog", **fields: Any) -> dict[str, Any]:
+    def half(name: str) -> dict[str, Any]:
+        category = "people" if name in ("man", "woman") else "animals"
+        return {"name": name, "category": category, "phrase": f"a {name}"}
+
+    return {
+        "id": f"pair-{number}", "url": f"http://host{number % 3}/{number}.jpg",
+        "text": f"a {first} and a {second}", "caption": f"a {first} and a {second}",
+        "first": half(first), "second": half(second), "pattern": "coordination",
+        "relation": "and", "spatial_words": [], "tokens": 5, **fields,
+    }  # fmt: skip
+
+
+def record(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "status": "success",
+        "reason": "ok",
+        "sha256": f"s{number}",
+        "dhash": f"d{number}",
+    } | fields
+
+
+def test_one_caption_an_address_and_one_picture_of_those_that_are_equal() -> None:
+    same = {"url": "http://host/same.jpg"}
+    pairs = [
+        pair_row(1),
+        pair_row(2, **same),
+        pair_row(3, **same),  # another pair of the same caption
+        pair_row(4, "cow", "pig", **same),  # another caption of the same address
+        pair_row(5),  # the same bytes as 1
+        pair_row(6),  # the same picture as 1, encoded anew
+        pair_row(7),  # not there
+        pair_row(8, url=None),
+    ]
+    records = {
+        url_key(pairs[0]["url"]): record(1),
+        url_key(same["url"]): record(2),
+        url_key(pairs[4]["url"]): record(5, sha256="s1"),
+        url_key(pairs[5]["url"]): record(6, dhash="d1"),
+        url_key(pairs[6]["url"]): {"status": "failed_to_download", "reason": "dns"},
+    }
+    chosen, counts = choose(pairs, Retrieved(records, Path("x")))
+    assert [c.pair["id"] for c in chosen] == ["pair-1", "pair-2", "pair-3"]
+    assert counts == {
+        "pairs_with_url": 7, "pairs_with_picture": 6, "pairs_distinct": 3, "duplicate_url": 1,
+        "duplicate_image": 2, "addresses": 5, "reasons": {"ok": 4, "dns": 1},
+    }  # fmt: skip
+
+
+# --- questions ---------------------------------------------------------------------------------
+
+
+def test_the_four_probes_ask_the_same_in_other_words() -> None:
+    image = Image.new("RGB", (10, 10), "blue")
+    image.paste("red", (0, 0, 5, 10))
+    asked = {q.id.rsplit("/", 1)[1]: q for q in order_questions(pair_row(1, "cat", "dog"), image)}
+    assert tuple(asked) == PROBES
+    # The cat is red and on the left: the truthful answers, A or B, and what they mean.
+    truth = {"original": "A", "swap": "B", "mirror": "B", "mirror_swap": "A"}
+    for probe, question in asked.items():
+        left = question.images[0].getpixel((1, 5))
+        assert left == ((255, 0, 0) if "mirror" not in probe else (0, 0, 255))
+        assert question.answers[truth[probe]] == "first_left"
+        assert set(question.answers) == {"A", "B"}
+        named = re.findall(r"^([AB]): (\w+)$", question.prompt, re.MULTILINE)
+        assert named == (
+            [("A", "dog"), ("B", "cat")] if "swap" in probe else [("A", "cat"), ("B", "dog")]
+        )
+        assert question.prompt.rstrip().endswith("Answer ONLY with A or B.")
+    assert len({q.id for q in asked.values()}) == 4
+
+
+def test_the_gate_has_three_answers_of_picture_and_mirror_image() -> None:
+    asked = list(gate_questions(pair_row(1), Image.new("RGB", (10, 10))))
+    assert [q.facts["aspect"] for q in asked] == [*ASPECTS, *ASPECTS]
+    assert {q.facts["mirrored"] for q in asked[:3]} == {"no"}
+    assert {q.facts["mirrored"] for q in asked[3:]} == {"yes"}
+    assert len({q.prompt for q in asked}) == 3
+
+
+class Scripted:
+    """Answers by question name, and counts."""
+
+    def __init__(self, **labels: str) -> None:
+        self.labels = labels
+        self.asked: list[str] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scripted-here"}
+
+    def judge(self, questions: list[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in reversed(questions):
+            self.asked.append(question.id)
+            name = question.id.split("/")[1]
+            default = "yes" if question.task == "gate" else "first_left"
+            yield question, Verdict(self.labels.get(name, default), "said")
+
+
+def candidate(tmp_path: Path, number: int = 1) -> Candidate:
+    path = tmp_path / f"{number}.jpg"
+    ImageOps.mirror(Image.new("RGB", (120, 120))).save(path)
+    return Candidate(pair_row(number), path, f"sha{number}")
+
+
+@pytest.mark.parametrize("label", ["no", "unparsed", "refused", "missing"])
+def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> None:
+    judge = Scripted(separation=label)
+    answers = verify([candidate(tmp_path)], judge, tmp_path, quiet)["pair-1"]
+    assert not answers.valid and answers.order == {}
+    assert answers.gate["separation", "original"] == label
+    assert len(judge.asked) == 6
+
+
+def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
+    judge = Scripted(order="error")
+    first = verify([candidate(tmp_path)], judge, tmp_path, quiet)["pair-1"]
+    assert set(first.order.values()) == {"error"} and len(judge.asked) == 10
+    again = Scripted()
+    second = verify([candidate(tmp_path)], again, tmp_path, quiet)["pair-1"]
+    assert set(second.order.values()) == {"first_left"} and len(again.asked) == 4
+    other = replace(candidate(tmp_path), sha256="another picture")
+    anew = Scripted()
+    verify([other], anew, tmp_path, quiet)
+    assert len(anew.asked) == 10
+
+
+def test_an_unreadable_picture_stays_without_answers(tmp_path: Path) -> None:
+    broken = replace(candidate(tmp_path), picture=tmp_path / "gone.jpg")
+    judge = Scripted()
+    answers = verify([broken, candidate(tmp_path, 2)], judge, tmp_path, quiet)
+    assert answers["pair-1"].gate == {} and not answers["pair-1"].valid
+    assert answers["pair-2"].valid
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+YES = {(aspect, probe): "yes" for aspect in ASPECTS for probe in ("original", "mirror")}
+
+
+def judged(number: int, label: str, others: str | None = None, **fields: Any) -> Judged:
+    order = {probe: others or label for probe in PROBES} | {"original": label}
+    return Judged(pair_row(number, **fields), Answers(dict(YES), order))
+
+
+def test_rate_counts_sides_only() -> None:
+    labels = ["first_left"] * 3 + ["first_right"] + ["invalid", "unparsed", "refused", "error"]
+    found = rate([judged(i, label) for i, label in enumerate(labels)])
+    assert (found.aligned, found.n, found.rate) == (3, 4, 0.75)
+    assert rate([]).n == 0 and math.isnan(rate([]).rate)
+
+
+def test_intervals_follow_clusters() -> None:
+    # One picture said forty times is one picture.
+    alike = [judged(i, "first_left", url="http://one/1.jpg") for i in range(20)]
+    alike += [judged(i, "first_right", url="http://two/2.jpg") for i in range(20)]
+    found = rate(alike)
+    assert found.wilson.high - found.wilson.low < 0.35
+    assert (found.by_image.low, found.by_image.high) == (0.0, 1.0)
+    assert (found.by_host.low, found.by_host.high) == (0.0, 1.0)
+    assert math.isnan(found.by_pair.low)
+
+
+def test_groups_controls_and_both_orders() -> None:
+    pairs = [
+        judged(1, "first_left", "first_left"),
+        judged(2, "first_right", "first_left"),  # says A first, then thinks
+        judged(3, "first_right", None, first="dog", second="cat", spatial_words=["left"]),
+        judged(4, "first_left", None, first="man", second="dog", tokens=30, relation="next to",
+               pattern="preposition", spatial_words=["behind"]),
+    ]  # fmt: skip
+    found = align({"kind": "x"}, {"captions": {}, "images": {}}, pairs)
+    assert {name: r.n for name, r in found.groups["layout words"].items()} == {
+        "none": 2, "left or right": 1, "other words of layout": 1,
+    }  # fmt: skip
+    assert found.groups["all"]["no left or right in the caption"].n == 3
+    assert found.groups["people"]["person first"].rate == 1
+    assert found.groups["caption length"]["more than 24 tokens"].n == 1
+    assert found.groups["relation"]["next to"].aligned == 1
+    assert found.consistent.n == 3
+    assert found.controls["flips"] == 0.75
+    assert found.both_orders["entity_pairs"] == 1
+    # cat first: half aligned; dog first: reversed. Each way weighs the same.
+    assert found.both_orders["rate"] == 0.25
+    assert found.funnel["stage_1"]["existence"] == {"yes": 4}
+    assert found.funnel["aligned"] == 2
+
+
+def test_always_first_is_a_bias_and_no_alignment() -> None:
+    """A judge that says that the first-mentioned is on the left, mirrored or not."""
+    order = {"original": "first_left", "swap": "first_left",
+             "mirror": "first_right", "mirror_swap": "first_right"}  # fmt: skip
+    pairs = [Judged(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
+    found = align({}, {}, pairs)
+    assert found.single_probe.rate == 1 and found.four_probes["rate"] == 0.5
+    assert found.controls["side_bias"] == 0.5 and found.controls["flips"] == 0
+    assert found.controls["name_bias"] == 0 and found.consistent.n == 0
+
+
+def test_the_page_escapes_captions_and_shows_every_stage() -> None:
+    evil = judged(1, "first_left", caption="<script>alert(1)</script> a cat & a dog")
+    captions = {"rows": 9, "passed": 8, "captions": 7, "pairs": 6, "dropped": {"spam": 1}}
+    images = {"pairs_with_url": 5, "pairs_with_picture": 4, "pairs_distinct": 3,
+              "reasons": {"http_404": 2}}  # fmt: skip
+    found = align({"kind": "x<y"}, {"captions": captions, "images": images}, [evil])
+    page = render_page(found, "a <b> run")
+    assert "<script" not in page and "&lt;script&gt;" in page
+    assert "a &lt;b&gt; run" in page and "x&lt;y" in page
+    assert "100.0%" in page and "http_404" in page and "spam" in page
+    assert "http://" not in re.sub(r'xmlns="[^"]+"', "", page)
+    empty = render_page(align({}, {"captions": captions, "images": images}, []), "nothing")
+    assert "No pair." in empty and "nan" not in empty.lower().replace("tabular-nums", "")
