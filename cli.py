@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -437,8 +436,6 @@ def judge_pictures(
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
-    max_usd: Annotated[float | None, typer.Option(help="Cap on what each judge may cost.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls under way at a time.")] = 8,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
@@ -451,16 +448,11 @@ def judge_pictures(
         from .eval.judges import CallPlan, open_judge
         from .eval.judging import JudgeSettings, judge_run
 
-        plan = CallPlan(run / "ledgers", concurrency, None if max_usd is None else Decimal(max_usd))
+        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
         judges = [open_judge(spec, plan) for spec in judge]
         settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
         for opened in judges:
             print_verdicts(judge_run(settings, opened, progress))
-        asked = tuple(probe for probe in probes.split(",") if probe)
-        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
-        for spec in judge:
-            settings = JudgeSettings(run, asked, persona, revision)
-            print_verdicts(judge_run(settings, open_judge(spec, plan), progress))
 
 
 @app.command()
