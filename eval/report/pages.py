@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -187,25 +187,20 @@ def _forests(suite: str, runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     return found
 
 
-def _behaviour(runs: Sequence[RunContents]) -> dict[str, Any]:
+def _behaviour(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     """How every judge fared under the controls, drawn over its runs."""
-    by_judge = _by_judge(runs)
-    order = list(dict.fromkeys(run.name for run in runs))
-    rows: list[tuple[str, list[Point]]] = []
-    for judge, judged in by_judge.items():
-        cards = [(order.index(run.name), run.name, run.result.card) for run in judged]
-        for label, figure in (
-            ("parsed", _parsed),
-            ("first-named", _first_named),
-            ("same when mirrored", lambda card: _probe(card, "mirror")),
-            ("same when swapped", lambda card: _probe(card, "swap")),
-        ):
-            points = [Point(figure(card), series, name) for series, name, card in cards]
-            points = [point for point in points if not math.isnan(point.score.value)]
-            if points:
-                rows.append((f"{judge}: {label}", points))
-    title = "behaviour of the judges under the controls, as shares"
-    return {"plot": interval_plot(rows, title), "legend": legend(order)}
+    found = []
+    for judge, judged in _by_judge(runs).items():
+        rows = []
+        for label, figure in FIGURES.items():
+            points = [Point(figure(run.result.card), number, run.name)
+                      for number, run in enumerate(judged)]  # fmt: skip
+            rows.append((label, [p for p in points if not math.isnan(p.score.value)]))
+        title = f"behaviour of {judge}, as shares"
+        plot = interval_plot([row for row in rows if row[1]], title)
+        key = legend([run.name for run in judged])
+        found.append({"title": title, "plot": plot, "legend": key})
+    return found
 
 
 def _parsed(card: JudgeCard) -> Score:
@@ -222,6 +217,15 @@ def _probe(card: JudgeCard, name: str) -> Score:
         return Score(name, math.nan, NOTHING, 0, "1")
     ends = wilson(round(report.consistency * report.n), report.n)
     return Score(name, report.consistency, ends, report.n, "1")
+
+
+FIGURES: dict[str, Callable[[JudgeCard], Score]] = {
+    "parsed": _parsed,
+    "first-named": _first_named,
+    "same when mirrored": lambda card: _probe(card, "mirror"),
+    "same when swapped": lambda card: _probe(card, "swap"),
+}
+"""What is drawn of a judge's card."""
 
 
 def public(result: Result, name: str) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from .svg import CHARACTER, ROW, Axis, Drawing, shortened
 
 WIDTH = 720
 """Of every figure, pixels; the page scales it down."""
-LONGEST = 34
+LONGEST = 30
 """Characters of a label."""
-MARGIN = 14
+MARGIN = 30
+"""Right of the axis, for half of its last number, pixels."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,16 @@ def interval_plot(rows: Sequence[tuple[str, Sequence[Point]]], title: str) -> Ma
 def slope_plot(pairs: Sequence[tuple[Point, Point]], ends: tuple[str, str], title: str) -> Markup:
     """Two scores of every series with a line between them."""
     # The names stand beside the right ends, each at least a line from the next.
-    height = max(260, ROW * len(pairs) + 80)
-    axis = Axis(0, 100, height - 34, 34)
-    left, right = 150.0, 400.0
+    height = max(240, ROW * len(pairs) + 70)
+    axis = Axis(0, 100, height - 14, 34)
+    left, right = 60.0, 340.0
     drawing = Drawing(WIDTH, height, title)
     for tick in axis.ticks():
         drawing.line(left, axis(tick), right, axis(tick), "grid")
-        drawing.text(left - 46, axis(tick), f"{tick:g}", "end", "tick")
+        drawing.text(left - 12, axis(tick), f"{tick:g}", "end", "tick")
     for x, name in ((left, ends[0]), (right, ends[1])):
         drawing.line(x, axis(0), x, axis(100), "axis")
-        drawing.text(x, 14, name, "middle", "strong")
+        drawing.text(x, 12, name, "middle", "strong")
     known = [pair for pair in pairs if not any(math.isnan(p.score.value) for p in pair)]
     places = _spread([axis(pair[1].score.value) for pair in known], ROW - 4, 30, height - 12)
     for (first, second), place in zip(known, places, strict=True):

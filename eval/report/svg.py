@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 SERIES = 8
 """Colours and shapes that `style.css` tells apart."""
-CHARACTER = 6.9
+CHARACTER = 7.8
 """Width of a character at the size of the plots' text, pixels; a little too wide on purpose."""
 ROW = 22
 """Height of a line of text with its space, pixels."""
