@@ -484,6 +484,8 @@ def report(
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
+    export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
+    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME[@REVISION].")] = "",
 ) -> None:
     """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
 
@@ -492,7 +494,8 @@ def report(
     with failing(), progress_bar() as progress:
         from .eval.report.site import ReportSettings, write_report
 
-        settings = ReportSettings(tuple(runs), out, labels, across_judges, title)
+        forms = tuple(export or ())
+        settings = ReportSettings(tuple(runs), out, labels, across_judges, title, forms, dataset)
         typer.echo(write_report(settings, progress))
 
 

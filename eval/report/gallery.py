@@ -49,7 +49,7 @@ def gallery(contents: RunContents, thumbnails: Mapping[str, str]) -> dict[str, A
     """
     images = contents.run.images()
     folders = list(contents.run.judges())
-    answers = [_answers(folder.verdicts(), images) for folder in folders]
+    answers = [answers_by_case(folder.verdicts(), images) for folder in folders]
     pictures = [
         _picture(case, images.get(case.id), [a.get(case.id, []) for a in answers], thumbnails)
         for case in contents.run.cases()
@@ -94,6 +94,19 @@ def flags(answers: Sequence[Sequence[Record]], made: bool) -> list[str]:
     return [flag for flag in FILTERS if flag in found]
 
 
+def answers_by_case(
+    verdicts: Iterable[Record], images: Mapping[str, MadeImage]
+) -> dict[str, list[Record]]:
+    """Case -> its newest answers about the picture that it has now, in the order asked."""
+    newest: dict[str, dict[tuple[str, str], Record]] = {}
+    for record in verdicts:
+        made = images.get(record["case"])
+        if made is not None and record["image"] == made.sha256:
+            of_case = newest.setdefault(record["case"], {})
+            of_case[record["question"], record["probe"]] = record
+    return {case: list(records.values()) for case, records in newest.items()}
+
+
 def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress) -> dict[str, str]:
     """The thumbnail of every picture that can be read, made where it isn't there.
 
@@ -129,19 +142,6 @@ def thumbnail(picture: Image.Image) -> bytes:
     buffer = BytesIO()
     small.save(buffer, "WEBP", quality=QUALITY, method=4)
     return buffer.getvalue()
-
-
-def _answers(
-    verdicts: Iterable[Record], images: Mapping[str, MadeImage]
-) -> dict[str, list[Record]]:
-    """Case -> its newest answers about the picture that it has now, in the order asked."""
-    newest: dict[str, dict[tuple[str, str], Record]] = {}
-    for record in verdicts:
-        made = images.get(record["case"])
-        if made is not None and record["image"] == made.sha256:
-            of_case = newest.setdefault(record["case"], {})
-            of_case[record["question"], record["probe"]] = record
-    return {case: list(records.values()) for case, records in newest.items()}
 
 
 def _picture(

@@ -12,6 +12,7 @@ from ..judges.human import read_labels
 from ..runs import RunError, write_atomically
 from ..scoring import without_nan
 from .contents import RunContents, read_contents
+from .exports import Dataset, check_forms, export
 from .gallery import THUMBNAILS, Progress, gallery, make_thumbnails
 from .leaderboard import Leaderboard, leaderboards
 from .pages import Report, public, render_pages
@@ -35,6 +36,10 @@ class ReportSettings:
     """Put runs into one leaderboard though their judges differ."""
     title: str = "counterprior"
     """Of the site."""
+    export: tuple[str, ...] = ()
+    """Forms of others to write as well, of `exports.FORMS`."""
+    dataset: str = ""
+    """NAMESPACE/NAME[@REVISION] of the benchmark on the Hub, for its form."""
 
 
 def write_report(
@@ -46,6 +51,8 @@ def write_report(
     same bytes. Raises RunError for a folder that is no site of ours, and for runs that can't be
     compared.
     """
+    dataset = Dataset.parse(settings.dataset) if settings.dataset else None
+    check_forms(settings.export, dataset)
     _claim(settings.out)
     runs = read_contents(settings.runs, settings.labels, settings.across_judges)
     boards = leaderboards(runs, settings.across_judges)
@@ -65,6 +72,8 @@ def write_report(
     for name, text in pages.items():
         write_atomically(settings.out / name, text)
     _remove_stale(settings.out, pages, thumbnails)
+    for form in settings.export:
+        export(form, runs, settings.out, dataset)
     write_atomically(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
     return settings.out / "index.html"
 
