@@ -578,6 +578,7 @@ def mine(
     reference: Annotated[bool, typer.Option("--reference", help="Plain spaCy, no filter.")] = False,
     stage: Annotated[str, typer.Option(help="pairs, images or layout.")] = "pairs",
     judge: Annotated[str, typer.Option(help="Judge spec, for the stage layout.")] = "",
+    max_usd: MaxUsd = None,
     threads: Annotated[int, typer.Option(min=1, help="Downloads at a time.")] = 32,
     contact: Annotated[str, typer.Option(help="Page or mail address for site owners.")] = "",
     loopback: Annotated[bool, typer.Option("--loopback-for-tests", hidden=True)] = False,
@@ -600,7 +601,7 @@ def mine(
         shard = ShardSettings(rows, miner=MinerSettings(not reference, not reference))
         fetch = FetchSettings(contact=contact, loopback=loopback)
         mined = MineSettings(shard, out, engine, workers)
-        finished = run(RunSettings(mined, stage, judge, fetch, threads), progress)
+        finished = run(RunSettings(mined, stage, judge, fetch, threads, max_usd=max_usd), progress)
     print_mined(finished, out)
 
 
@@ -713,6 +714,7 @@ def flips(
     count: Annotated[int, typer.Option(min=1, help="Pairs at most; two pictures each.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
     judge: Annotated[str, typer.Option(help="Judge that sees text in pictures.")] = "",
+    max_usd: MaxUsd = None,
 ) -> None:
     """Verified pairs, each picture also mirrored under the same caption, to tune a model with.
 
@@ -722,7 +724,7 @@ def flips(
         from .corpus_analysis.flips import FlipSettings, make_flips
         from .eval.judges import CallPlan, open_judge
 
-        plan = CallPlan(mined / "judgments")
+        plan = CallPlan(mined / "judgments", max_usd=max_usd)
         reader = open_judge(judge, plan) if judge else None
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)

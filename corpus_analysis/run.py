@@ -47,6 +47,8 @@ class RunSettings:
     """Fetches at a time."""
     concurrency: int = 8
     """Calls of a paid judge at a time."""
+    max_usd: float | None = None
+    """Cap on what a paid judge may cost in all, resumed runs included; None for no cap."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
     if last and not settings.judge:
         raise ValueError("--stage layout needs a judge, e.g. --judge boxes:instances.json")
     out = settings.mine.out
-    plan = CallPlan(out / JUDGMENTS, settings.concurrency)
+    plan = CallPlan(out / JUDGMENTS, settings.concurrency, settings.max_usd)
     judge = open_judge(settings.judge, plan) if last else None  # a bad spec fails at once
     funnel = mine_pairs(settings.mine, progress)
     for leftover in [*out.glob("*.tmp"), *out.glob(f"{DATASET}/*/*.tmp")]:

@@ -516,3 +516,24 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     assert "http://" not in re.sub(r'xmlns="[^"]+"', "", page)
     empty = render_page(align({}, {"captions": captions, "images": images}, []), "nothing")
     assert "No pair." in empty and "nan" not in empty.lower().replace("tabular-nums", "")
+
+
+def test_a_judge_of_the_chat_backend_answers_with_letters(
+    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+) -> None:
+    """A model that always says A: through ledger and parser, and seen through."""
+    corpus = Corpus(*pictures, 0.7, 6, draw=False)
+    source, _ = corpus.write(tmp_path)
+    script = tmp_path / "script.json"
+    rules = [
+        {"role": "judge", "contains": ["Is that so?", "apart"], "answer": "<think>hm</think>1"},
+        {"role": "judge", "contains": ["Is that so?"], "answer": "1"},
+        {"role": "judge", "contains": ["Answer ONLY with A or B."], "answer": "A"},
+    ]
+    script.write_text(json.dumps(rules))
+    found = run_all(source, tmp_path / "out", f"scripted:{script}").alignment
+    assert found is not None and found.single_probe.n == found.funnel["valid"] == 6
+    assert found.single_probe.rate == 1
+    assert found.four_probes["rate"] == 0.5
+    assert found.controls["name_bias"] == 0.5 and found.controls["flips"] == 0
+    assert list((tmp_path / "out" / "judgments").glob("*.jsonl"))  # the ledger
