@@ -162,7 +162,7 @@ def author_constrained(
     --bank mybank --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .agents.constrained.loop import LoopSettings
+        from .agents.constrained.rounds import LoopSettings
         from .agents.session import session_settings
         from .builders.authoring.constrained import author_constrained as write
 
@@ -496,6 +496,28 @@ def score(
             typer.echo(results_json(results))
         else:
             print_results(results, groups)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
+    out: Annotated[Path, typer.Option(help="Folder of the site.")],
+    labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
+    export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
+    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME[@REVISION].")] = "",
+) -> None:
+    """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
+
+    Example: `counterprior report runs/a runs/b --out site`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.report.site import ReportSettings, write_report
+
+        forms = tuple(export or ())
+        settings = ReportSettings(tuple(runs), out, labels, across_judges, title, forms, dataset)
+        typer.echo(write_report(settings, progress))
 
 
 @app.command("eval")

@@ -56,7 +56,7 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
 
     from counterprior.corpus_analysis.captions.gate import GateSettings, gate
     from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
-    from counterprior.corpus_analysis.captions.text import DIRTY, hard
+    from counterprior.corpus_analysis.captions.text import hard
 
     captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
     miner = Miner(MinerSettings())
@@ -80,7 +80,6 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     def scan() -> object:
         """What every row meets; only its survivors are seen by Python."""
         texts = decode()["caption"]
-        pc.match_substring_regex(texts, DIRTY)
         pc.match_substring_regex(texts, hard())
         return miner.prefilter.candidates(texts)
 
@@ -135,7 +134,7 @@ def spread(folder: Path, target: Path, copies: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--copies", type=int, default=4, help="of the sets, for the runs")
+    parser.add_argument("--copies", type=int, default=12, help="of the sets, for the runs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     shared = os.environ.get("COUNTERPRIOR_SHARED")

@@ -94,6 +94,8 @@ def make_flips(
             usable.append(pair)
     staging = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     staging.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in staging.parent.glob(f".{out.name}.*.tmp"):
+        shutil.rmtree(leftover)  # of a run that was killed
     try:
         (staging / "train").mkdir(parents=True)
         taken: list[dict[str, Any]] = []

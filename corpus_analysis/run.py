@@ -12,6 +12,7 @@ from typing import Any
 from ..eval.judges import CallPlan, open_judge
 from ..eval.records import read_records
 from .alignment import Alignment, Judged, align
+from .dataset import FOLDER as DATASET
 from .dataset import write_dataset
 from .errors import CorpusError
 from .images.fetch import FetchSettings
@@ -76,6 +77,8 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
     plan = CallPlan(out / JUDGMENTS, settings.concurrency)
     judge = open_judge(settings.judge, plan) if last else None  # a bad spec fails at once
     funnel = mine_pairs(settings.mine, progress)
+    for leftover in [*out.glob("*.tmp"), *out.glob(f"{DATASET}/*/*.tmp")]:
+        leftover.unlink()  # of a run that was killed while it wrote
     write_json(out / FUNNEL, asdict(funnel))
     if settings.stage == "pairs":
         return Finished(funnel, None, None, ())

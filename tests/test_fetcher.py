@@ -224,7 +224,12 @@ def forgotten() -> None:
 
 
 SETTINGS = FetchSettings(
-    deadline_s=1.5, max_bytes=3_000_000, loopback=True, tries=2, contact="https://example.org/bot"
+    deadline_s=0.7,
+    max_bytes=3_000_000,
+    loopback=True,
+    tries=2,
+    wait_s=0.05,
+    contact="https://example.org/bot",
 )
 
 

@@ -141,6 +141,7 @@ def test_both_pictures_under_one_caption(mined: Path, tmp_path: Path) -> None:
 
 
 def test_the_set_is_the_same_twice_and_count_limits_it(mined: Path, tmp_path: Path) -> None:
+    (tmp_path / ".a.99999.tmp" / "train").mkdir(parents=True)  # what kill -9 leaves
     for name in ("a", "b"):
         make_flips(mined, tmp_path / name, FlipSettings(count=5, seed=2), None, quiet)
     files = [
@@ -149,6 +150,7 @@ def test_the_set_is_the_same_twice_and_count_limits_it(mined: Path, tmp_path: Pa
     ]
     assert files[0] == files[1]
     lines = (tmp_path / "a" / "train" / "metadata.jsonl").read_text().splitlines()
+    assert not list(tmp_path.glob(".*tmp"))
     assert len(lines) == 10 and json.loads(lines[0])["file_name"].endswith(".jpg")
 
 

@@ -450,14 +450,15 @@ def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> 
     raise AssertionError("the run never came so far")
 
 
+@pytest.mark.lane
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in /proc")
 @pytest.mark.parametrize(
     ("engine_name", "victim"),
     [
         ("pool", "run"),
-        pytest.param("pool", "worker", marks=pytest.mark.lane),
-        pytest.param("local", "run", marks=pytest.mark.lane),
-        pytest.param("local", "worker", marks=pytest.mark.lane),
+        ("pool", "worker"),
+        ("local", "run"),
+        ("local", "worker"),
     ],
 )
 def test_kill_9(

@@ -94,28 +94,25 @@ class Miner:
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
         """Number and normalised text of the rows that are to be parsed."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        dirty = pc.match_substring_regex(captions, DIRTY)
         if not self.settings.prefilter:
-            numbered = enumerate(
-                zip(captions.to_pylist(), dirty.to_pylist(), strict=True)
-            )  # fmt: skip
-            texts = [(i, normalise(c) if d else c) for i, (c, d) in numbered if c]
-        else:
-            # Hard rows are normalised and tested in Python; all others meet RE2 first.
-            hard_rows = pc.match_substring_regex(captions, hard())
-            wanted = pc.or_(hard_rows, self.prefilter.candidates(captions))
-            rows = pc.indices_nonzero(pc.fill_null(wanted, False))
-            chosen = pa.Table.from_arrays([captions.take(rows), dirty.take(rows)], ["c", "d"])
-            texts = []
-            for row, caption, changed in zip(
-                rows.to_pylist(), chosen["c"].to_pylist(), chosen["d"].to_pylist(), strict=True
-            ):
-                text = normalise(caption) if changed else caption
-                if self.prefilter.may_hold_pair(text):
-                    texts.append((row, text))
+            texts = [(i, normalise(c)) for i, c in enumerate(captions.to_pylist()) if c]
+            self.counts.candidates += len(texts)
+            return texts
+        # Hard rows are normalised and tested in Python; all others meet RE2 first.
+        hard_rows = pc.match_substring_regex(captions, hard())
+        wanted = pc.or_(hard_rows, self.prefilter.candidates(captions))
+        rows = pc.indices_nonzero(pc.fill_null(wanted, False))
+        chosen = captions.take(rows)
+        dirty = pc.match_substring_regex(chosen, DIRTY)
+        texts = []
+        for row, caption, changed in zip(
+            rows.to_pylist(), chosen.to_pylist(), dirty.to_pylist(), strict=True
+        ):
+            text = normalise(caption) if changed else caption
+            if self.prefilter.may_hold_pair(text):
+                texts.append((row, text))
         self.counts.candidates += len(texts)
         return texts
 

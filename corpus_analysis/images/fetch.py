@@ -63,6 +63,8 @@ class FetchSettings:
     """Hops that are followed; each is checked like the first address."""
     tries: int = 2
     """Of what may pass: 408, 429, 5xx, a name or connection that failed."""
+    wait_s: float = 2.0
+    """Before another try, where no Retry-After says how long."""
     max_wait_s: float = 20.0
     """Longest Retry-After that is waited for; a longer one ends the tries."""
     per_host: int = 2
@@ -189,12 +191,14 @@ class Fetcher:
         except RefusedAddress as error:
             raise _Stop("refused_address", str(error)) from None
         except UnknownHost as error:
-            raise _Stop("dns", str(error), wait=1.0) from None
+            raise _Stop("dns", str(error), self.settings.wait_s) from None
         except (OutOfTime, httpcore.TimeoutException) as error:
             raise _Stop("timeout", str(error)) from None
         except httpcore.ConnectError as error:
             tls = "SSL" in str(error) or "certificate" in str(error).lower()
-            raise _Stop("tls" if tls else "connect", str(error), None if tls else 1.0) from None
+            if tls:
+                raise _Stop("tls", str(error)) from None
+            raise _Stop("connect", str(error), self.settings.wait_s) from None
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise _Stop("protocol", f"{type(error).__name__}: {error}") from None
 
@@ -210,7 +214,7 @@ class Fetcher:
         if status in (301, 302, 303, 307, 308) and "location" in first:
             return first["location"]
         if status != 200:
-            wait = _retry_after(first.get("retry-after", "")) if status in _TRANSIENT else None
+            wait = self._retry_after(first) if status in _TRANSIENT else None
             if wait is not None and wait > self.settings.max_wait_s:
                 wait = None
             raise _Stop(f"http_{status}", "", wait)
@@ -243,6 +247,11 @@ class Fetcher:
                     chunk = inflate.unconsumed_tail
         except zlib.error as error:
             raise _Stop("encoding", f"broken gzip: {error}") from None
+
+    def _retry_after(self, headers: dict[str, str]) -> float:
+        """Seconds to wait before another try. A date is not read: such waits are long."""
+        value = headers.get("retry-after", "").strip()
+        return float(value) if re.fullmatch(r"\d{1,6}", value) else self.settings.wait_s
 
     @contextmanager
     def _host(self, host: str) -> Iterator[None]:
@@ -285,8 +294,3 @@ def opted_out(headers: list[tuple[str, str]]) -> bool:
             if directive.strip() in OPT_OUTS and agent in ("", "*", AGENT_NAME):
                 return True
     return False
-
-
-def _retry_after(value: str) -> float:
-    """Seconds to wait; a date or nothing means two seconds."""
-    return float(value) if re.fullmatch(r"\d{1,6}", value.strip()) else 2.0
