@@ -639,6 +639,9 @@ def audit_sample(
 def audit_analyze(
     verdicts: Annotated[list[str], typer.Argument(help="METHOD=FILE of verdicts; repeatable.")],
     labels: Annotated[Path, typer.Option(help="Human labels.")],
+    sample: Annotated[
+        Path | None, typer.Option(help="What was drawn, to speak of the run.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="JSON with the curves.")] = None,
     json: Json = False,
 ) -> None:
@@ -649,7 +652,7 @@ def audit_analyze(
     with failing():
         from .eval.audit.run import analyse_files
 
-        print_metrics(analyse_files(verdicts, labels, out), json)
+        print_metrics(analyse_files(verdicts, labels, out, sample), json)
 
 
 @audit.command("calibrate")

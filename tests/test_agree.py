@@ -92,9 +92,9 @@ def test_the_command(tmp_path: Path, cli: Run) -> None:
     given, human = counted(8, 2, 1, 9)
     scores = write(tmp_path / "s.jsonl", [{"sample_id": k, "pse": v} for k, v in given.items()])
     labels = write(tmp_path / "l.jsonl", [{"sample_id": k, "label": v} for k, v in human.items()])
-    done = cli("agree", scores, "--labels", labels, "--json")
-    assert json.loads(done.stdout)[0]["counts"] == {"tp": 8, "fp": 2, "fn": 1, "tn": 9}
+    (found,) = run_agree(scores, labels)
+    assert found["counts"] == {"tp": 8, "fp": 2, "fn": 1, "tn": 9}
     text = cli("agree", scores, "--labels", labels)
     assert "precision      0.8000 [0.4902, 0.9433]" in text.stdout
-    wrong = cli("agree", scores, "--labels", labels, "--metric", "clip")
-    assert wrong.returncode == 2 and "no metric 'clip': choose from pse" in wrong.stderr
+    with pytest.raises(RowError, match="no metric 'clip': choose from pse"):
+        run_agree(scores, labels, ["clip"])

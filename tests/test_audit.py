@@ -137,6 +137,24 @@ def test_risk_and_coverage_by_hand() -> None:
     assert "NaN" not in json.dumps(empty)
 
 
+def test_weights_turn_the_audit_into_the_run() -> None:
+    # 10 of 10 passes and 10 of 90 abstentions were drawn; people find 2 wrong passes.
+    rows = [{"sample_id": f"p{i}", "verdict_raw": "PASS", "conf": 0.9} for i in range(10)]
+    rows += [{"sample_id": f"u{i}", "verdict_raw": "UNDECIDABLE", "conf": 0.0} for i in range(10)]
+    labels = [Label(f"p{i}", "PASS" if i > 1 else "FAIL", "") for i in range(10)]
+    labels += [Label(f"u{i}", "PASS" if i < 5 else "UNDECIDABLE", "") for i in range(10)]
+    weights = {f"p{i}": 1.0 for i in range(10)} | {f"u{i}": 9.0 for i in range(10)}
+    found = analyse(rows, labels, weights)
+    assert found["risk"]["human_undecidable_excluded"]["coverage"] == 0.5
+    assert found["run"]["coverage"]["value"] == pytest.approx(0.1)
+    assert found["run"]["human_pass"]["value"] == pytest.approx((8 + 45) / 100)
+    assert found["run"]["risk"]["value"] == pytest.approx(0.2)
+    low, high = found["run"]["human_pass"]["interval"]
+    assert 0.2 < low < 0.53 < high < 0.85
+    nothing = analyse(rows[10:], labels[10:], weights)["run"]
+    assert nothing["risk"] == {"value": None, "interval": None}
+
+
 def test_labels_in_every_form_and_their_faults(tmp_path: Path) -> None:
     rows = [{"sample_id": "a", "human_verdict": "PASS"}, {"sample_id": "b", "label": "FAIL"}]
     by_line = read_labels(write(tmp_path / "l.jsonl", rows))
@@ -285,3 +303,5 @@ def test_the_published_run_from_the_command_line(tmp_path: Path, cli: Run) -> No
     assert drawn.stdout.startswith("40 pictures"), drawn.stderr
     analysed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
     assert json.loads(analysed.stdout)["labelled"] == 66
+    outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
+    assert outside.returncode == 2 and "unknown samples" in outside.stderr

@@ -38,7 +38,7 @@ def rows(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(rows: Path, tmp_path: Path) -> Iterator[AuditServer]:
     with AuditServer(Audit.open(rows, "verdict", tmp_path / "labels")) as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield running
         running.shutdown()

@@ -287,7 +287,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["human"]["confusion"]["counts"][0] == [1, 0, 0]
     first = out.read_bytes()
-    cli("check", detections, "--rules", rules, "--out", out, "--labels", labels)
+    run_check(CheckSettings(detections, rules, out, labels))
     assert out.read_bytes() == first
 
 

@@ -15,10 +15,13 @@ from PIL import Image
 from scipy.stats import binom
 
 from counterprior.eval.cases import Case
+from counterprior.eval.data import Rows
 from counterprior.eval.judges import Question, Verdict
 from counterprior.eval.race import RaceSettings, race, ucb_index
-from counterprior.eval.racing import Scored, case_score, run_race
+from counterprior.eval.racing import Live, LiveSettings, Scored, case_score, run_race
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
+from counterprior.eval.suites import open_suite
+from counterprior.schema import Provenance, RuleDecoupling
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ITEMS = [f"i{number:05}" for number in range(4000)]
@@ -222,6 +225,56 @@ def test_a_picture_that_can_not_be_judged_has_no_score() -> None:
     assert case_score(case, questions, Saying("yes", "no")) == Scored(0.75)
     assert case_score(case, questions, Saying("no", "unparsed")) == Scored(None, "unparsed")
     assert case_score(case, [], Saying()) == Scored(None, "missing")
+
+
+class Brightness(Saying):
+    """Says yes to bright pictures, and nothing that can be read to grey ones."""
+
+    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in questions:
+            mean = np.asarray(question.images[-1]).mean()
+            label = "unparsed" if 100 < mean < 150 else question.labels[0 if mean > 150 else 1]
+            yield question, Verdict(label, label)
+
+
+def test_a_live_race_makes_judges_and_counts_what_went_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("counterprior.eval.racing.open_judge", lambda spec: Brightness())
+    source = Provenance(bank="rules.yaml", entry="r", author="curated", calls=[])
+    rows = Rows(
+        [
+            RuleDecoupling(rule=f"r{n}", variant="v", factual=False, prompt="p",
+                           assessment_point="bright", review=["code"], provenance=source)
+            for n in range(40)
+        ],
+        "digest",
+    )  # fmt: skip
+    suite = open_suite("rule_decoupling")
+    cases = [case for row in rows.rows for case in suite.cases(row, 1)]
+    for name, grey in (("bright", 255), ("dark", 10)):
+        (tmp_path / name).mkdir()
+        for number, case in enumerate(cases):
+            picture = Image.new("RGB", (32, 32), (grey,) * 3)
+            if name == "dark" and number % 4 == 0:
+                picture = Image.new("RGB", (32, 32), (128,) * 3)
+            if name == "dark" and number % 4 == 1:
+                continue
+            picture.save(tmp_path / name / f"{case.row}-{case.variant}-{case.seed}.png")
+        (tmp_path / name / f"{cases[2].row}-{cases[2].variant}-{cases[2].seed}.png").write_bytes(
+            b"x"
+        )
+    specs = tuple(f"folder:{tmp_path / name}" for name in ("bright", "dark"))
+    settings = LiveSettings("rule_decoupling", specs, "any", "data")
+    live = Live(settings, tmp_path / "out", rows)
+    assert len(live.items) == 40
+    result = run_race(live, RaceSettings(), tmp_path / "out", quiet)
+    assert result["leaders"] == [specs[0]] and result["ending"] == "decided"
+    assert result["means"] == {specs[0]: 1.0, specs[1]: 0.0}
+    assert set(result["failures"][specs[1]]) <= {"missing", "unparsed", "error"}
+    assert {live.score(specs[1], case.id).why for case in cases} == {
+        "", "missing", "unparsed", "error",
+    }  # fmt: skip
 
 
 def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:

@@ -8,22 +8,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..stats.abstention import RiskCoverage, risk_coverage
 from ..stats.agreement import Reliability, cohen_kappa, confusion, krippendorff_alpha, reliability
+from ..stats.bootstrap import cluster_bootstrap
 from ..stats.intervals import Interval, wilson
 from .labels import VERDICTS, Label, by_annotator, consensus
 
 DECIDED = ("PASS", "FAIL")
 
 
-def analyse(checked: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> dict[str, Any]:
+def analyse(
+    checked: Sequence[Mapping[str, Any]],
+    labels: Sequence[Label],
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
     """Everything that labels of some samples say about a checker.
 
     checked: rows with sample_id, verdict_raw and conf. Samples without a label are left out, labels
     without a sample too (see `refuse_unknown`). Risk counts a human UNDECIDABLE once as in the
     paper (left out of the risk, kept in the coverage) and once as an error of the checker that
     decided. Numbers that nothing defines are None.
+
+    weights: sample -> pictures that it stands for, as `audit sample` drew it. An audit draws rare
+        verdicts more often; without weights, as published, all numbers are of the audit, and not
+        of the run. With them `run` estimates what holds of the run.
     """
     human = consensus(labels)
     rows = [row for row in checked if row["sample_id"] in human]
@@ -55,7 +65,40 @@ def analyse(checked: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> di
             "human_undecidable_counted": _curve(rows, people, counted=True),
         },
         "annotators": among_annotators(labels),
+        **({"run": _of_the_run(rows, people, weights)} if weights else {}),
     }
+
+
+def _of_the_run(
+    rows: Sequence[Mapping[str, Any]], people: Sequence[str], weights: Mapping[str, float]
+) -> dict[str, Any]:
+    """Weighted shares with percentile intervals over resampled pictures (seed 0)."""
+    weight = np.array([weights[row["sample_id"]] for row in rows])
+    machine = np.array([row["verdict_raw"] for row in rows], dtype=object)
+    human = np.array(people, dtype=object)
+    decided, judged = np.isin(machine, DECIDED), np.isin(human, DECIDED)
+    wrong = machine != human
+    everything = np.ones(len(rows), bool)
+    shares = {
+        "coverage": (decided, everything),
+        "human_pass": (human == "PASS", everything),
+        "human_undecidable": (~judged, everything),
+        "risk": (decided & judged & wrong, decided & judged),
+        "risk_human_undecidable_counted": (decided & wrong, decided),
+    }
+    return {name: _weighted_share(part, of, weight) for name, (part, of) in shares.items()}
+
+
+def _weighted_share(
+    part: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]
+) -> dict[str, Any]:
+    values = np.stack([part * weight, of * weight], axis=1)
+    if not values[:, 1].any():
+        return {"value": None, "interval": None}
+    found = cluster_bootstrap(
+        values, np.arange(len(values)), lambda means: means[..., :1] / means[..., 1:]
+    )
+    return {"value": number(found.estimate[0]), "interval": interval(found.interval())}
 
 
 def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[str, Any]:

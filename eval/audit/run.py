@@ -14,7 +14,7 @@ from ..rows import RowError, write_rows, write_text
 from .analyse import among_annotators, analyse
 from .calibrate import calibrate
 from .labels import Label, consensus, read_labels, refuse_unknown
-from .sample import SampleSettings, read_candidates, run_sample
+from .sample import SampleSettings, read_candidates, read_weights, run_sample
 
 
 def write_sample(settings: SampleSettings, out: Path) -> int:
@@ -24,12 +24,20 @@ def write_sample(settings: SampleSettings, out: Path) -> int:
     return len(rows)
 
 
-def analyse_files(verdicts: Sequence[str], labels: Path, out: Path | None) -> dict[str, Any]:
-    """Checker against people, over all runs together."""
+def analyse_files(
+    verdicts: Sequence[str], labels: Path, out: Path | None, sample: Path | None = None
+) -> dict[str, Any]:
+    """Checker against people, over all runs together; `sample` says what each picture stands for.
+
+    Raises RowError for labels of pictures that are in no run, or not in the sample.
+    """
     candidates = read_candidates(verdicts)
     given = read_labels(labels)
     refuse_unknown(given, {one.row.sample_id for one in candidates}, labels)
-    result = analyse([one.row.model_dump() for one in candidates], given)
+    weights = read_weights(sample) if sample else None
+    if weights is not None:
+        refuse_unknown(given, set(weights), labels)
+    result = analyse([one.row.model_dump() for one in candidates], given, weights)
     _write(result, out)
     return result
 

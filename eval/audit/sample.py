@@ -183,3 +183,16 @@ def _pictures(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
             one = parse(_ManifestRow, row, path, number)
             found[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
     return found
+
+
+class _DrawnRow(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    sample_id: str
+    weight: float = Field(gt=0, allow_inf_nan=False)
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """Sample -> pictures that it stands for, from what `audit sample` wrote."""
+    rows = (parse(_DrawnRow, row, path, number) for number, row in read_rows(path))
+    return {row.sample_id: row.weight for row in rows}

@@ -6,15 +6,32 @@ from collections.abc import Mapping, Sequence
 
 from . import DetectorError
 
+ALIASES = {
+    "airplane": "aeroplane",
+    "couch": "sofa",
+    "dining table": "diningtable",
+    "motorcycle": "motorbike",
+    "potted plant": "pottedplant",
+    "tv": "tvmonitor",
+}
+"""COCO's names, and what checkpoints that were trained with VOC's spelling (RT-DETR) call them."""
+
 
 def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:
     """Class number -> query. Raises DetectorError for a query that is no class.
 
     >>> class_numbers({1: "cat", 2: "Potted plant"}, ["potted plant"])
     {2: 'potted plant'}
+    >>> class_numbers({57: "sofa"}, ["couch"])
+    {57: 'couch'}
     """
     numbers = {name.lower(): number for number, name in names.items()}
-    unknown = [query for query in queries if query.lower() not in numbers]
-    if unknown:
-        raise DetectorError(f"the detector has no class {unknown[0]!r} among its {len(numbers)}")
-    return {numbers[query.lower()]: query for query in queries}
+    found: dict[int, str] = {}
+    for query in queries:
+        name = query.lower()
+        if name not in numbers:
+            name = ALIASES.get(name, name)
+        if name not in numbers:
+            raise DetectorError(f"the detector has no class {query!r} among its {len(numbers)}")
+        found[numbers[name]] = query
+    return found

@@ -87,8 +87,10 @@ def test_a_batch_is_the_single_pictures(
 ) -> None:
     text = spec_of(kind, checkpoint)
     requests = [Request(image.rotate(90 * i), ("cat", "dog")) for i in (0, 2, 0)]
-    together = open_detector(f"{text}&batch=3").detect(requests)
-    for batch, single in zip(together, open_detector(text).detect(requests), strict=True):
+    detector: Any = open_detector(f"{text}&batch=3")
+    together = detector.detect(requests)
+    alone = [found for request in requests for found in detector.detect([request])]
+    for batch, single in zip(together, alone, strict=True):
         scores = [[d.score for d in found] for found in (batch, single)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)
 
