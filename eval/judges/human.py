@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ...specs import Spec
+from ..rows import read_rows
 from . import FAILURES, Question, Verdict
 
 
@@ -43,30 +41,16 @@ class HumanJudge:
 
 
 def read_labels(path: Path) -> Mapping[tuple[str, str], str]:
-    """(case, question) -> label, from CSV or JSONL with `case`, `question`, `label`.
+    """(case, question) -> label, from CSV, JSON or JSONL with `case`, `question` and `label`.
 
-    Raises ValueError naming file and row for a missing column or two different labels.
+    Raises ValueError naming file and line for a missing column or two different labels.
     """
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file of labels")
     found: dict[tuple[str, str], str] = {}
-    for number, record in enumerate(_records(path), 1):
+    for number, row in read_rows(path):
         try:
-            key, label = (str(record["case"]), str(record["question"])), str(record["label"])
+            key, label = (str(row["case"]), str(row["question"])), str(row["label"])
         except KeyError as error:
-            raise ValueError(f"{path}, record {number}: has no {error}") from None
+            raise ValueError(f"{path}:{number}: has no {error}") from None
         if found.setdefault(key, label) != label:
-            raise ValueError(f"{path}, record {number}: {key[0]} has two labels")
+            raise ValueError(f"{path}:{number}: {key[0]} has two labels")
     return found
-
-
-def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        if path.suffix == ".csv":
-            yield from csv.DictReader(file)
-            return
-        for number, line in enumerate(file, 1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise ValueError(f"{path}:{number}: not JSON") from None

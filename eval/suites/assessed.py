@@ -11,7 +11,7 @@ from ..cases import Case, Outcome, count_excluded
 from ..judges import Question
 from ..prompts import Prompt
 from ..questions import ask_yes_no
-from ..scores import Score, cluster_labels
+from ..scores import ALL, Score, cluster_labels
 from ..stats.bootstrap import Array, cluster_bootstrap
 from .counterfactual import ANSWERS
 
@@ -42,7 +42,18 @@ def shown_share(outcomes: Sequence[Outcome], name: str, group: str) -> Score:
     return Score(name, float(found.estimate[0]), found.interval(), n, "1", excluded, group)
 
 
-def shown_gap(
+def shown_by_variant(
+    outcomes: Sequence[Outcome], variants: tuple[str, str], gap: str
+) -> list[Score]:
+    """The share of each variant, and the first minus the second under the name `gap`."""
+    shares = [
+        shown_share([o for o in outcomes if o.case.variant == variant], f"shown_{variant}", ALL)
+        for variant in variants
+    ]
+    return [*shares, _shown_gap(outcomes, variants, gap, ALL)]
+
+
+def _shown_gap(
     outcomes: Sequence[Outcome], variants: tuple[str, str], name: str, group: str
 ) -> Score:
     """Share of the first variant minus that of the second, over the clusters that they share."""

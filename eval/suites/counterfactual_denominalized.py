@@ -11,7 +11,7 @@ from ..cases import Case, Outcome
 from ..judges import Question
 from ..prompts import read_prompt
 from ..scores import Score
-from .assessed import ask_point, shown_gap, shown_share
+from .assessed import ask_point, shown_by_variant
 
 VARIANTS = ("described", "named")
 
@@ -36,10 +36,4 @@ class CounterfactualDenominalizedSuite:
         return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        parts = [
-            shown_share(
-                [o for o in outcomes if o.case.variant == variant], f"shown_{variant}", "all"
-            )
-            for variant in VARIANTS
-        ]
-        return [*parts, shown_gap(outcomes, VARIANTS, "denominalization_gain", "all")]
+        return shown_by_variant(outcomes, VARIANTS, "denominalization_gain")

@@ -11,7 +11,7 @@ from ..cases import Case, Outcome
 from ..judges import Question
 from ..prompts import read_prompt
 from ..scores import Score
-from .assessed import ask_point, shown_gap, shown_share
+from .assessed import ask_point, shown_by_variant, shown_share
 
 VARIANTS = ("factual", "counterfactual")
 
@@ -35,15 +35,9 @@ class RuleDecouplingSuite:
         return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        parts = [
-            shown_share(
-                [o for o in outcomes if o.case.variant == variant], f"shown_{variant}", "all"
-            )
-            for variant in VARIANTS
-        ]
         rules = sorted({outcome.case.groups["rule"] for outcome in outcomes})
         by_rule = [
             shown_share([o for o in outcomes if o.case.groups["rule"] == r], "shown", f"rule={r}")
             for r in rules
         ]
-        return [*parts, shown_gap(outcomes, VARIANTS, "gap", "all"), *by_rule]
+        return [*shown_by_variant(outcomes, VARIANTS, "gap"), *by_rule]
