@@ -1,22 +1,26 @@
 # Two commands on a machine that has only python3 >= 3.11:  make release   and   make test
 # Without make: python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[dev]', then the
-# lines below.
+# lines below. Making a release needs no model library; the tests bring torch and spaCy.
 
 release: .venv/ready   ## build the whole release into dist/counterprior and validate it
 	.venv/bin/counterprior build --out dist/counterprior
 	.venv/bin/counterprior validate dist/counterprior
 
-test: .venv/ready      ## run the tests and the README's examples
+test: .venv/dev        ## run the tests and the README's examples
 	.venv/bin/pytest -n auto
 
-check: .venv/ready     ## format, lint and type-check
+check: .venv/dev       ## format, lint and type-check
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
-lanes: .venv/ready     ## the opt-in tests: other versions of datasets, slow runs
+lanes: .venv/dev       ## the opt-in tests: other versions of datasets, slow runs
 	.venv/bin/pytest -m lane
 
 .venv/ready: pyproject.toml constraints.txt
 	python3 -m venv .venv
+	.venv/bin/pip install --quiet -c constraints.txt --editable '.[croissant]'
+	touch $@
+
+.venv/dev: .venv/ready
 	.venv/bin/pip install --quiet -c constraints.txt --editable '.[dev]'
 	touch $@
 

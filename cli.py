@@ -162,7 +162,7 @@ def author_constrained(
     --bank mybank --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from .agents.constrained.loop import LoopSettings
+        from .agents.constrained.rounds import LoopSettings
         from .agents.session import session_settings
         from .builders.authoring.constrained import author_constrained as write
 
@@ -357,6 +357,27 @@ def verify(
 
 
 @app.command()
+def detect(
+    manifest: Annotated[Path, typer.Argument(help="JSONL of pictures, relation and objects.")],
+    detector: Annotated[str, typer.Option(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
+    rules: Annotated[Path, typer.Option(help="checker.yaml, for what is tried.")],
+    out: Annotated[Path, typer.Option(help="JSONL for `check`; a stopped command goes on.")],
+    secondary: Annotated[str, typer.Option(help="Spec of the detector to agree with.")] = "",
+    cache: Annotated[Path | None, typer.Option(help="Folder of kept detections.")] = None,
+    json: Json = False,
+) -> None:
+    """Detect what a manifest's pictures show, also under the checker's perturbations.
+
+    Example: `counterprior detect manifest.jsonl --detector pixels --rules rules.yaml --out d.jsonl`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.checker.detecting import DetectSettings, detect_manifest
+
+        settings = DetectSettings(manifest, rules, detector, out, secondary, cache)
+        print_metrics(detect_manifest(settings, progress), json)
+
+
+@app.command()
 def check(
     detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
     rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
@@ -475,6 +496,28 @@ def score(
             typer.echo(results_json(results))
         else:
             print_results(results, groups)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
+    out: Annotated[Path, typer.Option(help="Folder of the site.")],
+    labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
+    export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
+    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME[@REVISION].")] = "",
+) -> None:
+    """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
+
+    Example: `counterprior report runs/a runs/b --out site`
+    """
+    with failing(), progress_bar() as progress:
+        from .eval.report.site import ReportSettings, write_report
+
+        forms = tuple(export or ())
+        settings = ReportSettings(tuple(runs), out, labels, across_judges, title, forms, dataset)
+        typer.echo(write_report(settings, progress))
 
 
 @app.command("eval")
@@ -629,6 +672,23 @@ def audit_calibrate(
 
         parts = Size.parse(size), folds, out
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
+
+
+@audit.command("serve")
+def audit_serve(
+    rows: Annotated[Path, typer.Argument(help="Pictures of `audit sample`, groups, or entries.")],
+    out: Annotated[Path, typer.Option(help="Folder of the labels, one file an annotator.")],
+    kind: Annotated[str, typer.Option(help="verdict, judge, worlds or bank.")] = "verdict",
+    port: Annotated[int, typer.Option(min=0, help="0: any that is free.")] = 0,
+) -> None:
+    """A local page to label on, by keyboard; every click is saved, and a restart goes on.
+
+    Example: `counterprior audit serve sample.jsonl --out labels`
+    """
+    with failing():
+        from .eval.audit.serve import serve
+
+        serve(rows, kind, out, port)
 
 
 @audit.command("merge")

@@ -20,7 +20,10 @@ from .chat import ChatRequest, Completion, ImagePart, Usage
 from .ledger import Record
 
 IMAGE_TOKENS = 6000
-"""Bound of one picture's tokens: no provider charges more for a picture that it doesn't split."""
+"""Bound of one picture's tokens: OpenAI's patches and tiles and Anthropic's pixels stay below."""
+
+DEARER_IMAGES = {"gpt-4o-mini": 50_000}
+"""The same for models (by the start of the name) that count a picture at many times its tiles."""
 
 FRAME_TOKENS = 200
 """Bound of what a chat template and the schema's wrapping add to the texts."""
@@ -193,7 +196,7 @@ class Budget:
 
     def worst_case(self, identity: Mapping[str, str], request: ChatRequest) -> Decimal | None:
         """The most that one attempt of a call can cost; None for an unknown price."""
-        tokens = prompt_bound(request)
+        tokens = prompt_bound(request, _image_tokens(identity["model"]))
         plain = self.prices.cost(identity, Usage(tokens, request.max_tokens))
         cached = self.prices.cost(
             identity, Usage(tokens, request.max_tokens, cache_write_tokens=tokens)
@@ -204,14 +207,19 @@ class Budget:
         return None if usage is None else self.prices.cost(identity, usage)
 
 
-def prompt_bound(request: ChatRequest) -> int:
+def _image_tokens(model: str) -> int:
+    dearer = (tokens for start, tokens in DEARER_IMAGES.items() if model.startswith(start))
+    return next(dearer, IMAGE_TOKENS)
+
+
+def prompt_bound(request: ChatRequest, image_tokens: int = IMAGE_TOKENS) -> int:
     """More tokens than the prompt can have: a token holds a byte at least."""
     spec = request.spec()
     texts = [request.system, *(part for part in request.user if isinstance(part, str))]
     texts += [str(spec["schema"])] if spec["schema"] else []
     pictures = sum(isinstance(part, ImagePart) for part in request.user)
     return sum(len(t.encode("utf-8", "replace")) for t in texts) + (
-        IMAGE_TOKENS * pictures + FRAME_TOKENS
+        image_tokens * pictures + FRAME_TOKENS
     )
 
 

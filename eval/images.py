@@ -46,6 +46,15 @@ def open_image(file: Path | BytesIO) -> Image.Image:
     return plain
 
 
+def plain_png(image: Image.Image) -> bytes:
+    """PNG of the pixels alone, for whoever must not see how a picture came about."""
+    plain = image.convert("RGB")
+    plain.info = {}
+    buffer = BytesIO()
+    plain.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
 def _check(image: Image.Image) -> None:
     width, height = image.size
     if width * height > MOST_PIXELS:

@@ -42,7 +42,7 @@ class Result:
     """Pictures that were wanted."""
 
     def to_json(self) -> dict[str, Any]:
-        plain: dict[str, Any] = _without_nan(
+        plain: dict[str, Any] = without_nan(
             {
                 "run": self.run.__dict__,
                 "folder": self.folder,
@@ -80,18 +80,28 @@ def score_runs(roots: Sequence[Path], labels: Path | None, across_judges: bool) 
     Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
     """
     results = [result for root in roots for result in score_run(root, labels)]
-    if across_judges or len(roots) == 1:
-        return results
-    first = results[0]
-    for other in results[1:]:
-        if other.run.suite == first.run.suite and other.run.rows_sha256 != first.run.rows_sha256:
-            raise RunError(f"{other.folder} and {first.folder} are of different rows")
-        if other.run.suite == first.run.suite and other.card.comparable != first.card.comparable:
-            raise RunError(
-                f"{other.folder} was judged by {other.judge} and {first.folder} by {first.judge}: "
-                f"their scores can't be compared. Judge them alike, or say --across-judges"
-            )
+    if not across_judges:
+        check_comparable(results)
     return results
+
+
+def check_comparable(results: Sequence[Result]) -> None:
+    """Raises RunError where two runs of one suite have other rows, or not the same judges."""
+    first: dict[str, tuple[Result, list[str]]] = {}
+    for folder in dict.fromkeys(result.folder for result in results):
+        part = [result for result in results if result.folder == folder]
+        run = part[0].run
+        judges = sorted(json.dumps(dict(r.card.comparable), sort_keys=True) for r in part)
+        other, expected = first.setdefault(run.suite, (part[0], judges))
+        if run.rows_sha256 != other.run.rows_sha256:
+            raise RunError(f"{folder} and {other.folder} are of different rows")
+        if judges != expected:
+            theirs = [r.judge for r in results if r.folder == other.folder]
+            raise RunError(
+                f"{folder} was judged by {' and '.join(r.judge for r in part)} and {other.folder} "
+                f"by {' and '.join(theirs)}: their scores can't be compared. Judge them alike, or "
+                f"say --across-judges"
+            )
 
 
 def _score(run: Run, folder: JudgeFolder, told: Mapping[tuple[str, str], str]) -> Result:
@@ -161,11 +171,12 @@ def _corrected_mean(
     ]
 
 
-def _without_nan(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
+    """Plain values with None where a number is undefined: JSON has no NaN."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, Mapping):
-        return {name: _without_nan(item) for name, item in value.items()}
+        return {name: without_nan(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
+        return [without_nan(item) for item in value]
     return value

@@ -1,5 +1,6 @@
 """The abstaining checker: every rule by itself, bad input, and the published run replayed."""
 
+import hashlib
 import json
 import math
 import os
@@ -110,6 +111,29 @@ def test_an_unstable_verdict_is_withdrawn_and_keeps_its_confidence() -> None:
     assert checked(*pair, **measured(0.5)).verdict == "PASS"
     off = Rules.model_validate({"stability": {"enabled": False}})
     assert checked(*pair, rules=off, **measured(0.42)).parts.stability == 1
+
+
+def test_at_every_threshold_itself_the_rule_is_the_published_one() -> None:
+    strict = Rules.model_validate(
+        {"thresholds": {"detection_score": 0.25, "ambiguity_delta": 0.25, "max_overlap_iou": 0.5}}
+    )
+    pair = [found("cat", LEFT, 0.75), found("dog", RIGHT, 0.25)]
+    assert checked(*pair, rules=strict).verdict == "PASS"
+    assert checked(*pair, found("cat", LEFT, 0.5), rules=strict).verdict == "PASS"
+    halves = found("cat", [0, 0, 100, 100]), found("dog", [0, 0, 200, 100])
+    assert checked(*halves, rules=strict).overlap == 0.5
+    assert checked(*halves, rules=strict).reason.startswith("near_boundary")
+    level = [found("cat", [0, 0, 100, 100]), found("dog", [0, 200, 100, 300])]
+    detectors = {"primary": {"detections": pair}, "secondary": {"detections": level}}
+    # No offset is on neither side: it counts as the same, though the verdict differs.
+    assert checked(detectors=detectors, rules=strict).parts.agreement == 0.25
+
+
+def test_a_recorded_unstable_verdict_stays_unstable() -> None:
+    before = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "unstable: stability=0.42 < 0.5",
+              "conf_components": {"stability": 0.42}}  # fmt: skip
+    again = checked(found("cat", LEFT), found("dog", RIGHT), **before)
+    assert (again.reason, again.assumed) == (before["verdict_reason"], ())
 
 
 def test_what_nobody_measured_is_named() -> None:
@@ -282,6 +306,27 @@ def test_rules_that_are_none_are_named(tmp_path: Path, text: str, reason: str) -
     path.write_text(text)
     with pytest.raises(RowError, match=reason):
         Rules.load(path)
+
+
+def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
+    rows = [row(*PAIR, sample_id=f"s{i}", **measured(0.9)) for i in range(3)]
+    rows.append(row(sample_id="s3"))
+    detections = write(tmp_path / "d.jsonl", *rows)
+    (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
+    run_check(CheckSettings(detections, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    text = (tmp_path / "metrics.md").read_text()
+    digest = hashlib.sha256(detections.read_bytes()).hexdigest()[:16]
+    for line in (
+        "| d | 4 | 75.00 | 75.00 | 100.00 |",
+        "| d | 75.00 | - | - | - |",
+        "| d | 25.00 | 25.00 | 0.00 | 0.00 | 0.00 | 0.00 |",
+        "| d | 1 | 100.00 | 0.00 | 0 | - | - | - | - |",
+        f"| d | {digest} | 0.1 | 0.2 | 0 |",
+    ):
+        assert line in text
+    empty = write(tmp_path / "e.jsonl")
+    run_check(CheckSettings(empty, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    assert "| e | 0 | - | - | - | - |" in (tmp_path / "metrics.md").read_text()
 
 
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])

@@ -42,9 +42,9 @@ class AnthropicMessages:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> AnthropicMessages:
+        settings = HttpSettings.from_spec(spec)
         import anthropic
 
-        settings = HttpSettings.from_spec(spec)
         key = read_key("ANTHROPIC_API_KEY", settings.base_url)
         client = anthropic.Anthropic(
             api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0

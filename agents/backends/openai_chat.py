@@ -38,9 +38,9 @@ class OpenAIChat:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIChat:
+        settings = HttpSettings.from_spec(spec)
         import openai
 
-        settings = HttpSettings.from_spec(spec)
         key = read_key("OPENAI_API_KEY", settings.base_url)
         client = openai.OpenAI(
             api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..budget import BudgetError, UnpricedError
@@ -16,7 +15,9 @@ from ..hygiene import one_line, skeleton, text_fault
 from ..pairs import KnownPair, PairIndex
 from ..roles import Role
 from .answers import Criticism, Curation, Entry, Proposal, Scouting
-from .coverage import describe, gaps
+from .coverage import gaps
+from .questions import QUOTED, critic_text, curator_text, registry_text, scout_text
+from .rounds import Authored, BankContract, LoopSettings, Rejected, Round, Written
 
 SCOUT = Role("constrained/scout", Scouting, 12_000)
 CRITIC = Role("constrained/critic", Criticism, 4_000)
@@ -36,119 +37,6 @@ PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400}
 CHECK_LENGTH = 400
 """Most characters of a check."""
 
-SHOWN_PAIRS = 400
-"""Pairs of the bank that the Scout is shown, those of the emptiest domains first."""
-
-SHOWN_REJECTIONS = 20
-"""Rejections of the last round that the Scout is told."""
-
-QUOTED = 300
-"""Characters of a directive or reason that is passed on."""
-
-
-@dataclass(frozen=True)
-class LoopSettings:
-    """When the loop ends, and how much a round asks for."""
-
-    rounds: int = 20
-    """At most."""
-    target: int = 400
-    """Pairs in the bank, those it starts with included."""
-    patience: int = 3
-    """Rounds in a row without an accepted entry, after which the loop is saturated."""
-    proposals: int = 20
-    """Proposals that a round asks for."""
-    domains: tuple[str, ...] = ()
-    """Domains to open beside those of the bank."""
-
-
-@dataclass(frozen=True)
-class BankContract:
-    """What the loop knows of the bank it writes for; made by the room that owns the bank."""
-
-    domains: tuple[str, ...]
-    """Domains that exist."""
-    standards: Mapping[str, str]
-    """Id -> title and what it fixes."""
-    layouts: tuple[str, ...]
-    """Layouts from which code recomputes left and right, with an example each."""
-    pairs: tuple[KnownPair, ...]
-    """Entries that are there and not retired."""
-    faults: Callable[[str, Mapping[str, Any]], list[str]]
-    """What is wrong with an entry of a domain; empty where it may stand in the bank."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """One accepted entry."""
-
-    domain: str
-    """Its domain."""
-    entry: Mapping[str, Any]
-    """The entry as the bank stores it."""
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """One proposal or entry that goes no further."""
-
-    by: str
-    """`hygiene`, `critic`, `bank`, `duplicate`, `protocol` or `standard` (it waits for one)."""
-    what: str
-    """The pair, cut and cleaned."""
-    why: str
-    """The reason."""
-
-
-@dataclass
-class Round:
-    """What happened in one round; the archive keeps it whole."""
-
-    number: int
-    """From 1."""
-    calls: list[str] = field(default_factory=list)
-    """Ledger ids of its calls."""
-    failure: str = ""
-    """Which role gave no usable answer, and why; empty in a complete round."""
-    proposals: list[Proposal] = field(default_factory=list)
-    """What went on to the Critic, numbered from 1."""
-    criticism: Criticism | None = None
-    """The Critic's review."""
-    accepted: list[Written] = field(default_factory=list)
-    """New and changed entries."""
-    rejected: list[Rejected] = field(default_factory=list)
-    """Everything else."""
-    standards: list[dict[str, Any]] = field(default_factory=list)
-    """Proposed authorities with the entry that waits for each."""
-    notes: list[str] = field(default_factory=list)
-    """The Scout's and the Curator's."""
-
-    def archive(self) -> dict[str, Any]:
-        """The round as plain data."""
-        plain = asdict(replace(self, proposals=[], criticism=None))
-        plain["proposals"] = [p.model_dump() for p in self.proposals]
-        plain["criticism"] = self.criticism.model_dump() if self.criticism else None
-        return plain
-
-
-@dataclass
-class Authored:
-    """What a run wrote."""
-
-    rounds: list[Round]
-    """Every round, in order."""
-    entries: dict[str, Written]
-    """By id: new entries, and changed ones of the bank."""
-    stopped: str
-    """`target`, `rounds`, `saturation`, `budget`, or `ledger`: a replay came to its end."""
-    reason: str = ""
-    """The budget's message where it stopped the run."""
-
-    @property
-    def standards(self) -> list[dict[str, Any]]:
-        """Authorities that a person has to decide on."""
-        return [standard for r in self.rounds for standard in r.standards]
-
 
 class ConstrainedLoop:
     """One run; a function of contract, settings and answers alone."""
@@ -165,6 +53,7 @@ class ConstrainedLoop:
                 raise ValueError(f"domain {domain!r}: lower-case words joined by _")
         self._base = {pair.id: pair for pair in contract.pairs}
         self._pairs = dict(self._base)
+        self._taken = set(contract.ids)
         self._index = PairIndex(contract.pairs)
         self._result = Authored([], {}, "rounds")
 
@@ -206,7 +95,10 @@ class ConstrainedLoop:
 
     def _round(self, number: int) -> Round:
         now = Round(number)
-        scouting = self._ask(now, SCOUT, self._scout_text(number))
+        wanted = gaps(self.domains, self._pairs.values(), self.settings.target)
+        last = self._result.rounds[-1] if self._result.rounds else None
+        told = scout_text(number, self.settings, self._pairs.values(), wanted, last)
+        scouting = self._ask(now, SCOUT, told)
         if scouting is None:
             return now
         now.notes.append(one_line(scouting.notes, 4 * QUOTED))
@@ -214,10 +106,11 @@ class ConstrainedLoop:
         if not now.proposals:
             now.failure = "scout: no proposal passed the checks"
             return now
-        now.criticism = self._ask(now, CRITIC, self._critic_text(now))
+        now.criticism = self._ask(now, CRITIC, critic_text(now, wanted))
         if now.criticism is None:
             return now
-        curation = self._ask(now, CURATOR, self._constant_text(), self._curator_text(now))
+        registry = registry_text(self.contract, self.domains)
+        curation = self._ask(now, CURATOR, registry, curator_text(now, self._result.entries))
         if curation is None:
             return now
         now.notes.append(one_line(curation.notes, 4 * QUOTED))
@@ -298,10 +191,11 @@ class ConstrainedLoop:
         return text_fault(entry.erratum, QUOTED)
 
     def _id_of(self, entry: Entry) -> str:
-        return _slug(entry, self._pairs) if entry.status == "new" else entry.entry
+        return _slug(entry, self._taken) if entry.status == "new" else entry.entry
 
     def _add(self, entry: Entry, now: Round) -> None:
         made = self._id_of(entry)
+        self._taken.add(made)
         written = Written(entry.domain, _stored(entry, made, now, self.caller))
         self._remember(_known(entry, made), written, now)
 
@@ -326,68 +220,6 @@ class ConstrainedLoop:
         self._index.add(pair)
         now.accepted.append(written)
         self._result.entries[pair.id] = written
-
-    def _scout_text(self, number: int) -> str:
-        settings = self.settings
-        found = gaps(self.domains, self._pairs.values(), settings.target)
-        parts = [
-            f"Round {number}. The bank holds {len(self._pairs)} of {settings.target} pairs. "
-            f"Propose {settings.proposals} new ones.",
-            f"Pairs still wanted:\n{describe(found)}",
-        ]
-        if shown := self._shown(found):
-            parts.append("Pairs that are there:\n" + _data(shown))
-        last = self._result.rounds[-1] if self._result.rounds else None
-        # What hygiene stopped is not quoted: it may be written to be read by a model.
-        if last and (told := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
-            parts.append("Rejected last round:\n" + _data(told[:SHOWN_REJECTIONS]))
-        if last and last.criticism:
-            told = [one_line(text, QUOTED) for text in last.criticism.directives]
-            parts.append("The Critic's directives:\n" + _data(told))
-        return "\n\n".join(parts)
-
-    def _shown(self, found: Mapping[str, Mapping[str, int]]) -> list[str]:
-        empty = {domain: sum(cell.values()) for domain, cell in found.items()}
-        pairs = sorted(self._pairs.values(), key=lambda p: (-empty.get(p.domain, 0), p.id))
-        return [f"{p.domain}: {p.left} | {p.right} | {p.context}" for p in pairs[:SHOWN_PAIRS]]
-
-    def _critic_text(self, now: Round) -> str:
-        found = gaps(self.domains, self._pairs.values(), self.settings.target)
-        return (
-            f"Round {now.number}. Pairs still wanted:\n{describe(found)}\n\n"
-            f"The Scout's proposals:\n{_numbered(now.proposals)}"
-        )
-
-    def _curator_text(self, now: Round) -> str:
-        assert now.criticism is not None
-        standing = {
-            number: proposal
-            for number, proposal in enumerate(now.proposals, 1)
-            if number not in now.criticism.arbitrary
-        }
-        review = [one_line(t, QUOTED) for t in (now.criticism.strengths, now.criticism.weaknesses)]
-        written = [
-            f"{name}: {w.entry['left']} | {w.entry['right']} | {w.entry['context']}"
-            for name, w in sorted(self._result.entries.items())
-        ]
-        return "\n\n".join(
-            [
-                "Entries written so far, by id:\n" + _data(written),
-                f"Round {now.number}. The Critic says:\n" + _data(review),
-                "Proposals that stand:\n" + _numbered(now.proposals, set(standing)),
-            ]
-        )
-
-    def _constant_text(self) -> str:
-        """What the Curator needs in every round: apart, so that caches and ledger hold it once."""
-        standards = [f"{name}: {title}" for name, title in sorted(self.contract.standards.items())]
-        return "\n\n".join(
-            [
-                "Registry of standards:\n" + _data(standards),
-                "Layouts for `check`, an example of each:\n" + _data(self.contract.layouts),
-                "Domains: " + ", ".join(self.domains),
-            ]
-        )
 
 
 _STANDARD_FIELDS = ("title", "edition", "publisher", "fixes")
@@ -421,7 +253,7 @@ def _known(entry: Entry, made: str) -> KnownPair:
     return KnownPair(made, entry.domain, entry.difficulty, entry.left, entry.right, entry.context)
 
 
-def _slug(entry: Entry, taken: Mapping[str, object]) -> str:
+def _slug(entry: Entry, taken: Collection[str]) -> str:
     """An id from the domain and the two things, numbered where it is taken."""
     words = f"{skeleton(entry.left)} {skeleton(entry.right)}"
     tail = (
@@ -437,10 +269,15 @@ def _slug(entry: Entry, taken: Mapping[str, object]) -> str:
     return made
 
 
+def _no_number(name: str) -> None:
+    """Python's JSON knows NaN and Infinity, which no bank may hold."""
+    raise ValueError(name)
+
+
 def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, Any]:
     """The entry as the bank stores it."""
     try:
-        check = json.loads(entry.check) if entry.check.strip() else None
+        check = json.loads(entry.check, parse_constant=_no_number) if entry.check.strip() else None
     except ValueError:
         check = {"layout": one_line(entry.check, 80)}  # the bank's check says that it is none
     stored: dict[str, Any] = {"id": made}
@@ -451,16 +288,3 @@ def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, An
     if entry.status != "new":
         stored |= {"status": entry.status, "erratum": entry.erratum}
     return stored | {"author": caller.author, "calls": list(now.calls)}
-
-
-def _data(lines: Sequence[str]) -> str:
-    return "<data>\n" + "\n".join(f"- {line}" for line in lines) + "\n</data>"
-
-
-def _numbered(proposals: Sequence[Proposal], only: set[int] | None = None) -> str:
-    lines = [
-        f"{number}. {json.dumps(proposal.model_dump(), ensure_ascii=False)}"
-        for number, proposal in enumerate(proposals, 1)
-        if only is None or number in only
-    ]
-    return "<data>\n" + "\n".join(lines) + "\n</data>"

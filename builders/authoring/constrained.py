@@ -11,13 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...agents.caller import Progress
-from ...agents.constrained.loop import (
-    SCOUT,
-    Authored,
-    BankContract,
-    ConstrainedLoop,
-    LoopSettings,
-)
+from ...agents.constrained.loop import SCOUT, ConstrainedLoop
+from ...agents.constrained.rounds import Authored, BankContract, LoopSettings
 from ...agents.pairs import KnownPair
 from ...agents.session import SessionSettings, open_session
 from ..bank import DEFAULT_BANK, reasons
@@ -80,6 +75,7 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
         "standards": dict(contract.standards),
         "layouts": list(contract.layouts),
         "pairs": [asdict(pair) for pair in contract.pairs],
+        "ids": sorted(contract.ids),
     }
 
 
@@ -87,7 +83,8 @@ def recorded(given: Mapping[str, Any], contract: BankContract) -> tuple[BankCont
     """Contract and settings of a recorded run; only the validators are today's."""
     pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
     domains, layouts = tuple(given["domains"]), tuple(given["layouts"])
-    then = BankContract(domains, given["standards"], layouts, pairs, contract.faults)
+    ids = frozenset(given["ids"])
+    then = BankContract(domains, given["standards"], layouts, pairs, ids, contract.faults)
     # The ledger ends the replay, whatever ended the run.
     return then, LoopSettings(UNLIMITED, given["target"], UNLIMITED, given["proposals"])
 
@@ -112,6 +109,7 @@ def constrained_contract(base: Path | None) -> BankContract:
         standards={s.id: f"{s.citation}. {s.fixes}" for s in standards.values()},
         layouts=tuple(examples[layout] for layout in sorted(examples)),
         pairs=known if base else (),
+        ids=frozenset(p.id for pairs in domains.values() for p in pairs) if base else frozenset(),
         faults=lambda domain, entry: entry_faults(domain, entry, standards),
     )
 

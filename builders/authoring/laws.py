@@ -95,8 +95,8 @@ def curated_laws(
     laws: Path | None, base: Path | None
 ) -> tuple[dict[str, LawSheet], dict[str, Law]]:
     """Sheets to write for, and the laws of the bank by id. Raises BankError."""
-    bank = base or DEFAULT_BANK
-    files = read_laws(bank)
+    # The shipped laws are left out of a bank that is written from the user's own.
+    files = read_laws(base or DEFAULT_BANK) if base or laws is None else {}
     known = {law.id: law for group in files.values() for law in group}
     if laws is not None:
         own = [_as_law(law) for law in read_entries(laws, CuratedLaw)]

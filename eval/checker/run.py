@@ -16,6 +16,7 @@ from .decide import Checked, check
 from .recorded import read_samples
 from .rules import Rules
 from .summary import summarise
+from .tables import markdown
 
 PUBLISHED_SIZE = Size(512, 512)
 """Of the pictures of all published runs, whose rows do not say it."""
@@ -30,7 +31,7 @@ class CheckSettings:
     rules: Path
     """`checker.yaml`."""
     out: Path
-    """Where the verdicts go; `metrics.json` is written beside it."""
+    """Where the verdicts go; `metrics.json` and its tables, `metrics.md`, are written beside it."""
     labels: Path | None = None
     """Human labels of some of the samples."""
     size: Size = PUBLISHED_SIZE
@@ -57,4 +58,5 @@ def run_check(settings: CheckSettings) -> dict[str, Any]:
     write_rows(settings.out, (item.to_row() for item in checked))
     beside = settings.out.with_name("metrics.json")
     write_text(beside, json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
+    write_text(beside.with_suffix(".md"), markdown({settings.detections.stem: metrics}))
     return metrics

@@ -163,6 +163,12 @@ def _faster_rcnn(spec: Spec) -> Detector:
     return FasterRcnn.from_spec(spec)
 
 
+def _open_images_ssd(spec: Spec) -> Detector:
+    from .open_images_ssd import OpenImagesSsd
+
+    return OpenImagesSsd.from_spec(spec)
+
+
 DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "pixels": _pixels,
     "scene": _scene,
@@ -174,6 +180,7 @@ DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "sam": _sam,
     "clipseg": _clipseg,
     "faster-rcnn": _faster_rcnn,
+    "open-images-ssd": _open_images_ssd,
 }
 
 

@@ -39,7 +39,7 @@ class Cached:
             if (kept := self._read(key)) is not None:
                 found[key] = kept
         missing = {key: r for key, r in zip(keys, requests, strict=True) if key not in found}
-        made = self._detector.detect(list(missing.values()))
+        made = self._detector.detect(list(missing.values())) if missing else []
         for key, detections in zip(missing, made, strict=True):
             self._write(key, detections)
             found[key] = detections

@@ -24,8 +24,8 @@ from typing import IO
 from PIL.Image import Image
 
 from ...specs import Spec
-from ..images import ImageError, open_image
-from . import GeneratorError, ImageRequest, encode_png
+from ..images import ImageError, open_image, plain_png
+from . import GeneratorError, ImageRequest
 
 DECLINED = 77
 """Exit status by which a command says that its model declined the request."""
@@ -107,7 +107,7 @@ class CommandGenerator:
             folder = Path(name)
             output, source = folder / "output.png", folder / "source.png"
             if request.source is not None:
-                source.write_bytes(encode_png(request.source))
+                source.write_bytes(plain_png(request.source))
             words = self.command.fill(
                 {
                     "prompt": request.prompt,

@@ -20,8 +20,8 @@ from ...agents.backends.http import HttpSettings, failed_status, read_body, read
 from ...agents.chat import Completion
 from ...agents.retry import TransientError
 from ...specs import Spec
-from ..images import ImageError, open_image
-from . import REPORT, GeneratorError, ImageRequest, encode_png
+from ..images import ImageError, open_image, plain_png
+from . import REPORT, GeneratorError, ImageRequest
 
 if TYPE_CHECKING:
     import openai
@@ -107,7 +107,7 @@ class OpenAIImages:
             if request.source is None:
                 response = images.generate(**body)
             else:
-                source = ("source.png", encode_png(request.source), "image/png")
+                source = ("source.png", plain_png(request.source), "image/png")
                 response = images.edit(image=source, **body)
         except openai.APIConnectionError as error:
             raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None

@@ -14,9 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
-from io import BytesIO
-
-from PIL.Image import Image
 
 from ...agents.backends import BACKENDS
 from ...agents.budget import Budget, PriceTable
@@ -24,6 +21,7 @@ from ...agents.caller import Answer, Call, Caller, CallSettings
 from ...agents.chat import BackendError, ChatBackend, ChatRequest, Completion, ImagePart
 from ...agents.ledger import Ledger, spec_hash
 from ...specs import Spec
+from ..images import plain_png
 from ..prompts import read_prompt
 from . import CallPlan, Question, Verdict
 from .parsing import parse_answer
@@ -33,6 +31,9 @@ MAX_TOKENS = 1024
 
 MOST_LOGPROBS = 20
 """Alternatives of a token that the API gives at most."""
+
+LEAST_MASS = 0.5
+"""Probability that the first token is any of the answers, from which it tells them apart."""
 
 PATIENCE = 8
 """Calls in a row that a server may fail, each after its retries, before it is left alone."""
@@ -95,7 +96,7 @@ class ChatJudge:
         request = ChatRequest(
             role="judge",
             system=self._system.text.strip(),
-            user=(*(ImagePart(_encode(image)) for image in question.images), question.prompt),
+            user=(*(ImagePart(plain_png(image)) for image in question.images), question.prompt),
             max_tokens=self._max_tokens,
             top_logprobs=self._logprobs,
         )
@@ -151,25 +152,19 @@ def first_token_shares(
     """Label -> probability among the answers, and the mass of all answers in the vocabulary.
 
     An answer that is not among the first token's alternatives counts 0; tokens that differ in white
-    space alone are one answer. None, None where the server gave no log probabilities.
+    space alone are one answer. Without log probabilities both are None; below `LEAST_MASS` the
+    first token was not the answer (but a server's hidden thought, say), and there is no share.
     """
+    if not completion.first_token:
+        return None, None
     shares = dict.fromkeys(answers, 0.0)
     for token, logprob in completion.first_token:
         if token.strip() in shares:
             shares[token.strip()] += math.exp(logprob)
     mass = sum(shares.values())
-    if mass <= 0:
-        return None, None
+    if mass < LEAST_MASS:
+        return None, mass
     return {answers[a]: p / mass for a, p in shares.items()}, min(mass, 1.0)
-
-
-def _encode(image: Image) -> bytes:
-    """PNG of the pixels alone: a judge sees no metadata."""
-    plain = image.convert("RGB")
-    plain.info = {}
-    buffer = BytesIO()
-    plain.save(buffer, "PNG", compress_level=1)
-    return buffer.getvalue()
 
 
 _BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, MOST_LOGPROBS)}

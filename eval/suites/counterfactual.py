@@ -60,7 +60,7 @@ def picture_score(outcome: Outcome) -> float:
 
 
 def _scores(outcomes: list[Outcome], group: str) -> list[Score]:
-    table, clusters = _by_group(outcomes)
+    _, table, clusters = score_table(outcomes)
     whole = ~np.isnan(table).any(axis=1)
     gated_table = gated(table)
     found = cluster_bootstrap(gated_table, clusters, _means_and_ratios)
@@ -87,8 +87,8 @@ def _means_and_ratios(means: Array) -> Array:
     return np.concatenate([means, np.stack(ratios, axis=-1)], axis=-1)
 
 
-def _by_group(outcomes: Sequence[Outcome]) -> tuple[Array, Array]:
-    """S of each group and seed place at the three levels, shape (g, 3), and the groups' laws."""
+def score_table(outcomes: Sequence[Outcome]) -> tuple[list[tuple[str, int]], Array, Array]:
+    """(Group, seed place) of every row; its S at the three levels, shape (g, 3); its law."""
     rows: dict[tuple[str, int], list[float]] = {}
     laws: dict[tuple[str, int], str] = {}
     place: dict[tuple[str, str], int] = {}
@@ -101,4 +101,5 @@ def _by_group(outcomes: Sequence[Outcome]) -> tuple[Array, Array]:
         scores = rows.setdefault((group, number), [np.nan] * len(LEVELS))
         scores[LEVELS.index(outcome.case.variant)] = picture_score(outcome)
         laws[group, number] = law
-    return np.array(list(rows.values())).reshape(-1, len(LEVELS)), np.array(list(laws.values()))
+    table = np.array(list(rows.values())).reshape(-1, len(LEVELS))
+    return list(rows), table, np.array(list(laws.values()))

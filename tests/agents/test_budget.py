@@ -65,6 +65,15 @@ def test_what_is_reserved_bounds_what_is_under_way() -> None:
     budget.reserve(OWN, ASK)
 
 
+def test_the_worst_case_counts_a_write_to_the_cache() -> None:
+    who = {"kind": "anthropic", "model": "claude-sonnet-5-5", "provider": "anthropic"}
+    tokens = prompt_bound(ASK)
+    dearest = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens, cache_write_tokens=tokens))
+    plain = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens))
+    assert dearest is not None and plain is not None and dearest > plain
+    assert Budget(PriceTable({})).worst_case(who, ASK) == dearest
+
+
 def test_settling_counts_what_was_billed() -> None:
     budget = Budget(TABLE)
     worst = budget.reserve(OWN, ASK)
@@ -100,6 +109,17 @@ def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
     assert prompt_bound(ChatRequest("r", "", (ImagePart(b""),), 5)) >= 6000
     schema = JsonSchema("n", {"description": "d" * 500})
     assert prompt_bound(ChatRequest("r", ASK.system, ASK.user, 5, schema)) >= plain + 500
+
+
+def test_a_model_with_dear_pictures_reserves_more() -> None:
+    look = ChatRequest("judge", "s", (ImagePart(b"x"),), 5)
+    prices = PriceTable(
+        {f"openai:{m}": Price(Decimal(1), Decimal(0)) for m in ("gpt-4o-mini", "m")}
+    )
+    dear, usual = (
+        Budget(prices).worst_case({**OWN, "model": model}, look) for model in ("gpt-4o-mini", "m")
+    )
+    assert dear is not None and usual is not None and dear > 5 * usual
 
 
 def test_a_price_table_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
 from counterprior.agents.caller import Call, Caller, CallSettings
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
+from counterprior.agents.session import SessionSettings, open_session
 
 Make = Callable[..., Caller]
 Script = Callable[[ChatRequest], str | Completion]
@@ -190,6 +192,19 @@ def test_the_cap_stops_before_the_call(caller: Make, tmp_path: Path) -> None:
     assert len(script.asked) == 3
 
 
+def test_a_call_that_was_not_made_frees_its_reservation(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        if request.user[0] == "gone":
+            raise BackendError("the server is gone")
+        return "1"
+
+    used = caller(tmp_path, script, max_usd=10)  # one call's worst case
+    for _ in range(3):
+        with pytest.raises(BackendError):
+            used.call("a", ask("gone"), number)
+    assert used.call("b", ask(), number).value == 1
+
+
 def test_two_calls_cant_share_an_id(caller: Make, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two calls have the id a"):
         caller(tmp_path, lambda r: "1").call_many([Call("a", ask(), number)] * 2)
@@ -205,3 +220,54 @@ def test_a_replay_asks_nobody(caller: Make, tmp_path: Path) -> None:
         assert replay.call("a", ask(), number).value == 7
         with pytest.raises(BackendError, match="a replay makes none"):
             replay.call("b", ask(), number)
+
+
+def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterator[tuple[int, Call[int]]]:
+        for n in range(10_000):
+            taken.append(n)
+            yield n, Call(f"c{n}", ask(str(n)), number)
+
+    used = caller(tmp_path, lambda r: str(r.user[0]), settings=CallSettings(concurrency=2))
+    answers = used.stream(calls())
+    found = [next(answers) for _ in range(5)]
+    assert all(key == answer.value for key, answer in found) and len(taken) <= 5 + 3 * 2
+    answers.close()  # type: ignore[attr-defined]
+    assert len(used.ledger) <= len(taken)
+
+
+def test_an_error_in_a_stream_stops_new_calls(caller: Make, tmp_path: Path) -> None:
+    script = Counted(lambda r: "1" if int(str(r.user[0])) < 20 else _gone())
+    used = caller(tmp_path, script, settings=CallSettings(concurrency=2))
+    with pytest.raises(BackendError):
+        list(used.stream((n, Call(f"c{n}", ask(str(n)), number)) for n in range(10_000)))
+    assert len(used.ledger) + 2 >= 20 and len(script.asked) <= 26
+
+
+def _gone() -> str:
+    raise BackendError("gone")
+
+
+def test_a_session_counts_what_its_ledger_has_cost(tmp_path: Path) -> None:
+    script = tmp_path / "s.json"
+    script.write_text('[{"role": "scout", "contains": [], "answer": "4444"}]')
+    (tmp_path / "prices.yaml").write_text("scripted:s: {input: 0, output: 1000000}\n")
+    settings = SessionSettings(
+        tmp_path / "l.jsonl", f"scripted:{script}", max_usd=11, prices=tmp_path / "prices.yaml"
+    )
+    with open_session(settings) as session:
+        session.author().call("a", ask(), number)
+        assert session.budget.spent == 1
+        assert [(a.role, a.calls, a.usd) for a in session.accounts()] == [("scout", 1, 1)]
+    with open_session(replace(settings, max_usd=10.5)) as session, pytest.raises(BudgetError):
+        session.author().call("b", ask(), number)
+    with open_session(settings) as session:
+        session.author().call("b", ask(), number)
+        assert session.budget.spent == 2
+    with (
+        pytest.raises(ValueError, match="name a --backend"),
+        open_session(SessionSettings(tmp_path / "l.jsonl")),
+    ):
+        pass

@@ -149,6 +149,15 @@ def test_a_run_is_resumed_replayed_and_the_same(write: Any, tmp_path: Path) -> N
     assert one == two
 
 
+def test_a_run_that_came_to_nothing_is_replayed_too(write: Any, tmp_path: Path) -> None:
+    def garbage(role: str, text: str) -> str:
+        return "none"
+
+    assert write(garbage, sound).counts == {"laws": 3, "scenes": 0, "rejected": 3}
+    assert write(name="replayed", replay=True).counts == {"laws": 3, "scenes": 0, "rejected": 3}
+    assert {request.role for request in write.asked} == {"counterfactual/writer"}
+
+
 def changed(role: str, change: Callable[[Any], None], law: str = "0") -> Any:
     """The sound cast with one answer about one law changed."""
 

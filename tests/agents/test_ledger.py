@@ -1,6 +1,7 @@
 """The ledger: replay, drift, torn tails, locks, and the published form."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_drift_is_an_error_that_shows_what_changed(
     assert shown in str(caught.value) and "r1/scout" in str(caught.value)
 
 
-def test_a_torn_last_line_is_dropped_at_every_length(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path) as ledger:
         ledger.append("a", WHO, ASK, DONE, None)
@@ -58,7 +59,7 @@ def test_a_torn_last_line_is_dropped_at_every_length(tmp_path: Path) -> None:
     with Ledger(path) as ledger:
         ledger.append("b", WHO, ASK, DONE, None)
     both = path.read_bytes()
-    for length in range(len(whole), len(both)):
+    for length in {*range(len(whole), len(both), 7), len(both) - 1}:
         path.write_bytes(both[:length])
         with Ledger(path) as ledger:
             assert len(ledger) == 1
@@ -120,6 +121,20 @@ def test_the_published_form_knows_no_order(tmp_path: Path) -> None:
     assert published[0] == published[1]
     with Ledger(tmp_path / "0.published.jsonl") as ledger:
         assert [r.id for r in ledger.records()] == ["a", "b", "c"]
+
+
+def test_a_call_is_on_disk_when_it_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, synced = tmp_path / "ledger.jsonl", []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda f: (synced.append(path.stat().st_size), fsync(f)))
+    with Ledger(path) as ledger:
+        for number in range(3):
+            ledger.append(f"c{number}", WHO, ASK, DONE, None)
+            assert synced[-1] == path.stat().st_size
+        ledger.open_batch("b", ["c9"])
+        assert synced[-1] == path.stat().st_size
 
 
 def test_shared_texts_are_stored_once(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """A run of 60 calls that is killed at every one of them pays for 60 calls, and writes the same."""
 
+import json
 import multiprocessing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from counterprior.agents.constrained.loop import LoopSettings
+from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.ledger import DriftError, Ledger
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring.constrained import author_constrained
@@ -23,11 +24,10 @@ def stage(server: Any, cast: Any) -> Any:
     roles = {"Scout": "scout", "Critic": "critic", "Curator": "curator"}
 
     def answer(body: dict[str, Any]) -> str:
-        import json
-
-        first = body["messages"][0]["content"].split(" of a benchmark")[0].split()[-1]
-        text = "\n".join(part["text"] for part in body["messages"][1]["content"])
-        return json.dumps(cast.play(roles[first], text))
+        system = body["system"][0]["text"] if "system" in body else body["messages"][0]["content"]
+        role = roles[system.split(" of a benchmark")[0].split()[-1]]
+        text = "\n".join(part["text"] for part in body["messages"][-1]["content"])
+        return json.dumps(cast.play(role, text))
 
     server.answer = answer
     return server
@@ -77,6 +77,41 @@ def test_a_run_killed_at_every_call_pays_for_each_once(
     assert deaths == CALLS - 1
     assert stage.paid == 2 * CALLS
     assert files(folder / "bank") == undisturbed
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_trouble_that_passes_changes_nothing_but_the_bill(
+    stage: Any, small_bank: Path, tmp_path: Path, protocol: str, fault: Any, naps: list[float]
+) -> None:
+    loop = LoopSettings(rounds=4, target=1000)
+
+    def play(name: str) -> Path:
+        session = SessionSettings(tmp_path / f"{name}.jsonl", stage.spec(protocol, "timeout=0.7"))
+        author_constrained(session, loop, small_bank, tmp_path / name)
+        return tmp_path / name
+
+    calm = files(play("calm"))
+    told = [{"status": 429, "headers": {"retry-after": "3"}}, {"status": 529}, {"status": 503},
+            {"cut": True}, {"torn": True}, {"delay": 1.2}, {"cut": True}]  # fmt: skip
+    for each in told:
+        stage.faults += [None, fault(**each)]
+    asked = len(stage.asked)
+    assert files(play("stormy")) == calm
+    assert len(stage.asked) - asked == 12 + len(told)
+    assert 3.0 in naps and len(naps) == len(told)
+    with Ledger(tmp_path / "stormy.jsonl", read_only=True) as ledger:
+        assert sum(r.completion.lost_attempts for r in ledger.records()) == 4
+
+
+def test_a_refusal_on_the_wire_costs_its_round(
+    stage: Any, small_bank: Path, tmp_path: Path, fault: Any
+) -> None:
+    stage.faults += [None, None, None, None, fault(finish="refusal")]  # the Critic of round 2
+    session = SessionSettings(tmp_path / "l.jsonl", stage.spec("openai"))
+    author_constrained(session, LoopSettings(3, 1000), small_bank, tmp_path / "bank")
+    archive = tmp_path / "bank" / "archive" / "constrained"
+    failures = [json.loads(p.read_text())["failure"] for p in sorted(archive.iterdir())]
+    assert failures == ["", "critic: refused: I can't help with that.", ""]
 
 
 def test_a_replay_is_offline_free_and_the_same(

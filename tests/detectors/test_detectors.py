@@ -29,6 +29,7 @@ from counterprior.eval.detectors import (
 from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.detectors.depth import DepthAnything
 from counterprior.eval.detectors.grounding_dino import caption
+from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators import ImageRequest
 from counterprior.eval.generators.drawing import draw_scene
 from counterprior.eval.generators.render import RenderGenerator
@@ -438,8 +439,28 @@ def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
     assert measure(image, sample, Scripted(), nothing)("PASS", None, None) == 1  # type: ignore[arg-type]
 
 
+def test_the_anchors_of_the_ssd_and_their_decoding() -> None:
+    grid = anchors()
+    assert grid.shape == (1917, 4)
+    assert grid[0] == pytest.approx((0.5 / 19, 0.5 / 19, 0.1, 0.1))
+    assert grid[1] == pytest.approx((0.5 / 19, 0.5 / 19, 0.2 * 2**0.5, 0.2 / 2**0.5))
+    assert grid[-1] == pytest.approx((0.5, 0.5, 0.95**0.5, 0.95**0.5))
+    assert grid[1083 + 5] == pytest.approx((0.05, 0.05, *[(0.35 * 0.5) ** 0.5] * 2))
+    still = decode(np.zeros((1917, 4)), grid)
+    assert (still[:, 2:] - still[:, :2]) == pytest.approx(grid[:, 2:])
+    assert still[-1] == pytest.approx([0.5 - 0.95**0.5 / 2] * 2 + [0.5 + 0.95**0.5 / 2] * 2)
+    moved = decode(np.array([[10.0, 0, 0, 5]]), np.array([[0.5, 0.5, 0.2, 0.1]]))
+    assert moved[0] == pytest.approx((0.5 - 0.1 * math.e, 0.55, 0.5 + 0.1 * math.e, 0.65))
+
+
+def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match=r"needs ai-edge-litert|is no file of weights"):
+        open_detector(f"open-images-ssd:{tmp_path / 'gone'}")
+
+
 def test_every_kind_is_tried() -> None:
-    tried = {*KINDS, "pixels", "scene", "recorded", "faster-rcnn"} - {"owlv2"}
+    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd"}
+    tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
 
 

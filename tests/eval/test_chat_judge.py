@@ -94,6 +94,17 @@ def test_a_server_that_is_gone_is_an_error_and_soon_left_alone(
     assert sum("not asked" in v.raw for _, v in found) >= 60 - PATIENCE - plan.concurrency
 
 
+def test_a_server_that_stumbles_is_not_left_alone(
+    server: Any, plan: CallPlan, ask: Ask, fault: Any
+) -> None:
+    server.answer = lambda body: "1"
+    server.faults += [fault(status=503), None] * (2 * PATIENCE)
+    spec = server.spec("openai", "attempts=1&timeout=5")
+    judge = open_judge(spec, replace(plan, concurrency=1))
+    labels = [v.label for _, v in judge.judge([ask(str(n)) for n in range(4 * PATIENCE)])]
+    assert labels.count("error") == labels.count("first_right") == 2 * PATIENCE
+
+
 def test_an_error_of_the_server_is_asked_again_in_the_next_run(
     server: Any, plan: CallPlan, ask: Ask, fault: Any, naps: list[float]
 ) -> None:
@@ -224,7 +235,15 @@ def test_shares_join_tokens_that_differ_in_white_space() -> None:
     assert shares == pytest.approx({"a": 0.75, "b": 0.25, "invalid": 0}) and mass is not None
     assert mass == pytest.approx(0.8)
     assert first_token_shares(replace(done, first_token=()), {"1": "a"}) == (None, None)
-    assert first_token_shares(replace(done, first_token=(("x", 0.0),)), {"1": "a"}) == (None, None)
+
+
+@pytest.mark.parametrize(("token", "logprob", "mass"), [("so", -0.1, 0.0), ("1", -2.0, 0.1353)])
+def test_a_first_token_that_is_no_answer_gives_no_probabilities(
+    token: str, logprob: float, mass: float
+) -> None:
+    done = Completion("ok", "1", None, {}, first_token=((token, logprob),))
+    shares, found = first_token_shares(done, {"1": "a", "2": "b"})
+    assert shares is None and found == pytest.approx(mass, abs=1e-4)
 
 
 def test_a_cap_ends_the_run_before_it_is_passed(
@@ -309,6 +328,7 @@ def test_a_judge_that_costs_needs_a_plan(server: Any) -> None:
 
 
 def test_a_missing_key_is_named(plan: CallPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(BackendError, match="OPENAI_API_KEY"):
         open_judge("openai:m", plan)

@@ -168,6 +168,7 @@ def test_bfloat16_is_an_option(checkpoint: Checkpoint) -> None:
     generator = open_pipeline(checkpoint("flux"), SMALL + "&dtype=bfloat16&max_sequence_length=32")
     assert generator.generate(ImageRequest("a dog", 1)).size == (64, 64)
     assert generator.identity()["dtype"] == "bfloat16"
+    assert str(generator.pipeline.dtype) == "torch.bfloat16"
 
 
 def test_files_that_cannot_be_loaded_end_the_run(checkpoint: Checkpoint, tmp_path: Path) -> None:

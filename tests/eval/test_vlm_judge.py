@@ -199,7 +199,7 @@ def test_bfloat16_is_an_option(
 ) -> None:
     judge = open_local(checkpoint("llava"), "min_mass=0&dtype=bfloat16")
     assert "error" not in {v.label for _, v in judge.judge(questions)}
-    assert judge.identity()["dtype"] == "bfloat16"
+    assert judge.identity()["dtype"] == "bfloat16" and str(judge.model.dtype) == "torch.bfloat16"
 
 
 @pytest.mark.parametrize(

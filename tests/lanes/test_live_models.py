@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from counterprior.agents.constrained.loop import LoopSettings
+from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring.constrained import author_constrained
 from counterprior.builders.constrained import read_pairs

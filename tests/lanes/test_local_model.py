@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from counterprior.agents.constrained.loop import LoopSettings
+from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.relation_files import extract_file
 from counterprior.agents.session import SessionSettings

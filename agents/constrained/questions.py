@@ -1,0 +1,105 @@
+"""What each role is told in a round: a function of bank, rounds and settings alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ..hygiene import one_line
+from ..pairs import KnownPair
+from .answers import Proposal
+from .coverage import Gaps, describe
+from .rounds import BankContract, LoopSettings, Round, Written
+
+SHOWN_PAIRS = 400
+"""Pairs of the bank that the Scout is shown, those of the emptiest domains first."""
+
+SHOWN_REJECTIONS = 20
+"""Rejections of the last round that the Scout is told."""
+
+QUOTED = 300
+"""Characters of a directive or reason that is passed on."""
+
+
+def scout_text(
+    number: int,
+    settings: LoopSettings,
+    pairs: Collection[KnownPair],
+    wanted: Gaps,
+    last: Round | None,
+) -> str:
+    """The gaps, the pairs that are there, and what came of the last round."""
+    parts = [
+        f"Round {number}. The bank holds {len(pairs)} of {settings.target} pairs. "
+        f"Propose {settings.proposals} new ones.",
+        f"Pairs still wanted:\n{describe(wanted)}",
+    ]
+    if pairs:
+        parts.append("Pairs that are there:\n" + _data(_shown(pairs, wanted)))
+    # What hygiene stopped is not quoted: it may be written to be read by a model.
+    if last and (told := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
+        parts.append("Rejected last round:\n" + _data(told[:SHOWN_REJECTIONS]))
+    if last and last.criticism:
+        told = [one_line(text, QUOTED) for text in last.criticism.directives]
+        parts.append("The Critic's directives:\n" + _data(told))
+    return "\n\n".join(parts)
+
+
+def critic_text(now: Round, wanted: Gaps) -> str:
+    """The gaps and the round's proposals."""
+    return (
+        f"Round {now.number}. Pairs still wanted:\n{describe(wanted)}\n\n"
+        f"The Scout's proposals:\n{_numbered(now.proposals)}"
+    )
+
+
+def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
+    """What the Curator needs in every round: apart, so that caches and ledger hold it once."""
+    standards = [f"{name}: {title}" for name, title in sorted(contract.standards.items())]
+    return "\n\n".join(
+        [
+            "Registry of standards:\n" + _data(standards),
+            "Layouts for `check`, an example of each:\n" + _data(contract.layouts),
+            "Domains: " + ", ".join(domains),
+        ]
+    )
+
+
+def curator_text(now: Round, written: Mapping[str, Written]) -> str:
+    """What the run has written, the Critic's review, and the proposals that it let stand."""
+    assert now.criticism is not None
+    flagged = set(now.criticism.arbitrary)
+    standing = {number for number in range(1, len(now.proposals) + 1) if number not in flagged}
+    review = [one_line(t, QUOTED) for t in (now.criticism.strengths, now.criticism.weaknesses)]
+    listed = [
+        f"{name}: {w.entry['left']} | {w.entry['right']} | {w.entry['context']}"
+        for name, w in sorted(written.items())
+    ]
+    return "\n\n".join(
+        [
+            "Entries written so far, by id:\n" + _data(listed),
+            f"Round {now.number}. The Critic says:\n" + _data(review),
+            "Proposals that stand:\n" + _numbered(now.proposals, standing),
+        ]
+    )
+
+
+def _shown(pairs: Iterable[KnownPair], wanted: Gaps) -> list[str]:
+    empty = {domain: sum(cell.values()) for domain, cell in wanted.items()}
+    order = sorted(pairs, key=lambda p: (-empty.get(p.domain, 0), p.id))
+    return [f"{p.domain}: {p.left} | {p.right} | {p.context}" for p in order[:SHOWN_PAIRS]]
+
+
+def _data(lines: Iterable[str]) -> str:
+    # No line can close the block that marks it as material.
+    listed = "\n".join(f"- {line.replace('</', '< /')}" for line in lines)
+    return f"<data>\n{listed}\n</data>"
+
+
+def _numbered(proposals: Sequence[Proposal], only: set[int] | None = None) -> str:
+    lines = [
+        f"{number}. {json.dumps(proposal.model_dump(), ensure_ascii=False)}"
+        for number, proposal in enumerate(proposals, 1)
+        if only is None or number in only
+    ]
+    return "<data>\n" + "\n".join(lines) + "\n</data>"

@@ -1,0 +1,116 @@
+"""What a run of the loop is given, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..pairs import KnownPair
+from .answers import Criticism, Proposal
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """When the loop ends, and how much a round asks for."""
+
+    rounds: int = 20
+    """At most."""
+    target: int = 400
+    """Pairs in the bank, those it starts with included."""
+    patience: int = 3
+    """Rounds in a row without an accepted entry, after which the loop is saturated."""
+    proposals: int = 20
+    """Proposals that a round asks for."""
+    domains: tuple[str, ...] = ()
+    """Domains to open beside those of the bank."""
+
+
+@dataclass(frozen=True)
+class BankContract:
+    """What the loop knows of the bank it writes for; made by the room that owns the bank."""
+
+    domains: tuple[str, ...]
+    """Domains that exist."""
+    standards: Mapping[str, str]
+    """Id -> title and what it fixes."""
+    layouts: tuple[str, ...]
+    """Layouts from which code recomputes left and right, with an example each."""
+    pairs: tuple[KnownPair, ...]
+    """Entries that are there and not retired."""
+    ids: frozenset[str]
+    """Ids that are taken, those of retired entries too."""
+    faults: Callable[[str, Mapping[str, Any]], list[str]]
+    """What is wrong with an entry of a domain; empty where it may stand in the bank."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """One accepted entry."""
+
+    domain: str
+    """Its domain."""
+    entry: Mapping[str, Any]
+    """The entry as the bank stores it."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """One proposal or entry that goes no further."""
+
+    by: str
+    """`hygiene`, `critic`, `bank`, `duplicate`, `protocol` or `standard` (it waits for one)."""
+    what: str
+    """The pair, cut and cleaned."""
+    why: str
+    """The reason."""
+
+
+@dataclass
+class Round:
+    """What happened in one round; the archive keeps it whole."""
+
+    number: int
+    """From 1."""
+    calls: list[str] = field(default_factory=list)
+    """Ledger ids of its calls."""
+    failure: str = ""
+    """Which role gave no usable answer, and why; empty in a complete round."""
+    proposals: list[Proposal] = field(default_factory=list)
+    """What went on to the Critic, numbered from 1."""
+    criticism: Criticism | None = None
+    """The Critic's review."""
+    accepted: list[Written] = field(default_factory=list)
+    """New and changed entries."""
+    rejected: list[Rejected] = field(default_factory=list)
+    """Everything else."""
+    standards: list[dict[str, Any]] = field(default_factory=list)
+    """Proposed authorities with the entry that waits for each."""
+    notes: list[str] = field(default_factory=list)
+    """The Scout's and the Curator's."""
+
+    def archive(self) -> dict[str, Any]:
+        """The round as plain data."""
+        plain = asdict(replace(self, proposals=[], criticism=None))
+        plain["proposals"] = [p.model_dump() for p in self.proposals]
+        plain["criticism"] = self.criticism.model_dump() if self.criticism else None
+        return plain
+
+
+@dataclass
+class Authored:
+    """What a run wrote."""
+
+    rounds: list[Round]
+    """Every round, in order."""
+    entries: dict[str, Written]
+    """By id: new entries, and changed ones of the bank."""
+    stopped: str
+    """`target`, `rounds`, `saturation`, `budget`, or `ledger`: a replay came to its end."""
+    reason: str = ""
+    """The budget's message where it stopped the run."""
+
+    @property
+    def standards(self) -> list[dict[str, Any]]:
+        """Authorities that a person has to decide on."""
+        return [standard for r in self.rounds for standard in r.standards]

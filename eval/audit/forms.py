@@ -1,0 +1,168 @@
+"""What people are asked, by kind of review, and where the rows to review come from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..rows import RowError, read_rows
+
+
+@dataclass(frozen=True)
+class Field:
+    """One thing to decide about a row."""
+
+    name: str
+    """Key in the label."""
+    title: str
+    """What is asked."""
+    options: tuple[tuple[str, str], ...]
+    """Value and the key that chooses it."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of review."""
+
+    id_field: str
+    """Column that names a row."""
+    hidden: tuple[str, ...]
+    """Columns that would tell what somebody else decided: never sent to the page."""
+    fields: tuple[Field, ...]
+    """What is decided, in order; a row is done when all are."""
+    note: bool = False
+    """Whether a text may be added, e.g. an edit."""
+
+
+def _yes_no(name: str, title: str) -> Field:
+    return Field(name, title, (("yes", "y"), ("no", "n")))
+
+
+_REVIEW = Field(
+    "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
+)
+_MACHINE = ("verdict_raw", "verdict_reason", "conf", "conf_components", "method", "weight", "judge",
+            "overlay_path", "selected", "geometry", "detectors", "label", "raw")  # fmt: skip
+
+FORMS: dict[str, Form] = {
+    "verdict": Form(
+        "sample_id",
+        _MACHINE,
+        (
+            Field(
+                "human_verdict",
+                "Does the picture show what the prompt says?",
+                (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
+            ),
+        ),
+    ),
+    "judge": Form(
+        "case",
+        _MACHINE,
+        (
+            Field(
+                "label",
+                "0 invalid, 1 as the question says, 2 the other way round",
+                (("0", "0"), ("1", "1"), ("2", "2")),
+            ),
+        ),
+    ),
+    "worlds": Form(
+        "group",
+        _MACHINE,
+        (
+            _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
+            _yes_no("deduction", "Does it take logical deduction from the altered law?"),
+            _yes_no("safe", "Is it safe?"),
+            _yes_no("valid", "Is it scientifically valid, the altered law aside?"),
+            _REVIEW,
+        ),
+        note=True,
+    ),
+    "bank": Form("id", _MACHINE, (_REVIEW,), note=True),
+}
+"""By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row to review."""
+
+    id: str
+    """Unique in the audit."""
+    texts: tuple[tuple[str, str], ...]
+    """Column and text, shown in this order."""
+    images: tuple[Path, ...]
+    """Shown side by side, a source before its edit."""
+
+
+def read_tasks(path: Path, form: Form) -> list[Task]:
+    """Rows of `.jsonl`, `.json`, `.csv` or a bank's `.yaml`, in the file's order.
+
+    `image` or `images` hold paths, relative to the file. Rows of one group (L1, L2, L3) are one
+    task. Raises RowError for a row without its id, an id twice, or a picture that is not there.
+    """
+    tasks: dict[str, Task] = {}
+    for number, row in _rows(path):
+        name = row.get(form.id_field)
+        if not isinstance(name, str) or not name:
+            raise RowError(f"{path}:{number}: {form.id_field}: a non-empty text is needed")
+        level = f"{row['level']} " if form.id_field == "group" and "level" in row else ""
+        texts = tuple(
+            (f"{level}{column}", _text(value))
+            for column, value in row.items()
+            if column not in (*form.hidden, form.id_field, "image", "images", "level")
+            and value not in (None, "", [])
+        )
+        task = Task(name, texts, _images(row, path, number))
+        if name in tasks:
+            if not level:
+                raise RowError(f"{path}:{number}: {form.id_field}: {name!r} occurs twice")
+            seen = tasks[name]
+            new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
+            task = Task(name, seen.texts + new, seen.images + task.images)
+        tasks[name] = task
+    if not tasks:
+        raise RowError(f"{path}: nothing to review")
+    return list(tasks.values())
+
+
+def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    if path.suffix not in (".yaml", ".yml"):
+        return list(read_rows(path))
+    import yaml
+
+    try:
+        entries = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise RowError(f"{path}: not readable ({type(error).__name__})") from None
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise RowError(f"{path}: holds no list of entries")
+    return list(enumerate(entries, 1))
+
+
+def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]:
+    named = row.get("images") or ([row["image"]] if row.get("image") else [])
+    found = tuple(path.parent / str(name) for name in named)
+    for image in found:
+        if not image.is_file():
+            raise RowError(f"{path}:{number}: image: {image} is not there")
+    return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {_text(one)}" for key, one in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "; ".join(map(_text, value))
+    return str(value)
+
+
+def shuffled(tasks: Sequence[Task], annotator: str) -> list[Task]:
+    """The order in which somebody sees the tasks: random, another for everyone, always the same."""
+    order = sorted(tasks, key=lambda task: task.id)
+    random.Random(f"audit {annotator}").shuffle(order)
+    return order

@@ -1,0 +1,138 @@
+"""SSD-MobileNetV2 on 23 classes of Open Images v4: real weights that a package registry holds.
+
+The file `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron` (Apache-2.0) is the
+list of labels followed by the model; it runs on `ai-edge-litert`, without torch, in some 10 ms a
+picture. Small, but real: it is what tries the whole chain on pictures that nobody rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...specs import Spec
+from ..checker.boxes import Size, iou
+from . import Detection, DetectorError, Request, inside, ranked
+from .classes import class_numbers
+from .loading import number
+
+THRESHOLD = 0.3
+ALIKE = 0.5
+"""Overlap from which two boxes of a query are one thing."""
+SIDE = 300
+_LABELS = 184
+"""Bytes of the labels before the model."""
+_GRIDS = (19, 10, 5, 3, 2, 1)
+"""Cells a side of the six feature maps."""
+_SCALES = (*np.linspace(0.2, 0.95, 6), 1.0)
+_ASPECTS = (1.0, 2.0, 0.5, 3.0, 1 / 3)
+
+MEANS = {
+    "cow": ("cattle",),
+    "cup": ("mug", "coffee cup"),
+    "mouse": ("computer mouse",),
+    "tv": ("computer monitor",),
+    "motorcycle": ("vehicle",),
+    "dining table": ("table",),
+}
+"""Classes that answer a query of another name."""
+
+Array = NDArray[np.float64]
+
+
+class OpenImagesSsd:
+    """``open-images-ssd:FILE?threshold=0.3``."""
+
+    def __init__(self, assets: Path, threshold: float) -> None:
+        """Raises DetectorError where the file or its runtime is not there."""
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise DetectorError(f"open-images-ssd needs ai-edge-litert ({error})") from None
+        if not assets.is_file():
+            raise DetectorError(f"open-images-ssd: {assets} is no file of weights")
+        data = assets.read_bytes()
+        names = data[:_LABELS].decode("utf-8", "replace").split("\n")
+        if names[:2] != ["???", "Bicycle"]:
+            raise DetectorError(f"open-images-ssd: {assets} does not begin with its labels")
+        self._names = {index: name for index, name in enumerate(names) if index and name}
+        self._model: Any = Interpreter(model_content=data[_LABELS:])
+        self._model.allocate_tensors()
+        self._threshold, self._digest = threshold, hashlib.sha256(data).hexdigest()
+        self._anchors = anchors()
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> OpenImagesSsd:
+        if unknown := sorted(set(spec.options) - {"threshold"}):
+            raise DetectorError(f"open-images-ssd: no option {unknown[0]!r}: there is threshold")
+        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
+
+    def identity(self) -> dict[str, str]:
+        return {
+            "kind": "open-images-ssd",
+            "weights_sha256": self._digest,
+            "threshold": f"{self._threshold:g}",
+        }
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        return [self._found(request) for request in requests]
+
+    def _found(self, request: Request) -> list[Detection]:
+        wanted = {
+            query: class_numbers(self._names, MEANS.get(query.lower(), (query,)))
+            for query in request.queries
+        }
+        boxes, scores = self._run(request)
+        size = Size(*request.image.size)
+        found: list[Detection] = []
+        for query, classes in wanted.items():
+            best = scores[:, list(classes)].max(axis=1)
+            kept: list[Detection] = []
+            for index in np.argsort(-best, kind="stable"):
+                if best[index] < self._threshold:
+                    break
+                box = inside(boxes[index] * (*size, *size), size)
+                if box is not None and all(iou(box, one.box) < ALIKE for one in kept):
+                    kept.append(Detection(query, float(best[index]), box))
+            found += kept
+        return ranked(found)
+
+    def _run(self, request: Request) -> tuple[Array, Array]:
+        """Boxes (1917, 4) as shares of the picture, and scores (1917, 24); class 0 is nothing."""
+        small = request.image.convert("RGB").resize((SIDE, SIDE))
+        pixels = np.asarray(small, dtype=np.float32) / 127.5 - 1
+        self._model.set_tensor(self._model.get_input_details()[0]["index"], pixels[None])
+        self._model.invoke()
+        found = {d["name"]: self._model.get_tensor(d["index"])[0].astype(float)
+                 for d in self._model.get_output_details()}  # fmt: skip
+        logits = found["raw_outputs/class_predictions"]
+        return decode(found["raw_outputs/box_encodings"], self._anchors), 1 / (1 + np.exp(-logits))
+
+
+def anchors() -> Array:
+    """Centre x, centre y, width and height of the 1,917 anchors, as shares of the picture."""
+    found = []
+    for layer, cells in enumerate(_GRIDS):
+        scale, following = _SCALES[layer], _SCALES[layer + 1]
+        shapes = [(scale, aspect) for aspect in _ASPECTS] + [((scale * following) ** 0.5, 1.0)]
+        if layer == 0:
+            shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
+        for y in range(cells):
+            for x in range(cells):
+                centre = (x + 0.5) / cells, (y + 0.5) / cells
+                found += [(*centre, side * a**0.5, side / a**0.5) for side, a in shapes]
+    return np.array(found)
+
+
+def decode(encoded: Array, around: Array) -> Array:
+    """Left, top, right, bottom from the model's offsets (y, x, height, width) to the anchors."""
+    cy = encoded[:, 0] / 10 * around[:, 3] + around[:, 1]
+    cx = encoded[:, 1] / 10 * around[:, 2] + around[:, 0]
+    height = np.exp(encoded[:, 2] / 5) * around[:, 3]
+    width = np.exp(encoded[:, 3] / 5) * around[:, 2]
+    return np.stack([cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2], axis=1)

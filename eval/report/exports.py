@@ -1,0 +1,207 @@
+"""The same results in the forms of others: an inspect-ai log, the Hub's results of a model.
+
+Neither has a place for everything: what has none stands in their free fields (`metadata`, `notes`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..cases import ORIGINAL, is_failure
+from ..runs import JudgeFolder, write_atomically
+from ..scores import Score
+from ..scoring import without_nan
+from .contents import JudgedRun, RunContents, describe
+from .gallery import answers_by_case
+from .headlines import HEADLINES
+from .numbers import show, show_interval
+
+FRAMEWORK = "counterprior"
+"""As the release's `eval.yaml` names it."""
+FOLDER = "export"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Where the benchmark stands on the Hub."""
+
+    id: str
+    """NAMESPACE/NAME."""
+    revision: str = ""
+    """Tag or commit."""
+
+    @classmethod
+    def parse(cls, text: str) -> Dataset:
+        """Raises ValueError unless it is ``NAMESPACE/NAME[@REVISION]``.
+
+        >>> Dataset.parse("counterprior/counterprior@v1.0.0")
+        Dataset(id='counterprior/counterprior', revision='v1.0.0')
+        """
+        found = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?", text)
+        if found is None:
+            raise ValueError(f"--dataset {text!r}: write NAMESPACE/NAME or NAMESPACE/NAME@REVISION")
+        return cls(found[1], found[2] or "")
+
+
+def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
+    """Raises ValueError for an unknown form, or one that lacks what it needs."""
+    for form in forms:
+        if form not in FORMS:
+            raise ValueError(f"--export {form!r}: choose from {', '.join(FORMS)}")
+    if "hub" in forms and dataset is None:
+        raise ValueError("--export hub: say with --dataset NAMESPACE/NAME where the benchmark is")
+
+
+def export(form: str, runs: Sequence[RunContents], site: Path, dataset: Dataset | None) -> None:
+    """Writes the files of one of `FORMS` below the site."""
+    for run in runs:
+        folders = {folder.name: folder for folder in run.run.judges()}
+        for judged in run.judged:
+            found = FORMS[form](run, judged, folders[judged.result.judge], dataset)
+            for name, text in found.items():
+                path = site / FOLDER / form / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, text)
+
+
+def inspect_log(
+    run: RunContents, judged: JudgedRun, folder: JudgeFolder, dataset: Dataset | None
+) -> dict[str, str]:
+    """A log (version 2) that `inspect view` opens: one sample a picture, one score a question.
+
+    A label is a score's value; without one the value is the reason (`unparsed`, `missing`, ...).
+    """
+    result, header = judged.result, run.run.header
+    told = json.dumps([header.__dict__, dict(folder.identity)], sort_keys=True, default=dict)
+    identity = hashlib.sha256(told.encode()).hexdigest()[:22]
+    when = _judged_at(folder).isoformat()
+    log = {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "eval_id": identity,
+            "run_id": identity,
+            "task_id": identity,
+            "created": when,
+            "task": f"{FRAMEWORK}/{run.suite}",
+            "dataset": {"name": run.suite, "samples": result.cases, "shuffled": False},
+            "model": describe(header.generator),
+            "config": {},
+            "metadata": {"rows_sha256": header.rows_sha256, "judge_card": result.card.to_json()},
+        },
+        "results": {
+            "total_samples": result.cases,
+            "completed_samples": result.cases,
+            "scores": [_metric(score, result.judge) for score in result.scores],
+        },
+        "stats": {"started_at": when, "completed_at": when},
+        "samples": _samples(run, folder),
+    }
+    text = json.dumps(without_nan(log), indent=1, sort_keys=True, ensure_ascii=False)
+    return {f"{run.slug}-{result.judge}.json": text + "\n"}
+
+
+def hub_results(
+    run: RunContents, judged: JudgedRun, folder: JudgeFolder, dataset: Dataset | None
+) -> dict[str, str]:
+    """The headline score as an entry of a model repository's `.eval_results/`.
+
+    Nothing where the suite has no headline score or it is undefined: the form has no place for
+    that.
+    """
+    assert dataset is not None, "see check_forms"
+    headline = HEADLINES.get(run.suite)
+    if headline is None or math.isnan(judged.whole[headline.score].value):
+        return {}
+    score = judged.whole[headline.score]
+    where = {"id": dataset.id, "task_id": run.suite}
+    if dataset.revision:
+        where["revision"] = dataset.revision
+    entry = {
+        "dataset": where,
+        "value": score.value,
+        "date": _judged_at(folder).date().isoformat(),
+        "evaluation_framework": FRAMEWORK,
+        "notes": (
+            f"{score.name} ({headline.better} is better), 95 % "
+            f"{show_interval(score.interval, score.unit)}, n = {score.n}, rows "
+            f"{run.run.header.rows_sha256[:12]}, judge {describe(judged.result.card.identity)}"
+        ),
+    }
+    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True)
+    return {f"{run.slug}/.eval_results/{FRAMEWORK}-{run.suite}-{judged.result.judge}.yaml": text}
+
+
+Form = Callable[[RunContents, JudgedRun, JudgeFolder, Dataset | None], dict[str, str]]
+FORMS: dict[str, Form] = {"inspect": inspect_log, "hub": hub_results}
+"""Form -> its files, by name, for one run under one judge."""
+
+
+def _judged_at(folder: JudgeFolder) -> datetime:
+    """When the last verdict was written."""
+    path = folder.root / "verdicts.jsonl"
+    written = (path if path.exists() else folder.root / "judge.json").stat().st_mtime
+    return datetime.fromtimestamp(int(written), UTC)
+
+
+def _metric(score: Score, judge: str) -> dict[str, Any]:
+    values = {
+        "value": score.value,
+        "ci_low": score.interval.low,
+        "ci_high": score.interval.high,
+        "null": score.null,
+        "p_value": score.p_value,
+    }
+    return {
+        "name": score.name if score.group == "all" else f"{score.name} {score.group}",
+        "scorer": judge,
+        "scored_samples": score.n,
+        "unscored_samples": sum(score.excluded.values()),
+        "params": {"group": score.group},
+        "metrics": {n: {"name": n, "value": v} for n, v in values.items() if not math.isnan(v)},
+        "metadata": {"unit": score.unit, "excluded": dict(score.excluded),
+                     "shown": show(score.value, score.unit)},
+    }  # fmt: skip
+
+
+def _samples(run: RunContents, folder: JudgeFolder) -> list[dict[str, Any]]:
+    images = run.run.images()
+    answers = answers_by_case(folder.verdicts(), images)
+    samples = []
+    for case in run.run.cases():
+        made = images.get(case.id)
+        about = {
+            "variant": case.variant,
+            "seed": case.seed,
+            "groups": dict(case.groups),
+            "picture": made.status if made else "not generated",
+            "picture_sha256": made.sha256 if made else "",
+        }
+        scores = {_score_name(record): _score(record) for record in answers.get(case.id, [])}
+        samples.append(
+            {"id": case.id, "epoch": 1, "input": case.prompt, "target": "", "scores": scores,
+             "metadata": about}
+        )  # fmt: skip
+    return samples
+
+
+def _score_name(record: Mapping[str, Any]) -> str:
+    question = record["question"] or "picture"
+    return question if record["probe"] == ORIGINAL else f"{question} ({record['probe']})"
+
+
+def _score(record: Mapping[str, Any]) -> dict[str, Any]:
+    about = {"failure": is_failure(record["label"])}
+    if record.get("probabilities"):
+        about["probabilities"] = record["probabilities"]
+    return {"value": record["label"], "answer": record["raw"], "metadata": about}

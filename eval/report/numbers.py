@@ -1,0 +1,69 @@
+"""Numbers as a reader sees them, with the exact value beside them for a machine."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from ..stats.intervals import Interval
+
+UNDEFINED = "undefined"
+
+
+def show(value: float, unit: str) -> str:
+    """One decimal for percent, three for shares.
+
+    >>> show(51.304, "%"), show(0.5, "1"), show(float("nan"), "%")
+    ('51.3', '0.500', 'undefined')
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def show_interval(interval: Interval, unit: str) -> str:
+    """Both ends, or a dash."""
+    if math.isnan(interval.low):
+        return "-"
+    return f"{show(interval.low, unit)} to {show(interval.high, unit)}"
+
+
+def number(value: float | None, unit: str = "1") -> Markup:
+    """The number in a `data` element whose `value` has all of its digits.
+
+    >>> str(number(51.30434, "%"))
+    '<data value="51.30434">51.3</data>'
+    """
+    if value is None or math.isnan(value):
+        return Markup("<span class=undefined>{}</span>").format(UNDEFINED)
+    return Markup('<data value="{}">{}</data>').format(repr(float(value)), show(value, unit))
+
+
+def interval(ends: Interval, unit: str = "1") -> Markup:
+    """Both ends of an interval as `number` has them, or a dash."""
+    if math.isnan(ends[0]):
+        return Markup("<span class=undefined>&ndash;</span>")
+    return Markup("{} to {}").format(number(ends[0], unit), number(ends[1], unit))
+
+
+def count(value: int) -> Markup:
+    """A whole number.
+
+    >>> str(count(1700))
+    '<data value="1700">1,700</data>'
+    """
+    return Markup('<data value="{}">{}</data>').format(value, f"{value:,}")
+
+
+def p_value(value: float) -> Markup:
+    """A probability; very small ones as a bound.
+
+    >>> str(p_value(0.0001))
+    '<data value="0.0001">&lt; 0.001</data>'
+    """
+    if math.isnan(value):
+        return number(value)
+    return Markup('<data value="{}">{}</data>').format(
+        repr(float(value)), "< 0.001" if value < 0.001 else f"{value:.3f}"
+    )

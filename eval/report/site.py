@@ -1,0 +1,120 @@
+"""`report`: the site, written so that it can be written again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..judges.human import read_labels
+from ..runs import RunError, write_atomically
+from ..scoring import without_nan
+from .contents import RunContents, read_contents
+from .exports import Dataset, check_forms, export
+from .gallery import THUMBNAILS, Progress, gallery, make_thumbnails
+from .leaderboard import Leaderboard, leaderboards
+from .pages import Report, public, render_pages
+from .risk import risk_curves
+
+MANIFEST = "report.json"
+FORMAT = "counterprior report 1"
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What to report."""
+
+    runs: tuple[Path, ...]
+    """Folders of judged runs."""
+    out: Path
+    """Folder of the site."""
+    labels: Path | None = None
+    """People's labels of some cases."""
+    across_judges: bool = False
+    """Put runs into one leaderboard though their judges differ."""
+    title: str = "counterprior"
+    """Of the site."""
+    export: tuple[str, ...] = ()
+    """Forms of others to write as well, of `exports.FORMS`."""
+    dataset: str = ""
+    """NAMESPACE/NAME[@REVISION] of the benchmark on the Hub, for its form."""
+
+
+def write_report(
+    settings: ReportSettings, progress: Progress = lambda stage, done, total: None
+) -> Path:
+    """Scores the runs and writes the site; returns its first page.
+
+    A site that is there is written over, thumbnails that are there are kept. The same runs give the
+    same bytes. Raises RunError for a folder that is no site of ours, and for runs that can't be
+    compared.
+    """
+    dataset = Dataset.parse(settings.dataset) if settings.dataset else None
+    check_forms(settings.export, dataset)
+    _claim(settings.out)
+    runs = read_contents(settings.runs, settings.labels, settings.across_judges)
+    boards = leaderboards(runs, settings.across_judges)
+    labels = read_labels(settings.labels) if settings.labels else {}
+    thumbnails = make_thumbnails(runs, settings.out, progress)
+    report = Report(
+        title=settings.title,
+        runs=runs,
+        boards=boards,
+        curves={
+            suite: risk_curves([run for run in runs if run.suite == suite], labels)
+            for suite in {run.suite for run in runs}
+        },
+        galleries={run.slug: gallery(run, thumbnails) for run in runs},
+    )
+    pages = render_pages(report)
+    for name, text in pages.items():
+        write_atomically(settings.out / name, text)
+    _remove_stale(settings.out, pages, thumbnails)
+    for form in settings.export:
+        export(form, runs, settings.out, dataset)
+    write_atomically(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
+    return settings.out / "index.html"
+
+
+def _claim(out: Path) -> None:
+    """Marks a new folder as a site, so that a run that is killed can go on."""
+    if (out / MANIFEST).exists():
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RunError(f"{out} is not empty and no report: choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
+
+
+def _remove_stale(out: Path, pages: Mapping[str, str], thumbnails: Mapping[str, str]) -> None:
+    """Pages and thumbnails of runs that are no longer reported."""
+    kept = {*pages, *thumbnails.values()}
+    for path in [*out.glob("*.html"), *(out / THUMBNAILS).glob("*.webp")]:
+        if path.relative_to(out).as_posix() not in kept:
+            path.unlink()
+
+
+def _manifest(title: str, runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> str:
+    """The report's numbers for a machine; undefined ones are null."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "title": title,
+        "results": [public(judged.result, run.name) for run in runs for judged in run.judged],
+        "leaderboards": [
+            {
+                "suite": board.suite,
+                "judge": board.judge,
+                "score": board.headline.score,
+                "better": board.headline.better,
+                "standings": [
+                    {"name": s.name, "value": s.score.value, "groups": s.groups.split()}
+                    for s in board.standings
+                ],
+                "comparisons": [comparison.to_json() for comparison in board.comparisons],
+            }
+            for board in boards
+        ],
+    }
+    return json.dumps(without_nan(content), indent=2, sort_keys=True, ensure_ascii=False) + "\n"

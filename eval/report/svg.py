@@ -1,0 +1,104 @@
+"""SVG for a page: elements with escaped text, and axes with round ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from markupsafe import Markup
+
+SERIES = 8
+"""Colours and shapes that `style.css` tells apart."""
+CHARACTER = 7.8
+"""Width of a character at the size of the plots' text, pixels; a little too wide on purpose."""
+ROW = 22
+"""Height of a line of text with its space, pixels."""
+
+
+class Axis(NamedTuple):
+    """Maps values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    """Pixel of `low`."""
+    end: float
+    """Pixel of `high`."""
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value; values outside are put at the edge."""
+        inside = min(max(value, self.low), self.high)
+        return self.start + (self.end - self.start) * (inside - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int = 6) -> list[float]:
+        """Round numbers within the axis, at most `most` and a few.
+
+        >>> Axis(0, 100, 0, 1).ticks()
+        [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+        """
+        rough = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * f for f in (1, 2, 2.5, 5, 10) if power * f >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+class Drawing:
+    """An SVG figure that says in words what it shows."""
+
+    def __init__(self, width: float, height: float, title: str) -> None:
+        """title: what a screen reader says; the numbers stand in a table next to the figure."""
+        self.root = Element(
+            "svg", {"viewBox": f"0 0 {_px(width)} {_px(height)}", "role": "img",
+                    "width": _px(width), "height": _px(height), "aria-label": title}
+        )  # fmt: skip
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        ends = {"x1": _px(x1), "y1": _px(y1), "x2": _px(x2), "y2": _px(y2)}
+        SubElement(self.root, "line", {**ends, "class": style})
+
+    def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        text = "M" + "L".join(f"{_px(x)},{_px(y)}" for x, y in points)
+        SubElement(self.root, "path", {"d": text, "class": style})
+
+    def text(self, x: float, y: float, text: str, anchor: str = "start", style: str = "") -> None:
+        place = {"x": _px(x), "y": _px(y), "text-anchor": anchor, "dy": "0.34em"}
+        SubElement(self.root, "text", {**place, "class": style} if style else place).text = text
+
+    def mark(self, x: float, y: float, series: int, hint: str = "") -> None:
+        """A point in the colour and shape of a series; `hint` shows under the mouse."""
+        style = {"class": f"mark s{series % SERIES}"}
+        shape = series % 4
+        if shape == 0:
+            point = SubElement(self.root, "circle", {"cx": _px(x), "cy": _px(y), "r": "4.5"})
+        else:
+            corners = {
+                1: ((-4, -4), (4, -4), (4, 4), (-4, 4)),
+                2: ((0, -5.5), (5, 3.8), (-5, 3.8)),
+                3: ((0, -5.8), (5.8, 0), (0, 5.8), (-5.8, 0)),
+            }[shape]
+            points = " ".join(f"{_px(x + dx)},{_px(y + dy)}" for dx, dy in corners)
+            point = SubElement(self.root, "polygon", {"points": points})
+        point.attrib.update(style)
+        if hint:
+            SubElement(point, "title").text = hint
+
+    def markup(self) -> Markup:
+        """The figure, escaped, to be put into HTML."""
+        return Markup(tostring(self.root, encoding="unicode"))
+
+
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters.
+
+    >>> shortened("counterfactual", 8)
+    'counter…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _px(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
