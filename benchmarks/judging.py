@@ -1,6 +1,6 @@
 """How fast judges are: by the pipes that they have, not by the models behind them.
 
-    python benchmarks/judging.py [--calls 1600] [--questions 32]
+    python benchmarks/judging.py [--calls 1600] [--questions 16]
 
 Two ratios, each measured in one run:
 
@@ -178,7 +178,7 @@ def save_model(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=1600)
-    parser.add_argument("--questions", type=int, default=32)
+    parser.add_argument("--questions", type=int, default=16)
     asked = parser.parse_args()
     picture = scene()
     rate, limit = over_http(asked.calls, picture), CALLERS / DELAY
