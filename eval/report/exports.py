@@ -12,13 +12,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ..cases import ORIGINAL, is_failure
-from ..runs import JudgeFolder, write_atomically
+from ..runs import JudgeFolder
 from ..scores import Score
 from ..scoring import without_nan
 from .contents import JudgedRun, RunContents, describe
@@ -62,16 +61,18 @@ def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
         raise ValueError("--export hub: say with --dataset NAMESPACE/NAME where the benchmark is")
 
 
-def export(form: str, runs: Sequence[RunContents], site: Path, dataset: Dataset | None) -> None:
-    """Writes the files of one of `FORMS` below the site."""
+def export(
+    forms: Sequence[str], runs: Sequence[RunContents], dataset: Dataset | None
+) -> dict[str, str]:
+    """The files of some of `FORMS`, by path in the site."""
+    files = {}
     for run in runs:
         folders = {folder.name: folder for folder in run.run.judges()}
         for judged in run.judged:
-            found = FORMS[form](run, judged, folders[judged.result.judge], dataset)
-            for name, text in found.items():
-                path = site / FOLDER / form / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, text)
+            for form in forms:
+                found = FORMS[form](run, judged, folders[judged.result.judge], dataset)
+                files.update({f"{FOLDER}/{form}/{name}": text for name, text in found.items()})
+    return files
 
 
 def inspect_log(
@@ -108,7 +109,9 @@ def inspect_log(
         "samples": _samples(run, folder),
     }
     text = json.dumps(without_nan(log), indent=1, sort_keys=True, ensure_ascii=False)
-    return {f"{run.slug}-{result.judge}.json": text + "\n"}
+    # A log viewer finds logs by this form of their names: time_task_id.
+    parts = (f"{_judged_at(folder):%Y-%m-%dT%H-%M-%S}", run.suite, f"{run.slug}-{result.judge}")
+    return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
 
 
 def hub_results(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ..judges.human import read_labels
 from ..runs import RunError, write_atomically
 from ..scoring import without_nan
 from .contents import RunContents, read_contents
-from .exports import Dataset, check_forms, export
+from .exports import FOLDER, Dataset, check_forms, export
 from .gallery import THUMBNAILS, Progress, gallery, make_thumbnails
 from .leaderboard import Leaderboard, leaderboards
 from .pages import Report, public, render_pages
@@ -68,12 +68,11 @@ def write_report(
         },
         galleries={run.slug: gallery(run, thumbnails) for run in runs},
     )
-    pages = render_pages(report)
-    for name, text in pages.items():
+    files = render_pages(report) | export(settings.export, runs, dataset)
+    for name, text in files.items():
+        (settings.out / name).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(settings.out / name, text)
-    _remove_stale(settings.out, pages, thumbnails)
-    for form in settings.export:
-        export(form, runs, settings.out, dataset)
+    _remove_stale(settings.out, {*files, *thumbnails.values()})
     write_atomically(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
     return settings.out / "index.html"
 
@@ -88,11 +87,10 @@ def _claim(out: Path) -> None:
     write_atomically(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
 
 
-def _remove_stale(out: Path, pages: Mapping[str, str], thumbnails: Mapping[str, str]) -> None:
-    """Pages and thumbnails of runs that are no longer reported."""
-    kept = {*pages, *thumbnails.values()}
-    for path in [*out.glob("*.html"), *(out / THUMBNAILS).glob("*.webp")]:
-        if path.relative_to(out).as_posix() not in kept:
+def _remove_stale(out: Path, kept: Set[str]) -> None:
+    """Pages, thumbnails and exports of runs that are no longer reported."""
+    for path in (*out.glob("*.html"), *out.glob(f"{THUMBNAILS}/*"), *out.glob(f"{FOLDER}/**/*")):
+        if path.is_file() and path.relative_to(out).as_posix() not in kept:
             path.unlink()
 
 
