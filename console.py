@@ -203,14 +203,15 @@ def print_images(run: Run) -> None:
     """How many pictures of a run there are, and what became of the others."""
     made = Counter(image.status for image in run.images().values())
     others = ", ".join(f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made")
-    print(f"{run.root}: {made['made']:,} pictures" + (f"; {others}" if others else ""))
+    text = f"{run.root}: {made['made']:,} pictures" + (f"; {others}" if others else "")
+    print(text, file=sys.stderr)
 
 
 def print_verdicts(folder: JudgeFolder) -> None:
     """How many verdicts of a judge there are, by label."""
     labels = Counter(record["label"] for record in folder.verdicts())
     counts = ", ".join(f"{n:,} {label}" for label, n in sorted(labels.items()))
-    print(f"{folder.root}: {counts or 'no verdicts'}")
+    print(f"{folder.root}: {counts or 'no verdicts'}", file=sys.stderr)
 
 
 def print_results(results: Sequence[Result], groups: bool) -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 from ..schema import Row
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
-from .generators import Gallery, Generator, GeneratorError, ImageRequest, encode_png, open_images
+from .generators import (
+    REPORT,
+    Gallery,
+    Generator,
+    GeneratorError,
+    ImageRequest,
+    encode_png,
+    open_images,
+)
 from .runs import MadeImage, Run, RunHeader, write_atomically
 from .suites import open_suite, source_image
 
@@ -79,7 +87,8 @@ def _make(run: Run, generator: Generator | Gallery, row: Row, case: Case) -> Mad
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             return MadeImage(case.id, "made", str(path.resolve()), digest)
         request = ImageRequest(case.prompt, case.seed, source_image(row))
-        data = encode_png(generator.generate(request))
+        picture = generator.generate(request)
+        data = encode_png(picture)
     except FileNotFoundError as error:
         return MadeImage(case.id, "missing", message=str(error))
     except GeneratorError as error:
@@ -89,4 +98,5 @@ def _make(run: Run, generator: Generator | Gallery, row: Row, case: Case) -> Mad
     name = f"images/{case.id}.png"
     (run.root / "images").mkdir(exist_ok=True)
     write_atomically(run.root / name, data)
-    return MadeImage(case.id, "made", name, hashlib.sha256(data).hexdigest())
+    report = picture.info.get(REPORT, "")
+    return MadeImage(case.id, "made", name, hashlib.sha256(data).hexdigest(), report=report)

@@ -61,6 +61,8 @@ class MadeImage:
     """Of the file."""
     message: str = ""
     """What went wrong."""
+    report: str = ""
+    """What the backend said of making it (usage, revised prompt), as JSON; empty where nothing."""
 
 
 class Run:

@@ -250,7 +250,7 @@ def test_bad_pictures_have_a_name_and_the_rest_goes_on(
         "generate", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "6",
         "--generator", f"folder:{folder}", "--out", tmp_path / "plan",
     )  # fmt: skip
-    assert "12 missing" in empty.stdout
+    assert "12 missing" in empty.stderr
     ids = [c.id for c in Run.open(tmp_path / "plan").cases()]
     from counterprior.eval.generators import ImageRequest, encode_png, open_generator
 
@@ -272,7 +272,7 @@ def test_bad_pictures_have_a_name_and_the_rest_goes_on(
         "--generator", f"folder:{folder}", "--judge", "pixels", "--out", run, "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    score = whole(json.loads(done.stdout[done.stdout.index("[\n") :])[0])["signed_index"]
+    score = whole(json.loads(done.stdout)[0])["signed_index"]
     assert score["n"] == 2
     assert score["excluded"] == {"error": 6, "invalid": 1, "missing": 3}
     records = (next(run.glob("verdicts/*/verdicts.jsonl"))).read_text().splitlines()
@@ -349,7 +349,7 @@ def test_real_pictures_of_a_real_model(
     asked = ("--suite", "spatial_visor", "--data", data, "--seeds", "4")
     plan = tmp_path / "plan"
     done = cli("generate", *asked, "--generator", f"folder:{tmp_path / 'none'}", "--out", plan)
-    assert "400 missing" in done.stdout, done.stderr
+    assert "400 missing" in done.stderr
     manifest, labels = tmp_path / "manifest.csv", tmp_path / "labels.csv"
     rng = random.Random(0)
     told = []
@@ -381,10 +381,10 @@ def test_real_pictures_of_a_real_model(
         process.wait()
     done = cli(*command)
     assert done.returncode == 0, done.stderr
-    assert "400 pictures" in done.stdout
+    assert "400 pictures" in done.stderr
     lines = next(run.glob("verdicts/*/verdicts.jsonl")).read_text().splitlines()
     assert len({json.loads(line)["key"] for line in lines}) == len(lines) == 400
-    scores = whole(json.loads(done.stdout[done.stdout.index("[\n") :])[0])
+    scores = whole(json.loads(done.stdout)[0])
     right, wrong = told.count("holds"), told.count("opposite")
     assert scores["accuracy"]["value"] == pytest.approx(100 * right / (right + wrong))
     assert scores["accuracy_unconditional"]["value"] == pytest.approx(100 * right / 400)
