@@ -1,7 +1,7 @@
 """Every picture of a run with its prompt and all that the judges said, and what to filter by.
 
 Thumbnails are files named by the picture's hash, not data URIs in the page: the browser loads those
-in view only, so 1,700 rows in both orders stay a page of 2 MB that opens at once; runs share them;
+in view only, so 1,700 rows in both orders stay a page of 3 MB that opens at once; runs share them;
 and a report that is written again makes no thumbnail twice.
 """
 
