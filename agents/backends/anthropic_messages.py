@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ class AnthropicMessages:
 
         self._settings = settings
         self._client = client
+        # Its sockets are closed with the backend, not when the collector finds them.
+        weakref.finalize(self, client.close)
         self._key = key
         self._wire = Wire(anthropic, settings.retry, key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ class OpenAIChat:
 
         self._settings = settings
         self._client = client
+        # Its sockets are closed with the backend, not when the collector finds them.
+        weakref.finalize(self, client.close)
         self._key = key
         self._wire = Wire(openai, settings.retry, key)
 

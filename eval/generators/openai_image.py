@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
@@ -47,6 +48,8 @@ class OpenAIImages:
         self._call = call
         self._sends_seed = sends_seed
         self._client = client
+        # Its sockets are closed with the backend, not when the collector finds them.
+        weakref.finalize(self, client.close)
         self._key = key
 
     @classmethod
