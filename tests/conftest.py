@@ -11,11 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["checkpoints", "wire"]
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
+
+
+# A busy machine is slow now and then, and the first text of a run builds Hypothesis' tables: neither
+# is a fault. The same examples every time, so that a failure is everybody's.
+settings.register_profile(
+    "counterprior",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("counterprior")
 
 
 def pytest_configure(config: pytest.Config) -> None:
