@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 
 
-# A busy machine is slow now and then, and the first text of a run builds Hypothesis' tables: neither
-# is a fault. The same examples every time, so that a failure is everybody's.
+# A busy machine is slow now and then, and the first text of a run builds Hypothesis' tables:
+# neither is a fault. The same examples every time, so that a failure is everybody's.
 settings.register_profile(
     "counterprior",
     deadline=None,
