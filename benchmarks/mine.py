@@ -1,6 +1,6 @@
 """How fast the miner is, as ratios against spaCy as its documentation uses it, in one run.
 
-    COUNTERPRIOR_SHARED=… python benchmarks/mine.py [--repeats 3] [--out results.json]
+    python benchmarks/mine.py CAPTIONS [--repeats 3] [--out results.json]
 
 Every figure is CPU time (a process's own) unless it says wall, the smaller the machine's other load
 the truer. Peer and miner read the same captions; the peer runs the full pipeline over all of them,
@@ -133,14 +133,12 @@ def spread(folder: Path, target: Path, copies: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("captions", type=Path, help="folder of the two parquet files")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--copies", type=int, default=12, help="of the sets, for the runs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    shared = os.environ.get("COUNTERPRIOR_SHARED")
-    if not shared:
-        parser.error("COUNTERPRIOR_SHARED must name the folder with data/captions")
-    folder = Path(shared) / "data" / "captions"
+    folder = options.captions
     os.environ.update({"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1"})
 
     import pyarrow.parquet as pq

@@ -1,7 +1,6 @@
 """Human audit: what is drawn, what labels say, and what a calibration on them is worth."""
 
 import json
-import os
 import random
 import subprocess
 from collections import Counter
@@ -281,11 +280,10 @@ def test_what_the_detections_cannot_tell_is_a_warning() -> None:
     assert any("had no recorded stability" in text for text in found["warnings"])
 
 
-def test_the_published_run_from_the_command_line(tmp_path: Path, cli: Run) -> None:
-    shared = os.environ.get("COUNTERPRIOR_SHARED")
-    if not shared:
-        pytest.skip("COUNTERPRIOR_SHARED names no folder with the published run")
-    run = Path(shared) / "data" / "spatialbench_uc" / "sd15_promptonly"
+def test_the_published_run_from_the_command_line(
+    shared_data: Path, tmp_path: Path, cli: Run
+) -> None:
+    run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     evaluation = run / "eval_precal_20260116_113552"
     rules, labels = evaluation / "checker_config.yaml", run / "human_labels.csv"
     recorded, out = evaluation / "per_sample.jsonl", tmp_path / "grid.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -399,15 +398,19 @@ def test_frozen_captions(miner: Miner, reference: Miner) -> None:
 
 
 @pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
-def test_lossless_on_real_captions(miner: Miner, reference: Miner, name: str) -> None:
-    captions = real_captions(name).slice(0, 1500)
+def test_lossless_on_real_captions(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    captions = real_captions(shared_data, name).slice(0, 1500)
     assert miner(captions) == reference(captions)
 
 
 @pytest.mark.lane
 @pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
-def test_lossless_on_all_real_captions(miner: Miner, reference: Miner, name: str) -> None:
-    captions = real_captions(name)
+def test_lossless_on_all_real_captions(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    captions = real_captions(shared_data, name)
     found, expected = miner(captions), reference(captions)
     assert found == expected
     assert sum(len(m.pairs) for m in expected if m) > 100
@@ -487,9 +490,6 @@ def test_a_missing_model_is_one_command_away(monkeypatch: pytest.MonkeyPatch) ->
     assert MODELS[0] == "en_core_web_sm"
 
 
-def real_captions(name: str) -> pa.Array:
-    folder = os.environ.get("COUNTERPRIOR_SHARED")
-    if not folder:
-        pytest.skip("COUNTERPRIOR_SHARED names no folder with real captions")
-    path = Path(folder) / "data" / "captions" / f"{name}.parquet"
+def real_captions(data: Path, name: str) -> pa.Array:
+    path = data / "captions" / f"{name}.parquet"
     return pq.read_table(path, columns=["caption"])["caption"].combine_chunks()

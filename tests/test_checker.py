@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -330,11 +329,10 @@ def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])
-def test_the_published_run_is_replayed_exactly(tmp_path: Path, evaluation: str) -> None:
-    shared = os.environ.get("COUNTERPRIOR_SHARED")
-    if not shared:
-        pytest.skip("COUNTERPRIOR_SHARED names no folder with the published run")
-    run = Path(shared) / "data" / "spatialbench_uc" / "sd15_promptonly"
+def test_the_published_run_is_replayed_exactly(
+    shared_data: Path, tmp_path: Path, evaluation: str
+) -> None:
+    run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     recorded, out = run / evaluation / "per_sample.jsonl", tmp_path / "verdicts.jsonl"
     metrics = run_check(CheckSettings(recorded, run / evaluation / "checker_config.yaml", out))
     theirs = [json.loads(line) for line in recorded.read_text().splitlines()]
