@@ -123,7 +123,7 @@ Backend = Annotated[str, typer.Option(help="openai:MODEL[@URL], anthropic:MODEL,
 LedgerFile = Annotated[Path, typer.Option(help="Records every call; resumes and replays from it.")]
 Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: offline, free.")]
 MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
-Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
+Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, in USD.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
 Batch = Annotated[bool, typer.Option("--batch", help="By the provider's batch API: slow, cheap.")]
 OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
@@ -420,7 +420,9 @@ Data = Annotated[str, typer.Option(help="Release folder, or NAMESPACE/NAME on th
 Revision = Annotated[str | None, typer.Option(help="Tag or commit, where the data are a repo.")]
 SuiteName = Annotated[str, typer.Option(help="Config, e.g. t2i_homogenization.")]
 GeneratorSpec = Annotated[str, typer.Option(help="Spec: folder:DIR, render:?order_bias=1, ...")]
-JudgeSpec = Annotated[str, typer.Option(help="Spec: pixels, human:FILE, openai:MODEL, ...")]
+JudgeSpecs = Annotated[
+    list[str], typer.Option("--judge", help="Spec: pixels, human:FILE, openai:MODEL; repeatable.")
+]
 RunFolder = Annotated[Path, typer.Option(help="Folder of the run.")]
 Seeds = Annotated[int, typer.Option(min=1, max=4, help="Pictures of each prompt.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Rows to sample.")]
@@ -437,6 +439,9 @@ def generate(
     revision: Revision = None,
     seeds: Seeds = 1,
     limit: Limit = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Make every picture that a suite wants, or find it in a folder; what is there stays.
 
@@ -446,14 +451,15 @@ def generate(
         from .eval.generate import GenerateSettings
         from .eval.generate import generate as make
 
-        settings = GenerateSettings(suite, generator, data, out, revision, seeds, limit)
+        parts = revision, seeds, limit, concurrency, max_usd, prices
+        settings = GenerateSettings(suite, generator, data, out, *parts)
         print_images(make(settings, progress))
 
 
 @app.command("judge")
 def judge_pictures(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    judge: Annotated[list[str], typer.Option(help="Spec; repeatable.")],
+    judge: JudgeSpecs,
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
@@ -524,7 +530,7 @@ def report(
 def evaluate(
     suite: SuiteName,
     generator: GeneratorSpec,
-    judge: JudgeSpec,
+    judge: JudgeSpecs,
     out: RunFolder,
     data: Data = "dist/counterprior",
     seeds: Seeds = 1,
@@ -542,8 +548,9 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
-    generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
+    paid = concurrency, max_usd, prices
+    generate(suite, generator, out, data, revision, seeds, limit, *paid)
+    judge_pictures(out, judge, probes, persona, revision, *paid)
     score([out], json=json)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,11 +201,12 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def print_images(run: Run) -> None:
-    """How many pictures of a run there are, and what became of the others."""
+    """How many pictures of a run there are, what became of the others, and what all cost."""
     made = Counter(image.status for image in run.images().values())
     others = ", ".join(f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made")
-    text = f"{run.root}: {made['made']:,} pictures" + (f"; {others}" if others else "")
-    print(text, file=sys.stderr)
+    usd = sum(Decimal(attempt.usd) for attempt in run.attempts() if attempt.usd)
+    parts = [f"{made['made']:,} pictures", others, f"{usd:.2f} USD" if usd else ""]
+    print(f"{run.root}: {'; '.join(part for part in parts if part)}", file=sys.stderr)
 
 
 def print_verdicts(folder: JudgeFolder) -> None:

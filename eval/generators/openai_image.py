@@ -87,7 +87,8 @@ class OpenAIImages:
         """
         answer, lost = self._settings.retry.run(lambda: self._attempt(request))
         if isinstance(answer, Completion):
-            raise GeneratorError(answer.text, "refused" if answer.outcome == "refused" else "error")
+            refused = answer.outcome == "refused"
+            raise GeneratorError(answer.text, "refused" if refused else "error", lost)
         made, image = _read(answer)
         report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt"),
                   "lost_attempts": lost}  # fmt: skip

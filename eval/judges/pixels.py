@@ -6,7 +6,7 @@ it the whole scoring chain runs offline, on pictures whose truth is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class PixelJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
             yield question, self._verdict(question)
 
