@@ -684,6 +684,24 @@ def audit_calibrate(
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
 
 
+@audit.command("gate")
+def audit_gate(
+    run: Annotated[Path, typer.Argument(help="Folder of a judged run of counterfactual.")],
+    labels: Annotated[Path, typer.Option(help="People's yes or no for some L1 pictures.")],
+    question: Annotated[str, typer.Option(help="Name that the labels stand under.")] = "accept",
+    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
+    json: Json = False,
+) -> None:
+    """From which L1 score a group of worlds should count, by what people accept (CF-World: 0.5).
+
+    Example: `counterprior audit gate runs/cf --labels accepted.csv`
+    """
+    with failing():
+        from .eval.gate import GateSettings, calibrate_run
+
+        print_metrics(calibrate_run(GateSettings(run, labels, question, folds)), json)
+
+
 @audit.command("serve")
 def audit_serve(
     rows: Annotated[Path, typer.Argument(help="Pictures of `audit sample`, groups, or entries.")],
