@@ -486,6 +486,7 @@ def judge_pictures(
 def score(
     runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    card: Annotated[Path | None, typer.Option(help="scores.json of another, labelled run.")] = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
     json: Json = False,
@@ -497,7 +498,7 @@ def score(
     with failing():
         from .eval.scoring import results_json, score_runs
 
-        results = score_runs(runs, labels, across_judges)
+        results = score_runs(runs, labels, across_judges, card)
         if json:
             typer.echo(results_json(results))
         else:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
     from .corpus_analysis.flips import FlipSet
     from .corpus_analysis.run import Finished
+    from .eval.judge_card import Agreement
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
     from .eval.scoring import Result
@@ -228,7 +231,7 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
         for title in ("score", "group", "value", "95 %", "null", "n", "left out"):
             table.add_column(title, justify="left" if title in ("score", "group") else "right")
         for score in result.scores:
-            if groups or "=" not in score.group or score.name.endswith("corrected"):
+            if groups or "=" not in score.group:
                 table.add_row(*_cells(score))
         console.print(table)
         probes = "; ".join(f"{p}: same answer {r.consistency:.1%} of {r.n:,}"
@@ -237,6 +240,25 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
             f"judge: {card.asked:,} questions, {card.parse_rate:.1%} parsed, first-named "
             f"{card.first_named:.1%}" + (f"; {probes}" if probes else "")
         )
+        for question, agreement in card.agreement.items():
+            console.print(_confusion(question, agreement))
+    for folder, alpha in {result.folder: result.alpha for result in results}.items():
+        for question, value in alpha.items():
+            print(f"{folder}, {question}: Krippendorff's alpha of all who answered {value:.3f}")
+
+
+def _confusion(question: str, found: Agreement) -> Table:
+    """People's labels against the judge's, with Cohen's kappa."""
+    from rich.table import Table
+
+    kappa = f"kappa {_number(found.kappa, '1')} ({_ends(found.low, found.high, '1')})"
+    table = Table(title=f"{question}: people (rows) and judge, n = {found.n:,}, {kappa}")
+    table.add_column("")
+    for label in found.labels:
+        table.add_column(label, justify="right")
+    for label, row in zip(found.labels, found.matrix, strict=True):
+        table.add_row(label, *(f"{count:,}" for count in row))
+    return table
 
 
 def _who(identity: Mapping[str, str]) -> str:
@@ -245,7 +267,9 @@ def _who(identity: Mapping[str, str]) -> str:
 
 
 def _cells(score: Score) -> tuple[str, ...]:
-    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items())
+    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
+    if score.bounds.low == score.bounds.low:
+        left_out += f"; with them {_interval(score.bounds, score.unit)}"
     return (score.name, score.group, _number(score.value, score.unit),
             _interval(score.interval, score.unit), _number(score.null, score.unit, ""),
             f"{score.n:,}", left_out)  # fmt: skip
@@ -258,9 +282,11 @@ def _number(value: float, unit: str, undefined: str = "undefined") -> str:
 
 
 def _interval(interval: Interval, unit: str) -> str:
-    if interval.low != interval.low:
-        return "-"
-    return f"{_number(interval.low, unit)} to {_number(interval.high, unit)}"
+    return _ends(interval.low, interval.high, unit)
+
+
+def _ends(low: float, high: float, unit: str) -> str:
+    return "-" if low != low else f"{_number(low, unit)} to {_number(high, unit)}"
 
 
 def print_checks(checks: Sequence[Check]) -> None:
