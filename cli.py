@@ -527,6 +527,27 @@ def report(
         typer.echo(write_report(settings, progress))
 
 
+@app.command("plan")
+def plan_items(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Two judged runs of a suite.")] = None,
+    rate: Annotated[list[float] | None, typer.Option(help="Assumed instead; give two.")] = None,
+    discordance: Annotated[float | None, typer.Option(help="Items with just one right.")] = None,
+    difference: Annotated[float | None, typer.Option(help="To find, in (0, 1].")] = None,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Chance to find it.")] = 0.8,
+    json: Json = False,
+) -> None:
+    """How many items tell two generators apart, from a pilot of both or from assumed rates.
+
+    Example: `counterprior plan --rate 0.70 --rate 0.75 --discordance 0.2`
+    """
+    with failing():
+        from .eval.planning import PlanSettings, plan
+
+        settings = PlanSettings(difference, alpha, power)
+        print_metrics(plan(runs or (), rate or (), discordance, settings), json)
+
+
 @app.command("eval")
 def evaluate(
     suite: SuiteName,

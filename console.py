@@ -172,8 +172,13 @@ def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
         print(json.dumps(metrics, indent=2, ensure_ascii=False))
         return
     for name, value in _flattened(metrics, ""):
-        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-        print(f"{name:<44} {shown}")
+        print(f"{name:<44} {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from judged import judged_run
 
 from counterprior.eval.cases import Case, Outcome
 from counterprior.eval.corrected import corrected_by_card, corrected_by_labels, read_cards
 from counterprior.eval.judge_card import Agreement, judge_card
-from counterprior.eval.runs import Run, RunHeader
+from counterprior.eval.runs import Run
 from counterprior.eval.scores import Score
 from counterprior.eval.scoring import score_run
 from counterprior.eval.stats.agreement import cohen_kappa
@@ -109,24 +110,8 @@ def test_worlds_are_corrected_by_their_weighted_score() -> None:
     )
 
 
-def judged_run(root: Path, outcomes: list[Outcome]) -> Path:
-    header = RunHeader("t2i_correctness", "d", "0", len(outcomes), 1, None, {"kind": "folder"})
-    run = Run.start(root, header, [outcome.case for outcome in outcomes])
-    with run.image_log() as log:
-        for outcome in outcomes:
-            log.append({"case": outcome.case.id, "status": "made", "sha256": "s"})
-    with run.judge({"kind": "test", "persona": "standard"}).log() as log:
-        for outcome in outcomes:
-            log.append(
-                {"key": outcome.case.id, "case": outcome.case.id, "image": "s", "raw": "1",
-                 "question": "arrangement", "probe": "original", "answers": {},
-                 "label": outcome.label("arrangement"), "labels": ["correct", "wrong", "invalid"]}
-            )  # fmt: skip
-    return root
-
-
 def test_scores_of_a_labelled_run_correct_another(tmp_path: Path) -> None:
-    outcomes, truth = draw(300, 0.03)
+    outcomes, truth = draw(150, 0.03)
     labelled = judged_run(tmp_path / "labelled", outcomes)
     labels = tmp_path / "labels.json"
     labels.write_text(
@@ -138,7 +123,7 @@ def test_scores_of_a_labelled_run_correct_another(tmp_path: Path) -> None:
     # Of people and the judge, as raters: about as far apart as kappa says.
     kappa = result.card.agreement["arrangement"].kappa
     assert result.alpha["arrangement"] == pytest.approx(kappa, abs=0.02)
-    other = judged_run(tmp_path / "other", draw(300, 0.03, seed=9)[0])
+    other = judged_run(tmp_path / "other", draw(150, 0.03, seed=9)[0])
     (corrected,) = score_run(other, card=labelled / "scores.json")
     assert "accuracy_reverse_by_card" in {score.name for score in corrected.scores}
     assert corrected.alpha == {}
