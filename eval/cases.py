@@ -35,6 +35,8 @@ class Case:
     """Values to break scores down by, e.g. `pair_type`."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Question -> weight, where a score weighs its questions."""
+    source: str = ""
+    """The picture to edit, relative to the run; its stem is its SHA-256. Empty where none is."""
 
     @property
     def id(self) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
 
 from ..agents.budget import PriceTable
 from ..agents.threads import in_threads
-from ..schema import Row
+from ..schema import Row, SeededRow
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
 from .generators import (
@@ -73,12 +73,17 @@ def generate(
     generator = open_images(settings.generator)
     found = found or read_rows(settings.data, settings.suite, settings.revision)
     rows = {row.id: row for row in sample_rows(found.rows, settings.limit)}
-    cases = [case for row in rows.values() for case in suite.cases(row, settings.seeds)]
+    cases = [
+        replace(case, source=_source(row))
+        for row in rows.values()
+        for case in suite.cases(row, settings.seeds)
+    ]
     header = RunHeader(
         settings.suite, settings.data, found.digest, len(rows), settings.seeds, settings.limit,
         generator.identity(),
     )  # fmt: skip
     run = Run.start(settings.out, header, cases)
+    _keep_sources(run, rows.values())
     done = {image.case for image in run.images().values() if image.status in ("made", "refused")}
     waiting = [case for case in cases if case.id not in done]
     several = 1
@@ -100,6 +105,22 @@ def generate(
         for number, _ in enumerate(made, len(cases) - len(waiting) + 1):
             progress("images", number, len(cases))
     return run
+
+
+def _source(row: Row) -> str:
+    if not isinstance(row, SeededRow) or row.seed_image is None:
+        return ""
+    return f"sources/{row.image_sha256}.png"
+
+
+def _keep_sources(run: Run, rows: Iterable[Row]) -> None:
+    """The pictures to edit, for who makes the edits elsewhere, and for the report."""
+    for row in rows:
+        if isinstance(row, SeededRow) and row.seed_image is not None:
+            path = run.root / _source(row)
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                write_atomically(path, row.seed_image.bytes)
 
 
 def _make(run: Run, generator: Generator | Gallery, row: Row, case: Case) -> MadeImage:

@@ -3,7 +3,8 @@
 run.json            what was asked for; a resumed run must ask for the same
 cases.jsonl         every picture that is wanted: file name, prompt, seed, source
 images.jsonl        what became of each, as it came
-images/             the pictures that the run made itself, and the sources of edits
+images/             the pictures that the run made itself
+sources/            the pictures that edits start from
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 """
 

@@ -108,7 +108,7 @@ def answers_by_case(
 
 
 def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress) -> dict[str, str]:
-    """The thumbnail of every picture that can be read, made where it isn't there.
+    """The thumbnail of every picture and source that can be read, made where it isn't there.
 
     Returns SHA-256 of the picture -> path in the site. One that can't be read has none.
     """
@@ -117,6 +117,12 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
         for run in runs
         for image in run.run.images().values()
         if image.status == "made"
+    }
+    wanted |= {
+        Path(case.source).stem: run.run.root / case.source
+        for run in runs
+        for case in run.run.cases()
+        if case.source
     }
     folder = site / THUMBNAILS
     folder.mkdir(parents=True, exist_ok=True)
@@ -159,6 +165,8 @@ def _picture(
         "groups": dict(case.groups),
         "status": status,
         "thumbnail": thumbnails.get(made.sha256, "") if made else "",
+        "edit": bool(case.source),
+        "source": thumbnails.get(Path(case.source).stem, ""),
         "flags": flags(answers, status == "made"),
         "answers": [[_answer(record) for record in part] for part in answers],
     }

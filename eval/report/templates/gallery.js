@@ -46,12 +46,20 @@
     );
   };
 
+  const thumbnail = (file, alt, absent) => file
+    ? make("img", { src: file, loading: "lazy", decoding: "async", alt })
+    : make("div", { className: "absent", textContent: absent });
+
   const card = (picture) => {
-    const image = picture.thumbnail
-      ? make("img", { src: picture.thumbnail, loading: "lazy", decoding: "async",
-          alt: `picture drawn for: ${picture.prompt}` })
-      : make("div", { className: "absent", textContent:
-          picture.status === "made" ? "unreadable picture" : `no picture: ${picture.status}` });
+    const result = thumbnail(picture.thumbnail, `picture drawn for: ${picture.prompt}`,
+      picture.status === "made" ? "unreadable picture" : `no picture: ${picture.status}`);
+    const named = (image, name) =>
+      make("figure", {}, image, make("figcaption", { textContent: name }));
+    const image = picture.edit
+      ? make("div", { className: "edit" },
+          named(thumbnail(picture.source, "picture before the edit", "no source"), "source"),
+          named(result, "result"))
+      : result;
     const rows = picture.answers.flatMap((part, judge) =>
       part.map((a) => answerRow(
         a, part.find((o) => o.question === a.question && o.probe === "original"), judge)));
