@@ -356,19 +356,22 @@ def verify(
             raise typer.Exit(WRONG)
 
 
+Rules = Annotated[Path | None, typer.Option(help="checker.yaml; else the published rules.")]
+
+
 @app.command()
 def detect(
     manifest: Annotated[Path, typer.Argument(help="JSONL of pictures, relation and objects.")],
     detector: Annotated[str, typer.Option(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
-    rules: Annotated[Path, typer.Option(help="checker.yaml, for what is tried.")],
     out: Annotated[Path, typer.Option(help="JSONL for `check`; a stopped command goes on.")],
+    rules: Rules = None,
     secondary: Annotated[str, typer.Option(help="Spec of the detector to agree with.")] = "",
     cache: Annotated[Path | None, typer.Option(help="Folder of kept detections.")] = None,
     json: Json = False,
 ) -> None:
     """Detect what a manifest's pictures show, also under the checker's perturbations.
 
-    Example: `counterprior detect manifest.jsonl --detector pixels --rules rules.yaml --out d.jsonl`
+    Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
     with failing(), progress_bar() as progress:
         from .eval.checker.detecting import DetectSettings, detect_manifest
@@ -380,15 +383,15 @@ def detect(
 @app.command()
 def check(
     detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
-    rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
     out: Annotated[Path, typer.Option(help="JSONL of verdicts; metrics.json goes beside it.")],
+    rules: Rules = None,
     labels: Annotated[Path | None, typer.Option(help="Human labels of some samples.")] = None,
     size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
     json: Json = False,
 ) -> None:
     """The abstaining geometric checker: PASS, FAIL or UNDECIDABLE with reason and confidence.
 
-    Example: `counterprior check per_sample.jsonl --rules checker.yaml --out verdicts.jsonl`
+    Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
     with failing():
         from .eval.checker.boxes import Size

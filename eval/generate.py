@@ -24,6 +24,7 @@ from .generators import (
     open_images,
 )
 from .generators.paid import PAID, USD, PaidGenerator
+from .manifests import write_manifest
 from .runs import MadeImage, Run, RunHeader, write_atomically
 from .suites import open_suite, source_image
 
@@ -104,6 +105,7 @@ def generate(
         progress("images", len(cases) - len(waiting), len(cases))
         for number, _ in enumerate(made, len(cases) - len(waiting) + 1):
             progress("images", number, len(cases))
+    write_manifest(run, rows)
     return run
 
 

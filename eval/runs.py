@@ -5,6 +5,7 @@ cases.jsonl         every picture that is wanted: file name, prompt, seed, sourc
 images.jsonl        what became of each, as it came
 images/             the pictures that the run made itself
 sources/            the pictures that edits start from
+manifest.jsonl      the same of a spatial suite, as `detect` reads it
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 """
 

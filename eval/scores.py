@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cases import Outcome
-from .stats.intervals import NOTHING, Interval
+from .stats.bootstrap import Array, mean_interval
+from .stats.intervals import NOTHING, Interval, bounds
 
 ALL = "all"
+MANY = 0.1
+"""Share of excluded items from which a score shows its bounds."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,30 @@ def in_groups(
 ) -> list[Score]:
     """The scores of all outcomes and of each of their groups."""
     return [s for group, part in grouped(outcomes) for s in score(part, group)]
+
+
+def mean_score(
+    name: str, values: Array, outcomes: Sequence[Outcome], excluded: Mapping[str, int], unit: str,
+    group: str,
+) -> Score:  # fmt: skip
+    """The mean of a value in [0, 1] of each outcome, shape (n,); NaN is left out.
+
+    Where more than a tenth is, it has bounds.
+    """
+    n = int((~np.isnan(values)).sum())
+    factor = 100 if unit == "%" else 1
+    left_out = len(values) - n
+    limits = bounds(float(np.nansum(values)), n, left_out, 0, 1).scaled(factor)
+    return Score(
+        name,
+        factor * float(np.nanmean(values)) if n else math.nan,
+        mean_interval(values, cluster_labels(outcomes), (0, 1)).scaled(factor),
+        n,
+        unit,
+        excluded,
+        group,
+        bounds=limits if left_out > MANY * len(values) else NOTHING,
+    )
 
 
 def cluster_labels(outcomes: Sequence[Outcome]) -> NDArray[np.str_]:

@@ -99,8 +99,11 @@ class Rules(Struct):
     """What the authors' program wrote; not read."""
 
     @classmethod
-    def load(cls, path: Path) -> Rules:
-        """From YAML. Raises RowError, naming the field, for a file that holds no rules."""
+    def load(cls, path: Path | None) -> Rules:
+        """From YAML, or the published ones. Raises RowError, naming the field, for a file that
+        holds no rules."""
+        if path is None:
+            return cls()
         if not path.is_file():
             raise RowError(f"{path}: no such file")
         try:
