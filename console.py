@@ -239,12 +239,12 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
             if groups or "=" not in score.group:
                 table.add_row(*_cells(score))
         console.print(table)
-        probes = "; ".join(f"{p}: same answer {r.consistency:.1%} of {r.n:,}"
-                           for p, r in card.probes.items())  # fmt: skip
-        console.print(
-            f"judge: {card.asked:,} questions, {card.parse_rate:.1%} parsed, first-named "
-            f"{card.first_named:.1%}" + (f"; {probes}" if probes else "")
-        )
+        said = [f"{card.asked:,} questions", f"{_share(card.parse_rate)} parsed",
+                f"first-named {_share(card.first_named)}"]  # fmt: skip
+        said += [f"{n:,} {label}" for label, n in card.failures.items()]
+        said += [f"{probe}: same answer {_share(found.consistency)} of {found.n:,}"
+                 for probe, found in card.probes.items()]  # fmt: skip
+        console.print(f"judge: {'; '.join(said)}")
         for question, agreement in card.agreement.items():
             console.print(_confusion(question, agreement))
     for folder, alpha in {result.folder: result.alpha for result in results}.items():
@@ -264,6 +264,10 @@ def _confusion(question: str, found: Agreement) -> Table:
     for label, row in zip(found.labels, found.matrix, strict=True):
         table.add_row(label, *(f"{count:,}" for count in row))
     return table
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else f"{value:.1%}"
 
 
 def _who(identity: Mapping[str, str]) -> str:
