@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cases import Outcome
+from .cases import BOTH, Outcome
 from .stats.bootstrap import Array, mean_interval
 from .stats.intervals import NOTHING, Interval, bounds
 
@@ -70,14 +70,15 @@ def _plain(value: Any) -> Any:
 
 
 def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
-    """All outcomes, and then those of each value of each of their groups."""
+    """All outcomes, and then those of each value of each of their groups, sorted."""
     yield ALL, list(outcomes)
-    columns = sorted({column for outcome in outcomes for column in outcome.case.groups})
-    for column in columns:
-        values = sorted({o.case.groups[column] for o in outcomes if column in o.case.groups})
-        for value in values:
-            part = [o for o in outcomes if o.case.groups.get(column) == value]
-            yield f"{column}={value}", part
+    parts: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        for column, values in outcome.case.groups.items():
+            for value in values.split(BOTH):
+                parts.setdefault((column, value), []).append(outcome)
+    for (column, value), part in sorted(parts.items(), key=lambda item: item[0]):
+        yield f"{column}={value}", part
 
 
 def in_groups(

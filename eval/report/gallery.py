@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image
 
-from ..cases import ORIGINAL, Case, is_failure
+from ..cases import BOTH, ORIGINAL, Case, is_failure
 from ..images import ImageError, open_image
 from ..questions import INVALID
 from ..runs import MadeImage, write_atomically
@@ -54,7 +54,8 @@ def gallery(contents: RunContents, thumbnails: Mapping[str, str]) -> dict[str, A
         _picture(case, images.get(case.id), [a.get(case.id, []) for a in answers], thumbnails)
         for case in contents.run.cases()
     ]
-    groups = {f"{name}: {value}" for p in pictures for name, value in p["groups"].items()}
+    groups = {f"{name}: {value}" for p in pictures for name, values in p["groups"].items()
+              for value in values}  # fmt: skip
     return {
         "judges": [folder.name for folder in folders],
         "variants": sorted({p["variant"] for p in pictures}),
@@ -162,7 +163,7 @@ def _picture(
         "prompt": case.prompt,
         "variant": case.variant,
         "seed": case.seed,
-        "groups": dict(case.groups),
+        "groups": {name: values.split(BOTH) for name, values in case.groups.items()},
         "status": status,
         "thumbnail": thumbnails.get(made.sha256, "") if made else "",
         "edit": bool(case.source),
