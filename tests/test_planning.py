@@ -60,8 +60,9 @@ def test_a_pilot_of_both_gives_nearly_the_same(tmp_path: Path) -> None:
     first, second = pilot(300)
     runs = [judged_run(tmp_path / name, outcomes(rights))
             for name, rights in (("a", first), ("b", second))]  # fmt: skip
-    (found,) = plan(runs, (), None, PlanSettings(difference=0.1)).values()
-    assert found["items"] == pytest.approx(paired_items(0.1, 0.3), rel=0.2)
+    (found,) = plan(runs, (), None, PlanSettings(difference=0.2)).values()
+    # The plan from rates lets the true difference narrow the spread; a pilot has its own.
+    assert found["items"] == pytest.approx(paired_items(0.1, 0.3) / 4, rel=0.2)
     assert found["items_now"] == found["clusters_now"] == 300 and found["warnings"] == []
     low, high = found["shown_95"]
     assert low < -0.1 < high
