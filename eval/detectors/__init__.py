@@ -203,6 +203,12 @@ def _open_images_ssd(spec: Spec) -> Detector:
     return OpenImagesSsd.from_spec(spec)
 
 
+def _nanodet(spec: Spec) -> Detector:
+    from .nanodet import NanoDet
+
+    return NanoDet.from_spec(spec)
+
+
 DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "pixels": _pixels,
     "scene": _scene,
@@ -215,6 +221,7 @@ DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "clipseg": _clipseg,
     "faster-rcnn": _faster_rcnn,
     "open-images-ssd": _open_images_ssd,
+    "nanodet": _nanodet,
 }
 
 

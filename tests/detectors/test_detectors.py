@@ -539,7 +539,7 @@ def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
 
 
 def test_every_kind_is_tried() -> None:
-    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd"}
+    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
 
