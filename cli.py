@@ -698,6 +698,7 @@ def audit_serve(
 def audit_merge(
     labels: Annotated[list[Path], typer.Argument(help="Label files, one an annotator.")],
     out: Annotated[Path, typer.Option(help="JSONL with every vote and what most say.")],
+    kind: Annotated[str, typer.Option(help="verdict, judge, worlds or bank.")] = "verdict",
     json: Json = False,
 ) -> None:
     """Labels of several annotators as one file, with how far they agree.
@@ -705,9 +706,9 @@ def audit_merge(
     Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
     """
     with failing():
-        from .eval.audit.run import merge_labels
+        from .eval.audit.run import merge
 
-        print_metrics(merge_labels(labels, out), json)
+        print_metrics(merge(labels, kind, out), json)
 
 
 @app.command()

@@ -27,14 +27,16 @@ class Field:
 class Form:
     """A kind of review."""
 
-    id_field: str
-    """Column that names a row."""
+    key: tuple[str, ...]
+    """Columns that together name a row; they stand in every label."""
     hidden: tuple[str, ...]
     """Columns that would tell what somebody else decided: never sent to the page."""
     fields: tuple[Field, ...]
     """What is decided, in order; a row is done when all are."""
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
+    aliases: tuple[str, ...] = ()
+    """Columns that name a row where the key's are missing."""
 
 
 def _yes_no(name: str, title: str) -> Field:
@@ -46,10 +48,12 @@ _REVIEW = Field(
 )
 _MACHINE = ("verdict_raw", "verdict_reason", "conf", "conf_components", "method", "weight", "judge",
             "overlay_path", "selected", "geometry", "detectors", "label", "raw")  # fmt: skip
+_OFFICE = ("canary", "license", "provenance", "review", "seeds", "status", "suite")
+"""What a release says of a row besides its content, and who else has read it."""
 
 FORMS: dict[str, Form] = {
     "verdict": Form(
-        "sample_id",
+        ("sample_id",),
         _MACHINE,
         (
             Field(
@@ -60,7 +64,7 @@ FORMS: dict[str, Form] = {
         ),
     ),
     "judge": Form(
-        "case",
+        ("case", "question"),
         _MACHINE,
         (
             Field(
@@ -71,8 +75,8 @@ FORMS: dict[str, Form] = {
         ),
     ),
     "worlds": Form(
-        "group",
-        _MACHINE,
+        ("group",),
+        (*_OFFICE, "id"),
         (
             _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
             _yes_no("deduction", "Does it take logical deduction from the altered law?"),
@@ -82,55 +86,86 @@ FORMS: dict[str, Form] = {
         ),
         note=True,
     ),
-    "bank": Form("id", _MACHINE, (_REVIEW,), note=True),
+    "bank": Form(("id",), _OFFICE, (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
 }
 """By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
+
+
+def open_form(kind: str) -> Form:
+    """The form of a kind of review. Raises ValueError for none."""
+    if kind not in FORMS:
+        raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+    return FORMS[kind]
 
 
 @dataclass(frozen=True)
 class Task:
     """One row to review."""
 
-    id: str
-    """Unique in the audit."""
+    key: tuple[tuple[str, str], ...]
+    """Column and value of what names it; unique in the audit."""
     texts: tuple[tuple[str, str], ...]
     """Column and text, shown in this order."""
     images: tuple[Path, ...]
     """Shown side by side, a source before its edit."""
 
+    @property
+    def id(self) -> str:
+        """The key as one text."""
+        return "/".join(value for _, value in self.key)
+
 
 def read_tasks(path: Path, form: Form) -> list[Task]:
-    """Rows of `.jsonl`, `.json`, `.csv` or a bank's `.yaml`, in the file's order.
+    """Rows of `.jsonl`, `.json`, `.csv`, a bank's `.yaml` or a release's `.parquet`, in its order.
 
     `image` or `images` hold paths, relative to the file. Rows of one group (L1, L2, L3) are one
     task. Raises RowError for a row without its id, an id twice, or a picture that is not there.
     """
     tasks: dict[str, Task] = {}
     for number, row in _rows(path):
-        name = row.get(form.id_field)
-        if not isinstance(name, str) or not name:
-            raise RowError(f"{path}:{number}: {form.id_field}: a non-empty text is needed")
-        level = f"{row['level']} " if form.id_field == "group" and "level" in row else ""
+        key = _key(row, form, path, number)
+        name = "/".join(value for _, value in key)
+        level = f"{row['level']} " if "group" in form.key and "level" in row else ""
         texts = tuple(
             (f"{level}{column}", _text(value))
             for column, value in row.items()
-            if column not in (*form.hidden, form.id_field, "image", "images", "level")
+            if column not in (*form.hidden, *form.key, "image", "images", "level")
             and value not in (None, "", [])
+            and not isinstance(value, bytes)
         )
-        task = Task(name, texts, _images(row, path, number))
+        task = Task(key, texts, _images(row, path, number))
         if name in tasks:
             if not level:
-                raise RowError(f"{path}:{number}: {form.id_field}: {name!r} occurs twice")
+                raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
             seen = tasks[name]
             new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
-            task = Task(name, seen.texts + new, seen.images + task.images)
+            task = Task(key, seen.texts + new, seen.images + task.images)
         tasks[name] = task
     if not tasks:
         raise RowError(f"{path}: nothing to review")
     return list(tasks.values())
 
 
+def _key(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """Column and value of all that names a row."""
+    key = []
+    for column in form.key:
+        values = (row.get(name) for name in (column, *form.aliases))
+        value = next((str(one) for one in values if isinstance(one, (str, int)) and one != ""), "")
+        if not value:
+            names = " or ".join((column, *form.aliases))
+            raise RowError(f"{path}:{number}: {names}: a non-empty text is needed")
+        key.append((column, value))
+    return tuple(key)
+
+
 def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        return list(enumerate(pyarrow.parquet.read_table(path).to_pylist(), 1))
     if path.suffix not in (".yaml", ".yml"):
         return list(read_rows(path))
     import yaml
