@@ -219,8 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header(
             "Content-Security-Policy",
-            "default-src 'none'; img-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "
-            "script-src 'unsafe-inline'; frame-ancestors 'none'",
+            "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
+            "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
         )
         self.end_headers()
         self.wfile.write(body)
