@@ -178,9 +178,10 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     assert [task.texts for task in bank.tasks] == [(("text", "first"), ("standards", "a; b")), ()]
     with pytest.raises(Refused, match="can't be 'edited'"):
         bank.click("ann", "one", {"decision": "edited"})
-    asked = [{"case": "c", "question": q, "prompt": "p", "label": "1"} for q in ("order", "sides")]
+    asked = [{"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}
+             for q in ("order", "sides")]  # fmt: skip
     judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
-    assert judge.tasks[0].texts == (("prompt", "p"),)
+    assert judge.tasks[0].texts == (("prompt", "p"), ("asked", "order"))
     judge.click("ann", "c/order", {"label": "2"})
     judge.click("ann", "c/sides", {"label": "0"})
     merge([tmp_path / "j" / "ann.jsonl"], "judge", tmp_path / "labels.jsonl")

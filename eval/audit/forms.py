@@ -29,12 +29,12 @@ class Form:
 
     key: tuple[str, ...]
     """Columns that together name a row; they stand in every label."""
-    hidden: tuple[str, ...]
-    """Columns that would tell what somebody else decided: never sent to the page."""
     fields: tuple[Field, ...]
     """What is decided, in order; a row is done when all are."""
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
+    shown: tuple[str, ...] = ()
+    """The only columns sent to the page, in this order; all but `_OFFICE` where empty."""
     aliases: tuple[str, ...] = ()
     """Columns that name a row where the key's are missing."""
 
@@ -46,15 +46,14 @@ def _yes_no(name: str, title: str) -> Field:
 _REVIEW = Field(
     "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
 )
-_MACHINE = ("verdict_raw", "verdict_reason", "conf", "conf_components", "method", "weight", "judge",
-            "overlay_path", "selected", "geometry", "detectors", "label", "raw")  # fmt: skip
-_OFFICE = ("canary", "license", "provenance", "review", "seeds", "status", "suite")
+_OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
 """What a release says of a row besides its content, and who else has read it."""
+_PLACE = ("image", "images", "level")
+"""What is shown otherwise than as a text of its own."""
 
 FORMS: dict[str, Form] = {
     "verdict": Form(
         ("sample_id",),
-        _MACHINE,
         (
             Field(
                 "human_verdict",
@@ -62,10 +61,10 @@ FORMS: dict[str, Form] = {
                 (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
             ),
         ),
+        shown=("prompt",),
     ),
     "judge": Form(
         ("case", "question"),
-        _MACHINE,
         (
             Field(
                 "label",
@@ -73,10 +72,10 @@ FORMS: dict[str, Form] = {
                 (("0", "0"), ("1", "1"), ("2", "2")),
             ),
         ),
+        shown=("prompt", "asked"),
     ),
     "worlds": Form(
         ("group",),
-        (*_OFFICE, "id"),
         (
             _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
             _yes_no("deduction", "Does it take logical deduction from the altered law?"),
@@ -86,7 +85,7 @@ FORMS: dict[str, Form] = {
         ),
         note=True,
     ),
-    "bank": Form(("id",), _OFFICE, (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
+    "bank": Form(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
 }
 """By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
 
@@ -126,12 +125,11 @@ def read_tasks(path: Path, form: Form) -> list[Task]:
         key = _key(row, form, path, number)
         name = "/".join(value for _, value in key)
         level = f"{row['level']} " if "group" in form.key and "level" in row else ""
+        columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
         texts = tuple(
-            (f"{level}{column}", _text(value))
-            for column, value in row.items()
-            if column not in (*form.hidden, *form.key, "image", "images", "level")
-            and value not in (None, "", [])
-            and not isinstance(value, bytes)
+            (f"{level}{column}", _text(row[column]))
+            for column in columns
+            if row.get(column) not in (None, "", []) and not isinstance(row[column], bytes)
         )
         task = Task(key, texts, _images(row, path, number))
         if name in tasks:

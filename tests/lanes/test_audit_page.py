@@ -66,9 +66,10 @@ def pictures(tmp_path: Path, kind: str) -> Path:
         prompt = f"A photo of a {left} to the left of a {right}."
         image = RenderGenerator().generate(ImageRequest(prompt, number))
         (tmp_path / f"{number}.png").write_bytes(encode_png(image))
+        asked = f"1: the {left} is on the left; 2: the {right} is; 0: neither"
         name = {"sample_id": f"s{number}", "case": f"s{number}", "question": "order"}
-        rows.append(name | {"image": f"{number}.png", "prompt": prompt, "verdict_raw": "FAIL",
-                            "method": "secret-method"})  # fmt: skip
+        rows.append(name | {"asked": asked, "image": f"{number}.png", "prompt": prompt,
+                            "verdict_raw": "FAIL", "method": "secret-method"})  # fmt: skip
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -92,7 +93,8 @@ def test_pictures_are_labelled_by_keyboard(
         row["prompt"]: row["sample_id"] for row in map(json.loads, rows.read_text().splitlines())
     }
     said = {name.split("/")[0]: given[field] for name, given in labels.items()}
-    named = [text.removeprefix("prompt") for text in seen["shown"]]
+    named = [text.removeprefix("prompt").split("asked")[0] for text in seen["shown"]]
+    assert all((kind == "judge") == ("on the left; 2" in text) for text in seen["shown"])
     assert said == {order[named[0]]: values[0], order[named[1]]: values[1]}
 
 
