@@ -173,9 +173,14 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     record = audit.click("ann", "g1", {"note": "say which friction"})
     assert (record["valid"], record["decision"]) == ("no", "edit")
     assert audit.agreement()["done"] == {"ann": 0}
-    (tmp_path / "b.yaml").write_text("- {id: one, text: first, standards: [a, b]}\n- {id: two}\n")
+    (tmp_path / "b.yaml").write_text(
+        "- {id: one, text: first, standards: [a, b], check: {row: 2}, scenes: [{at: x}, {}]}\n"
+        "- {id: two}\n"
+    )
     bank = Audit.open(tmp_path / "b.yaml", "bank", tmp_path / "b")
-    assert [task.texts for task in bank.tasks] == [(("text", "first"), ("standards", "a; b")), ()]
+    assert [task.texts for task in bank.tasks] == [
+        (("text", "first"), ("standards", "a; b"), ("check row", "2"), ("scenes 1 at", "x")), (),
+    ]  # fmt: skip
     with pytest.raises(Refused, match="can't be 'edited'"):
         bank.click("ann", "one", {"decision": "edited"})
     asked = [{"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,7 @@ def read_tasks(path: Path, form: Form) -> list[Task]:
         name = "/".join(value for _, value in key)
         level = f"{row['level']} " if "group" in form.key and "level" in row else ""
         columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
-        texts = tuple(
-            (f"{level}{column}", _text(row[column]))
-            for column in columns
-            if row.get(column) not in (None, "", []) and not isinstance(row[column], bytes)
-        )
+        texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
         task = Task(key, texts, _images(row, path, number))
         if name in tasks:
             if not level:
@@ -186,12 +182,19 @@ def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]
     return found
 
 
-def _text(value: object) -> str:
+def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """A value as lines to read, those of what it holds by their own names; none for nothing."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_text(one)}" for key, one in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "; ".join(map(_text, value))
-    return str(value)
+        for key, one in value.items():
+            yield from _lines(f"{name} {key}", one)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if any(isinstance(one, Mapping) for one in value):
+            for number, one in enumerate(value, 1):
+                yield from _lines(f"{name} {number}", one)
+        elif value:
+            yield name, "; ".join(map(str, value))
+    elif not isinstance(value, bytes) and value not in (None, ""):
+        yield name, str(value)
 
 
 def shuffled(tasks: Sequence[Task], annotator: str) -> list[Task]:
