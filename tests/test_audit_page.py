@@ -187,11 +187,20 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
              for q in ("order", "sides")]  # fmt: skip
     judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
     assert judge.tasks[0].texts == (("prompt", "p"), ("asked", "order"))
-    judge.click("ann", "c/order", {"label": "2"})
+    assert judge.state("ann")["tasks"][0]["options"] == ()
+    named = {"0": "invalid", "1": "first_left", "2": "first_right"}
+    asked[0]["answers"] = named
+    judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
+    with pytest.raises(Refused, match="'label' can't be '2'"):
+        judge.click("ann", "c/order", {"label": "2"})
+    judge.click("ann", "c/order", {"label": "first_right"})
     judge.click("ann", "c/sides", {"label": "0"})
     merge([tmp_path / "j" / "ann.jsonl"], "judge", tmp_path / "labels.jsonl")
-    told = {("c", "order"): "2", ("c", "sides"): "0"}
+    told = {("c", "order"): "first_right", ("c", "sides"): "0"}
     assert read_judge_labels(tmp_path / "labels.jsonl") == told
+    for bad in ({"1": "first_left"}, "first_left"):
+        with pytest.raises(RowError, match=":1: answers: write what each of 0, 1, 2 means"):
+            read_tasks(write(tmp_path / "j.jsonl", [asked[0] | {"answers": bad}]), FORMS["judge"])
 
 
 def test_every_file_of_the_bank_can_be_reviewed() -> None:

@@ -107,6 +107,8 @@ class Task:
     """Column and text, shown in this order."""
     images: tuple[Path, ...]
     """Shown side by side, a source before its edit."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Value and key of the one field, where the row's `answers` say what its digits mean."""
 
     @property
     def id(self) -> str:
@@ -127,7 +129,8 @@ def read_tasks(path: Path, form: Form) -> list[Task]:
         level = f"{row['level']} " if "group" in form.key and "level" in row else ""
         columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
         texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
-        task = Task(key, texts, _images(row, path, number))
+        options = _options(row, form, path, number)
+        task = Task(key, texts, _images(row, path, number), options)
         if name in tasks:
             if not level:
                 raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
@@ -171,6 +174,19 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise RowError(f"{path}: holds no list of entries")
     return list(enumerate(entries, 1))
+
+
+def _options(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """The labels of `answers` (key -> label), for a judge's question; none where there is none."""
+    answers = row.get("answers")
+    if form is not FORMS["judge"] or answers is None:
+        return ()
+    keys = [key for _, key in form.fields[0].options]
+    if not isinstance(answers, Mapping) or sorted(answers) != keys:
+        raise RowError(f"{path}:{number}: answers: write what each of {', '.join(keys)} means")
+    return tuple((str(label), key) for key, label in sorted(answers.items()))
 
 
 def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]:

@@ -70,10 +70,13 @@ class Audit:
 
         Raises Refused for an unknown task, field or value.
         """
-        keys = {one.id: dict(one.key) for one in self.tasks}
-        if task not in keys:
+        asked = next((one for one in self.tasks if one.id == task), None)
+        if asked is None:
             raise Refused(f"no task {task!r}")
-        allowed = {one.name: {value for value, _ in one.options} for one in self.form.fields}
+        allowed = {
+            one.name: {value for value, _ in asked.options or one.options}
+            for one in self.form.fields
+        }
         for name, value in values.items():
             if name == "note" and self.form.note and isinstance(value, str):
                 continue
@@ -82,7 +85,7 @@ class Audit:
         with self._lock:
             known = self.labels(annotator).get(task, {})
             record = {
-                **keys[task],
+                **dict(asked.key),
                 **known,
                 **values,
                 "annotator": annotator,
@@ -101,7 +104,12 @@ class Audit:
             ],
             "note": self.form.note,
             "tasks": [
-                {"id": task.id, "texts": task.texts, "images": len(task.images)}
+                {
+                    "id": task.id,
+                    "texts": task.texts,
+                    "images": len(task.images),
+                    "options": task.options,
+                }
                 for task in shuffled(self.tasks, annotator)
             ],
             "labels": self.labels(annotator),

@@ -22,6 +22,7 @@ from counterprior.eval.generators import ImageRequest, encode_png
 from counterprior.eval.generators.render import RenderGenerator
 
 SCRIPT = Path(__file__).with_name("audit_page.mjs")
+ANSWERS = {"0": "invalid", "1": "first_left", "2": "first_right"}
 PAIRS = (("cat", "dog"), ("horse", "cow"), ("sheep", "goat"))
 
 pytestmark = pytest.mark.lane
@@ -43,7 +44,8 @@ def labelled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[di
     with AuditServer(Audit.open(rows, kind, folder)) as server:
         first = server.audit.tasks[0]
         options = server.audit.form.fields
-        server.audit.click("bo", first.id, {field.name: field.options[0][0] for field in options})
+        said = {field.name: (first.options or field.options)[0][0] for field in options}
+        server.audit.click("bo", first.id, said)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         command = ["node", str(SCRIPT), server.url, modules, chromium, str(shot), json.dumps(keys)]
@@ -68,23 +70,25 @@ def pictures(tmp_path: Path, kind: str) -> Path:
         (tmp_path / f"{number}.png").write_bytes(encode_png(image))
         asked = f"1: the {left} is on the left; 2: the {right} is; 0: neither"
         name = {"sample_id": f"s{number}", "case": f"s{number}", "question": "order"}
-        rows.append(name | {"asked": asked, "image": f"{number}.png", "prompt": prompt,
-                            "verdict_raw": "FAIL", "method": "secret-method"})  # fmt: skip
+        rows.append(name | {"asked": asked, "answers": ANSWERS, "prompt": prompt,
+                            "image": f"{number}.png", "verdict_raw": "FAIL", "method": "secret-method"})  # fmt: skip
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
 @pytest.mark.parametrize(
-    ("kind", "field", "values"),
-    [("verdict", "human_verdict", ("PASS", "UNDECIDABLE")), ("judge", "label", ("1", "0"))],
+    ("kind", "field", "keys"),
+    [
+        ("verdict", "human_verdict", {"PASS": "1", "UNDECIDABLE": "3"}),
+        ("judge", "label", {"invalid": "0", "first_left": "1"}),
+    ],
 )
 def test_pictures_are_labelled_by_keyboard(
-    tmp_path: Path, kind: str, field: str, values: tuple[str, str]
+    tmp_path: Path, kind: str, field: str, keys: dict[str, str]
 ) -> None:
-    keys = {value: key for value, key in FORMS[kind].fields[0].options}
     rows = pictures(tmp_path, kind)
-    seen, labels = labelled(rows, kind, [keys[value] for value in values], tmp_path)
+    seen, labels = labelled(rows, kind, list(keys.values()), tmp_path)
     assert seen["counts"] == ["1 of 3, 0 done", "2 of 3, 1 done", "3 of 3, 2 done",
                               "3 of 3, 2 done"]  # fmt: skip
     assert len(set(seen["shown"])) == 3
@@ -95,7 +99,7 @@ def test_pictures_are_labelled_by_keyboard(
     said = {name.split("/")[0]: given[field] for name, given in labels.items()}
     named = [text.removeprefix("prompt").split("asked")[0] for text in seen["shown"]]
     assert all((kind == "judge") == ("on the left; 2" in text) for text in seen["shown"])
-    assert said == {order[named[0]]: values[0], order[named[1]]: values[1]}
+    assert said == {order[text]: value for text, value in zip(named, keys, strict=False)}
 
 
 def test_groups_are_reviewed_by_keyboard(tmp_path: Path) -> None:
