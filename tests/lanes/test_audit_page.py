@@ -71,7 +71,8 @@ def pictures(tmp_path: Path, kind: str) -> Path:
         asked = f"1: the {left} is on the left; 2: the {right} is; 0: neither"
         name = {"sample_id": f"s{number}", "case": f"s{number}", "question": "order"}
         rows.append(name | {"asked": asked, "answers": ANSWERS, "prompt": prompt,
-                            "image": f"{number}.png", "verdict_raw": "FAIL", "method": "secret-method"})  # fmt: skip
+                            "image": f"{number}.png", "verdict_raw": "FAIL",
+                            "method": "secret-method"})  # fmt: skip
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
