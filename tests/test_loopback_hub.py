@@ -487,6 +487,8 @@ def test_contents_are_put_and_fetched_by_signed_urls_alone(hub: LoopbackHub) -> 
         ("GET", f"{API}/tree/main/nope", b"", 404, "EntryNotFound"),
         ("DELETE", f"{API}/tag/v9", b"", 404, "RevisionNotFound"),
         ("DELETE", f"{API}/branch/main", b"", 403, None),
+        ("POST", f"{API}/branch/main", b"", 409, None),
+        ("POST", f"{API}/tag/main", b'{"tag": "v1"}', 409, None),
         ("POST", f"{API}/commit/v9", payload({"a": b""}), 404, "RevisionNotFound"),
         ("POST", f"{API}/commit/v1", payload({"a": b""}), 400, None),
         ("POST", f"{API}/commit/main", payload({"../a": b""}), 400, None),
