@@ -242,11 +242,12 @@ def author_consistency(
     ledger: LedgerFile,
     bank: OutBank,
     images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
+    spdx: Annotated[str, typer.Option("--license", help="SPDX id of the pictures' own.")] = "",
     backend: Backend = "",
     reviewer: Reviewer = "",
     replay: Replay = False,
     base: Base = None,
-    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "render:",
+    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Pictures at most.")] = None,
     smallest_side: Annotated[int, typer.Option(min=1, help="Pixels.")] = 512,
     concurrency: Concurrency = 8,
@@ -255,8 +256,8 @@ def author_consistency(
 ) -> None:
     """Captions, edits and questions for your pictures, by a game of two models (ACON).
 
-    Example: `counterprior author consistency --images photos --backend openai:MODEL
-    --reviewer anthropic:MODEL --drawer diffusers:PATH --ledger calls.jsonl --bank mybank`
+    Example: `counterprior author consistency --images photos --license CC-BY-4.0 --bank mybank
+    --ledger calls.jsonl --backend openai:MODEL --reviewer anthropic:MODEL --drawer diffusers:PATH`
     """
     with failing(), progress_bar() as progress:
         from .agents.session import session_settings
@@ -264,7 +265,7 @@ def author_consistency(
         from .builders.authoring.consistency import author_consistency as write
 
         session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
-        game = GameSettings(images, drawer, limit, smallest_side)
+        game = GameSettings(images, drawer, spdx, limit, smallest_side)
         report = write(session, game, base, bank, progress)
     print_authored(report)
 

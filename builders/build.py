@@ -62,7 +62,12 @@ def build(settings: BuildSettings, progress: Progress = lambda stage, done, tota
     for number, name in enumerate(n for n in SUITES if n in names):
         progress("items", number, len(names))
         # Seeded by suite: a config is the same whether it is built alone or with the others.
-        rows[name] = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+        made = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+        if made:
+            rows[name] = made
+        elif name in settings.configs or not SUITES[name].optional:
+            raise BankError(f"{settings.bank}: holds nothing for {name}; fill it, or name the "
+                            "configs to build with --config")  # fmt: skip
     progress("items", len(names), len(names))
     identity = _draw(rows, settings, progress)
     problems = [
@@ -110,10 +115,15 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         suite.rows or len(rows),
         suite.source,
         suite.summary,
-        suite.license,
+        suite.license or _licenses(rows),
         suite.breakdown,
         suite.composition,
     )
+
+
+def _licenses(rows: list[Row]) -> str:
+    """SPDX expression of rows that bring their own licences."""
+    return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
 
 
 def _draw(

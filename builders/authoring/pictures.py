@@ -11,8 +11,9 @@ from typing import Any
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ...agents.consistency.game import Picture
-from ...eval.generators import Generator, ImageRequest, encode_png
+from ...agents.chat import BackendError
+from ...agents.consistency.game import Picture, UndrawnError
+from ...eval.generators import Generator, GeneratorError, ImageRequest, encode_png
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
@@ -79,7 +80,7 @@ def _rows(source: str) -> Iterator[tuple[str, bytes]]:
 
 
 class CachedDrawer:
-    """Draws with a generator and keeps each drawing, so that a replay shows the judges the same."""
+    """Draws with a generator and keeps each drawing, or why there is none, for replays."""
 
     def __init__(self, generator: Generator | None, identity: str, folder: Path) -> None:
         """`generator` None draws nothing: every drawing must be in the folder."""
@@ -88,17 +89,35 @@ class CachedDrawer:
         self._folder = folder
 
     def __call__(self, caption: str, seed: int) -> bytes:
-        """The drawing as PNG. Raises ValueError where it is neither kept nor can be made."""
+        """The drawing as PNG.
+
+        Raises UndrawnError for a caption that can't be drawn, BackendError for trouble that may
+        pass, and ValueError where a replay misses a drawing.
+        """
         key = hashlib.sha256(f"{self._identity}\n{seed}\n{caption}".encode()).hexdigest()
-        path = self._folder / f"{key}.png"
+        path, undrawn = self._folder / f"{key}.png", self._folder / f"{key}.undrawn"
         if path.exists():
             return path.read_bytes()
+        if undrawn.exists():
+            raise UndrawnError(undrawn.read_text(encoding="utf-8"))
         if self._generator is None:
             raise ValueError(f"{path}: the drawing of a recorded call is missing beside its ledger")
-        drawing = self._generator.generate(ImageRequest(caption, seed))
-        data = encode_png(drawing)
+        try:
+            data = encode_png(self._generator.generate(ImageRequest(caption, seed)))
+        except GeneratorError as error:
+            if error.status == "error":
+                raise BackendError(f"the drawer: {error}") from None
+            why = f"refused: {error}"
+        except ValueError as error:
+            why = f"can't draw it: {error}"
+        else:
+            self._keep(path, data)
+            return data
+        self._keep(undrawn, why.encode())
+        raise UndrawnError(why)
+
+    def _keep(self, path: Path, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(data)
         partial.replace(path)
-        return data
