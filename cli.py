@@ -76,6 +76,7 @@ def build(
 @app.command()
 def validate(
     path: Annotated[Path, typer.Argument(help="Folder of a release.")],
+    bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
     json: Json = False,
 ) -> None:
     """Check schema, counts, digests, content, card and Croissant; exit 1 names file, row, field.
@@ -83,10 +84,12 @@ def validate(
     Example: `counterprior validate dist/counterprior`
     """
     with failing():
-        from .builders.build import check_rows
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import bank_digest, row_checks
         from .cards.validate import validate as validate_release
 
-        report = validate_release(path, check_rows)
+        origin = bank or DEFAULT_BANK
+        report = validate_release(path, row_checks(origin), bank_digest(origin))
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)

@@ -163,10 +163,13 @@ def suite_faults(name: str, rows: list[Any], banks: Banks) -> Iterator[Fault]:
         yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
 
 
-def check_rows(name: str, rows: list[Row], bank: Path = DEFAULT_BANK) -> Iterator[Fault]:
-    """The content rules for the rows of a released config; needs a config this package builds."""
-    if name in SUITES:
-        yield from suite_faults(name, rows, Banks(bank))
+def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row]], Iterator[Fault]]:
+    """The content rules for the rows of a released config, by the bank that it was built from.
+
+    A config that this package doesn't build has none.
+    """
+    banks = Banks(bank)
+    return lambda name, rows: suite_faults(name, rows, banks) if name in SUITES else iter(())
 
 
 def bank_digest(bank: Path) -> str:

@@ -17,7 +17,7 @@ from counterprior.agents.session import SessionSettings
 from counterprior.builders import build as building
 from counterprior.builders.authoring.consistency import GameSettings, author_consistency
 from counterprior.builders.bank import DEFAULT_BANK, BankError
-from counterprior.builders.build import BuildError, BuildSettings, check_rows
+from counterprior.builders.build import BuildError, BuildSettings, row_checks
 from counterprior.builders.suites import SUITES
 from counterprior.cards.write import write_release
 from counterprior.eval.generators import ImageRequest, open_generator
@@ -211,5 +211,5 @@ def test_only_rgb_pngs_are_pictures(authored: Path) -> None:
     buffer = BytesIO()
     Image.new("L", (8, 8)).save(buffer, "PNG")
     for data, reason in ((buffer.getvalue(), "PNG L, must be PNG RGB"), (b"GIF", "no readable")):
-        faults = list(check_rows("consistency", [row_with(authored, data)]))
+        faults = list(row_checks()("consistency", [row_with(authored, data)]))
         assert [fault.field for fault in faults] == ["image"] and reason in faults[0].message
