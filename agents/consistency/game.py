@@ -39,7 +39,7 @@ Raises UndrawnError.
 
 
 class UndrawnError(ValueError):
-    """A caption that the drawer declines or can't draw, now and whenever it is asked again."""
+    """A caption that the drawer declines or can't draw; it isn't asked again."""
 
 
 Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]

@@ -11,7 +11,6 @@ from typing import Any
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ...agents.chat import BackendError
 from ...agents.consistency.game import Picture, UndrawnError
 from ...eval.generators import Generator, GeneratorError, ImageRequest, encode_png
 
@@ -91,8 +90,8 @@ class CachedDrawer:
     def __call__(self, caption: str, seed: int) -> bytes:
         """The drawing as PNG.
 
-        Raises UndrawnError for a caption that can't be drawn, BackendError for trouble that may
-        pass, and ValueError where a replay misses a drawing.
+        Raises UndrawnError for a caption that can't be drawn, ValueError where a replay misses a
+        drawing, and BackendError where the drawer's server can't be used.
         """
         key = hashlib.sha256(f"{self._identity}\n{seed}\n{caption}".encode()).hexdigest()
         path, undrawn = self._folder / f"{key}.png", self._folder / f"{key}.undrawn"
@@ -104,17 +103,12 @@ class CachedDrawer:
             raise ValueError(f"{path}: the drawing of a recorded call is missing beside its ledger")
         try:
             data = encode_png(self._generator.generate(ImageRequest(caption, seed)))
-        except GeneratorError as error:
-            if error.status == "error":
-                raise BackendError(f"the drawer: {error}") from None
-            why = f"refused: {error}"
-        except ValueError as error:
-            why = f"can't draw it: {error}"
-        else:
-            self._keep(path, data)
-            return data
-        self._keep(undrawn, why.encode())
-        raise UndrawnError(why)
+        except (GeneratorError, ValueError) as error:
+            status = error.status if isinstance(error, GeneratorError) else "error"
+            self._keep(undrawn, f"{status}: {error}".encode())
+            raise UndrawnError(f"{status}: {error}") from None
+        self._keep(path, data)
+        return data
 
     def _keep(self, path: Path, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

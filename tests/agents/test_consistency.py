@@ -283,8 +283,9 @@ def test_a_game_is_resumed_and_replayed_for_free(play: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (ValueError("no entity of mine"), "drawer: can't draw it: no entity of mine"),
+        (ValueError("no entity of mine"), "drawer: error: no entity of mine"),
         (GeneratorError("not this one", "refused"), "drawer: refused: not this one"),
+        (GeneratorError("HTTP 400: too long"), "drawer: error: HTTP 400: too long"),
     ],
 )
 def test_a_caption_that_cant_be_drawn_costs_its_picture(
@@ -316,10 +317,10 @@ def test_a_caption_that_cant_be_drawn_costs_its_picture(
 
 def test_a_drawer_in_trouble_stops_the_run_and_not_the_picture(play: Any) -> None:
     def broken(request: ImageRequest) -> Image.Image:
-        raise GeneratorError("HTTP 503")
+        raise BackendError("gave up after 6 attempts: HTTP 503")
 
     draw, play.brush.generate = play.brush.generate, broken
-    with pytest.raises(BackendError, match="the drawer: HTTP 503"):
+    with pytest.raises(BackendError, match="HTTP 503"):
         play()
     play.brush.generate = draw
     assert play().counts["accepted"] == 3
