@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..batch import BatchFailedError
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
 from ..retry import TransientError
 from .http import Wire, hide, read_body, with_lost
 
@@ -91,7 +92,8 @@ class OpenAIChat:
     def finished(self, batch: str) -> bool:
         found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
         if found.status == "failed":
-            raise BackendError(f"batch {batch} failed: {hide(str(found.errors), self._wire.key)}")
+            told = hide(str(found.errors), self._wire.key)
+            raise BatchFailedError(f"batch {batch} failed and was not billed: {told}")
         return found.status in ("completed", "expired", "cancelled")
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
