@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, with_lost
 
@@ -44,7 +44,7 @@ class AnthropicMessages:
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises ValueError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
             raise ValueError("anthropic: gives no log probabilities; ask for none")
@@ -52,7 +52,8 @@ class AnthropicMessages:
             raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._wire.client.messages.with_raw_response.create
-        return with_lost(*self._wire.ask(lambda: create(**self.body(request)), read_completion))
+        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
+        return with_lost(*asked)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, Outcome, Usage
+from ..chat import BackendError, ChatRequest, Completion, Outcome, Permit, Usage, always
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
@@ -153,12 +153,17 @@ class Wire(Generic[C]):
         return self.settings.identity(self.kind, str(self.client.base_url))
 
     def ask(
-        self, send: Callable[[], Any], read: Callable[[dict[str, Any]], R]
+        self,
+        send: Callable[[], Any],
+        read: Callable[[dict[str, Any]], R],
+        permit: Permit = always,
     ) -> tuple[R | Completion, int]:
         """What `read` makes of the body of a raw response, or what became of a rejected request;
-        and how many attempts before it may have been billed. Raises BackendError.
+        and how many attempts before it may have been billed.
+
+        Raises BackendError, and what `permit` raises.
         """
-        return self.settings.retry.run(lambda: self._asked(send, read))
+        return self.settings.retry.run(lambda: self._asked(send, read), permit)
 
     def repeat(self, send: Callable[[], R]) -> R:
         """The result of a request that may be sent twice. Raises BackendError."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
 from ..batch import BatchFailedError
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, read_body, with_lost
 
@@ -42,10 +42,11 @@ class OpenAIChat:
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._client.chat.completions.with_raw_response.create
-        return with_lost(*self._wire.ask(lambda: create(**self.body(request)), read_completion))
+        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
+        return with_lost(*asked)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
