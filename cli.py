@@ -245,7 +245,7 @@ def author_consistency(
     ledger: LedgerFile,
     bank: OutBank,
     images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
-    spdx: Annotated[str, typer.Option("--license", help="SPDX id of the pictures' own.")] = "",
+    licence: Annotated[str, typer.Option("--license", help="Of the pictures: SPDX id.")] = "",
     backend: Backend = "",
     reviewer: Reviewer = "",
     replay: Replay = False,
@@ -268,7 +268,7 @@ def author_consistency(
         from .builders.authoring.consistency import author_consistency as write
 
         session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
-        game = GameSettings(images, drawer, spdx, limit, smallest_side)
+        game = GameSettings(images, drawer, licence, limit, smallest_side)
         report = write(session, game, base, bank, progress)
     print_authored(report)
 
