@@ -76,6 +76,7 @@ def build(
 @app.command()
 def validate(
     path: Annotated[Path, typer.Argument(help="Folder of a release.")],
+    bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
     json: Json = False,
 ) -> None:
     """Check schema, counts, digests, content, card and Croissant; exit 1 names file, row, field.
@@ -83,10 +84,12 @@ def validate(
     Example: `counterprior validate dist/counterprior`
     """
     with failing():
-        from .builders.build import check_rows
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import bank_digest, row_checks
         from .cards.validate import validate as validate_release
 
-        report = validate_release(path, check_rows)
+        origin = bank or DEFAULT_BANK
+        report = validate_release(path, row_checks(origin), bank_digest(origin))
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)
@@ -242,11 +245,12 @@ def author_consistency(
     ledger: LedgerFile,
     bank: OutBank,
     images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
+    licence: Annotated[str, typer.Option("--license", help="Of the pictures: SPDX id.")] = "",
     backend: Backend = "",
     reviewer: Reviewer = "",
     replay: Replay = False,
     base: Base = None,
-    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "render:",
+    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Pictures at most.")] = None,
     smallest_side: Annotated[int, typer.Option(min=1, help="Pixels.")] = 512,
     concurrency: Concurrency = 8,
@@ -255,8 +259,8 @@ def author_consistency(
 ) -> None:
     """Captions, edits and questions for your pictures, by a game of two models (ACON).
 
-    Example: `counterprior author consistency --images photos --backend openai:MODEL
-    --reviewer anthropic:MODEL --drawer diffusers:PATH --ledger calls.jsonl --bank mybank`
+    Example: `counterprior author consistency --images photos --license CC-BY-4.0 --bank mybank
+    --ledger calls.jsonl --backend openai:MODEL --reviewer anthropic:MODEL --drawer diffusers:PATH`
     """
     with failing(), progress_bar() as progress:
         from .agents.session import session_settings
@@ -264,7 +268,7 @@ def author_consistency(
         from .builders.authoring.consistency import author_consistency as write
 
         session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
-        game = GameSettings(images, drawer, limit, smallest_side)
+        game = GameSettings(images, drawer, licence, limit, smallest_side)
         report = write(session, game, base, bank, progress)
     print_authored(report)
 

@@ -14,6 +14,9 @@ from .facts import ConfigFacts, Facts
 
 SAMPLE_COLUMNS = 3
 
+GIVEN = "consistency"
+"""The config whose pictures somebody gave; all others are made by the build."""
+
 
 def render_documents(facts: Facts) -> dict[str, str]:
     """Every text file of the release but manifest and checksums, by path."""
@@ -38,6 +41,7 @@ def _template(name: str) -> Template:
 def _values(facts: Facts) -> dict[str, str]:
     default = _default(facts)
     return {
+        **_given(facts),
         "version": facts.version,
         "date": facts.date,
         "tag": facts.tag,
@@ -45,7 +49,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "repo_id": facts.repo_id,
         "rows": f"{facts.rows:,}",
         "config_count": str(len(facts.configs)),
-        "pictures": f"{sum(c.pictures for c in facts.configs):,}",
+        "pictures": f"{sum(c.pictures for c in facts.configs if c.name != GIVEN):,}",
         "seed": str(facts.seed),
         "seed_images": _generator(facts),
         "bank_sha256": facts.bank_sha256,
@@ -62,6 +66,13 @@ def _values(facts: Facts) -> dict[str, str]:
         "compositions": _compositions(facts),
         **{f"made_with_{name}": version for name, version in facts.made_with.items()},
     }
+
+
+def _given(facts: Facts) -> dict[str, str]:
+    """What is to be said of given pictures, by placeholder; empty texts where there are none."""
+    pictures = sum(c.pictures for c in facts.configs if c.name == GIVEN)
+    texts = yaml.safe_load(_template("given_pictures.yaml").substitute(given=f"{pictures:,}"))
+    return {f"given_{name}": text if pictures else "" for name, text in texts.items()}
 
 
 def _default(facts: Facts) -> ConfigFacts:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..builders.manifest import Build, Change, Composition, Erratum, ReviewRound
 from ..release import ReleaseError
-from ..schema import Row, SeededRow, Struct
+from ..schema import Row, Struct, image_columns
 from .parquet import WrittenParquet
 
 MANIFEST = "manifest.json"
@@ -151,10 +151,11 @@ def counted(
     rows: Sequence[Row], planned: int, breakdown: Iterable[str], composition: Composition | None
 ) -> dict[str, Any]:
     """The facts that follow from the rows of a config."""
-    seeded = [row for row in rows if isinstance(row, SeededRow)]
-    pictures = sum(row.seed_image is not None for row in seeded)
+    columns = image_columns(rows[0].suite)
+    pictures = sum(getattr(row, column) is not None for row in rows for column in columns)
+    lacking = len(rows) < planned or pictures < len(rows) * len(columns)
     return {
-        "status": "preview" if len(rows) < planned or pictures < len(seeded) else "complete",
+        "status": "preview" if lacking else "complete",
         "rows": len(rows),
         "pictures": pictures,
         "breakdown": {
@@ -166,7 +167,7 @@ def counted(
         "example": {
             name: value
             for name, value in rows[0]
-            if name.endswith(("prompt", "instruction")) and isinstance(value, str)
+            if name.endswith(("prompt", "instruction", "caption")) and isinstance(value, str)
         },
     }
 

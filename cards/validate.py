@@ -46,15 +46,18 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
 
-def validate(root: Path, check_rows: CheckRows) -> Report:
+def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report:
     """Everything that is wrong with a release folder.
 
-    `check_rows` holds the content rules, which belong to the builders. Raises ReleaseError where
-    `root` has no manifest or no checksums to start from.
+    `check_rows` holds the content rules, which belong to the builders, and compares rows with the
+    bank of digest `bank_sha256`. Raises ReleaseError where `root` has no manifest or no checksums
+    to start from.
     """
     facts = read_facts(root)
     problems = verify(root)
     notes = []
+    if bank_sha256 and bank_sha256 != facts.bank_sha256:
+        notes.append("rows compared with another bank than theirs: name that with --bank")
     for config in facts.configs:
         problems += _config_problems(root, config, check_rows)
     problems += _checksum_problems(root, facts)
