@@ -17,6 +17,12 @@ SAMPLE_COLUMNS = 3
 WITHHELD = "[withheld: it would rebuild held-out rows]"
 """Stands where a public release with a hold-out would name its seed."""
 
+PRIVATE = """> **These rows are held out of the public release and must not become public: keep this
+> repository private, or gated.** What for: see "Hold-out".
+
+"""
+"""The first thing that the card of a hold-out says."""
+
 GATE = {
     "extra_gated_prompt": "These rows are held out of a benchmark. They are of use for as long as "
     "nobody trains on them.",
@@ -67,6 +73,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "configs": _config_table(facts),
         "previews": _previews(facts),
         "holdout": _holdout(facts),
+        "notice": PRIVATE if facts.private else "",
         "breakdowns": _breakdowns(facts),
         "examples": _examples(facts),
         "samples": _samples(facts),
