@@ -540,7 +540,7 @@ def report(
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
     export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
-    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME[@REVISION].")] = "",
+    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
 ) -> None:
     """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
 
