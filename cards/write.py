@@ -53,9 +53,11 @@ def staged(out: Path) -> Iterator[Path]:
 
 
 def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) -> dict[Path, Facts]:
-    """The parts of a build, each in its folder, in the place of what was there; all or none.
+    """The parts of a build, each in its folder, in the place of what was there.
 
-    `make` is called when all folders are ours. Raises ReleaseError as `staged` does.
+    `make` is called when all folders are ours; if it or any writing fails, all stay as they were.
+    The last folder comes first: a run killed between two leaves the public one old, and the next
+    run mends it. Raises ReleaseError as `staged` does.
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(staged(out)) for out in outs]
