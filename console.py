@@ -100,6 +100,11 @@ def print_configs(facts: Facts, out: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
+def print_note(text: str) -> None:
+    """What a reader should know though nothing is wrong; on stderr, beside the results."""
+    print(f"counterprior: {text}", file=sys.stderr)
+
+
 def print_mined(finished: Finished, out: Path) -> None:
     """How many captions and pictures came how far, why the others did not, and the answer."""
     from rich.console import Console

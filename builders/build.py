@@ -150,26 +150,32 @@ def _draw(
     return open_generator(settings.seed_images).identity()
 
 
-def suite_faults(name: str, rows: list[Any], banks: Banks) -> Iterator[Fault]:
-    """What is wrong with the rows of one config: ids, the suite's own checks, their number."""
+def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -> Iterator[Fault]:
+    """What is wrong with the rows of one config: ids, the suite's own checks, their number.
+
+    Of a part of a config (`whole` is false) nothing is asked that only all rows together satisfy.
+    """
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
             yield Fault(row.id, "id", "stands twice")
         seen.add(row.id)
     suite = SUITES[name]
-    yield from suite.faults(rows, banks)
+    yield from (fault for fault in suite.faults(rows, banks) if fault.row or whole)
     if suite.rows is not None and len(rows) > suite.rows:
         yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
 
 
-def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row]], Iterator[Fault]]:
+def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
     """The content rules for the rows of a released config, by the bank that it was built from.
 
-    A config that this package doesn't build has none.
+    Of a part of a config (the last argument is false) nothing is asked that only all rows together
+    satisfy. A config that this package doesn't build has no rules.
     """
     banks = Banks(bank)
-    return lambda name, rows: suite_faults(name, rows, banks) if name in SUITES else iter(())
+    return lambda name, rows, whole: (
+        suite_faults(name, rows, banks, whole) if name in SUITES else iter(())
+    )
 
 
 def bank_digest(bank: Path) -> str:

@@ -102,6 +102,15 @@ class Fault(NamedTuple):
     """What is wrong."""
 
 
+Group = tuple[str, ...]
+"""What rows that belong together have in common: its kind, and its parts."""
+
+
+def entities_group(*names: str) -> Group:
+    """The group of rows on the same things, in whichever config and order of mention."""
+    return ("entities", *sorted(names))
+
+
 @dataclass(frozen=True)
 class Suite(Generic[R]):
     """One config of the release, and how it comes about."""
@@ -121,6 +130,9 @@ class Suite(Generic[R]):
     """Rows in release order; the generator is seeded for this suite alone."""
     faults: Callable[[list[R], Banks], Iterator[Fault]]
     """What is wrong with the rows beyond what their type checks."""
+    group: Callable[[R], Group] | None
+    """What rows share that only a hold-out may take together, also across configs; None where the
+    rows are published elsewhere and nothing is left to hold out."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
     composition: Composition | None = None

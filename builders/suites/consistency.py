@@ -60,6 +60,7 @@ SUITE = Suite(
     "says, draws and edits agree with itself?",
     build=build,
     faults=faults,
+    group=lambda row: ("picture", row.provenance.entry),
     license=None,
     optional=True,
 )
