@@ -23,7 +23,7 @@ from ..release import sha256_file
 from .captions.gate import GateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
-from .captions.parser import installed_model
+from .captions.parser import installed_model, torch_hidden
 from .rows import pair_rows, pair_schema
 from .sources import Shard, SourceSettings, read_shard
 
@@ -93,7 +93,8 @@ class Worker:
     def __init__(self, settings: ShardSettings) -> None:
         """Raises ModelMissing where spaCy or its model isn't installed."""
         self.settings = settings
-        self.miner = Miner(settings.miner)
+        with torch_hidden():
+            self.miner = Miner(settings.miner)
         if threading.current_thread() is threading.main_thread():
             end_with_parent()
 
