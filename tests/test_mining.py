@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loopback_hub import LoopbackHub
 
 from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
@@ -194,26 +195,68 @@ def test_sample_is_the_same_wherever_the_file_lies(tmp_path: Path) -> None:
     assert read_shard(list_shards(other)[0], other)["row"].to_pylist() != found[0]
 
 
-def test_hub_datasets_are_read_through_their_filesystem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import huggingface_hub
-    from fsspec.implementations.dirfs import DirFileSystem
-    from fsspec.implementations.local import LocalFileSystem
+READ_ALL = """
+import json, sys
+from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+settings = SourceSettings((sys.argv[1],), "laion")
+for shard in list_shards(settings):
+    table = read_shard(shard, settings)
+    print(json.dumps([shard.path.rsplit("/", 1)[1], table["caption"].to_pylist()]))
+"""
 
-    folder = tmp_path / "datasets" / "someone" / "captions" / "data"
-    folder.mkdir(parents=True)
-    write_source(folder / "a.parquet")
-    write_source(folder / "b.csv.gz")
-    hub = DirFileSystem(str(tmp_path), LocalFileSystem())
-    monkeypatch.setattr(huggingface_hub, "HfFileSystem", lambda: hub)
-    for path in ("hf://datasets/someone/captions", "hf://datasets/someone/captions/data/*"):
-        settings = SourceSettings((path,), "laion")
-        shards = list_shards(settings)
-        assert [s.path.rsplit("/", 1)[1] for s in shards] == ["a.parquet", "b.csv.gz"]
-        assert [len(read_shard(s, settings)) for s in shards] == [30, 30]
-    with pytest.raises(SourceError, match="no such file"):
-        list_shards(SourceSettings(("hf://datasets/someone/nothing",)))
+
+def read_from_hub(hub: LoopbackHub, path: str) -> subprocess.CompletedProcess[str]:
+    """Every caption below a path, by file, read by a process of its own."""
+    hub.requests.clear()
+    command = [sys.executable, "-c", READ_ALL, path]
+    return subprocess.run(command, capture_output=True, text=True, env=hub.environment)
+
+
+def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    junk = pa.array([os.urandom(20_000) for _ in ROWS])
+    columns = {name: pa.array([row[name] for row in ROWS]) for name in ROWS[0]}
+    mixed = {"a": junk, "TEXT": columns["TEXT"], "b": junk, "URL": columns["URL"], "c": junk}
+    target = tmp_path / "a.parquet"
+    pq.write_table(pa.table(mixed | {"WIDTH": columns["WIDTH"]}), target, row_group_size=10)
+    text = write_source(tmp_path / "b.csv.gz").read_bytes()
+    files = {"data/a.parquet": target.read_bytes(), "data/b.csv.gz": text, "README.md": b"no"}
+    loopback_hub.create("someone/captions")
+    loopback_hub.commit("someone/captions", files)
+    texts = [row["TEXT"] for row in ROWS]
+    for path in ("", "/data/*", "@main/data"):
+        done = read_from_hub(loopback_hub, f"hf://datasets/someone/captions{path}")
+        assert done.returncode == 0, done.stderr
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert found == [["a.parquet", texts], ["b.csv.gz", texts]]
+    # Bytes from storage, where the parquet file is: the columns, and a footer to list and to read.
+    metadata = pq.read_metadata(target)
+    wanted = sum(
+        metadata.row_group(group).column(column).total_compressed_size
+        for group in range(3) for column in (1, 3, 5)
+    )  # fmt: skip
+    fetched = [r.bytes for r in loopback_hub.requests if r.path.startswith("/storage")]
+    assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
+    one = read_from_hub(loopback_hub, "hf://datasets/someone/captions/data/b.csv.gz")
+    assert json.loads(one.stdout) == ["b.csv.gz", texts]
+
+
+def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    loopback_hub.create("someone/captions")
+    path = write_source(tmp_path / "a.parquet")
+    loopback_hub.commit("someone/captions", {"a.parquet": path.read_bytes()})
+    loopback_hub.fail("GET", "/resolve/")  # asked again
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert done.returncode == 0, done.stderr
+    for name, message in {
+        "someone/nothing": "not found on the Hub",
+        "someone/captions/none.csv": "no such file",
+        "someone/captions@v9": "not found on the Hub",
+    }.items():
+        done = read_from_hub(loopback_hub, f"hf://datasets/{name}")
+        assert f"SourceError: hf://datasets/{name}: {message}" in done.stderr
+    loopback_hub.stop()
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert "SourceError: hf://datasets/someone/captions: not found on the Hub (" in done.stderr
 
 
 @pytest.mark.parametrize(
