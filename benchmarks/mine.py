@@ -5,6 +5,8 @@
 Every figure is CPU time (a process's own) unless it says wall, the smaller the machine's other load
 the truer. Peer and miner read the same captions; the peer runs the full pipeline over all of them,
 with `nlp.pipe` and its default batch size. Pairs are counted on both sides by the same rules.
+`two_workers_wall` needs two idle cores: `cores_of_two` tells how much of them the run got, and
+`cpu_of_two_against_one` what the second worker costs.
 """
 
 from __future__ import annotations
@@ -135,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("captions", type=Path, help="folder of the two parquet files")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--copies", type=int, default=12, help="of the sets, for the runs")
+    parser.add_argument("--copies", type=int, default=36, help="of the sets, for the runs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     folder = options.captions
@@ -167,10 +169,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         source = Path(temporary)
         spread(folder, source, options.copies)
+        first = min(source.iterdir())
+        start_up = run_mine(first, "pool", 1)["wall"]  # with 5,000 captions: under a second
         one, two = (run_mine(source, "pool", workers) for workers in (1, 2))
         daft = run_mine(source, "local", 2)
     found["runs"] = {
         "two_workers_wall": one["wall"] / two["wall"],
+        "two_workers_wall_after_start_up": (one["wall"] - start_up) / (two["wall"] - start_up),
+        "cpu_of_two_against_one": two["cpu"] / one["cpu"],
+        "cores_of_two": two["cpu"] / two["wall"],
+        "start_up_s": start_up,
         "daft_cpu_against_pool": daft["cpu"] / two["cpu"],
         "daft_wall_against_pool": daft["wall"] / two["wall"],
         "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two, daft)),

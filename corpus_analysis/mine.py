@@ -107,7 +107,8 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
         done = {
             e["key"]: e for e in entries if "error" not in e and (folder / _file(e)).exists()
         }  # fmt: skip
-        todo = [job for job in jobs if job.key not in done]
+        # Large files first, so that no worker is left alone with one at the end.
+        todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
         progress("shards", len(jobs) - len(todo), len(jobs))
         failed: list[dict[str, Any]] = []
         if todo:
