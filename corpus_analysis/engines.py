@@ -27,9 +27,6 @@ from .sources import Shard, SourceSettings
 Engine = Callable[[Sequence[Job], ShardSettings, int], Iterator[dict[str, Any]]]
 """Jobs, settings and number of workers to entries; raises WorkerDied."""
 
-SHARDS_PER_WORKER = 50
-"""A pool's worker is replaced after so many shards: spaCy's vocabulary grows with what it reads."""
-
 _VAIN_STARTS = 3
 """Starts of an engine in a row that finish nothing before it is given up."""
 
@@ -91,11 +88,7 @@ def run_jobs(
 def pool(jobs: Sequence[Job], settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
     """A process pool, one shard a task."""
     executor = ProcessPoolExecutor(
-        min(workers, len(jobs)),
-        get_context("spawn"),
-        _start,
-        (settings,),
-        max_tasks_per_child=SHARDS_PER_WORKER,
+        min(workers, len(jobs)), get_context("spawn"), _start, (settings,)
     )
     try:
         for future in as_completed([executor.submit(_mine, job) for job in jobs]):

@@ -18,6 +18,7 @@ import pytest
 from loopback_hub import LoopbackHub
 
 from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
+from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.engines import (
     EngineError,
@@ -387,6 +388,29 @@ def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path
         (tmp_path / name).write_bytes(data)
     loaded = datasets.load_dataset("parquet", data_dir=str(tmp_path), split="train")
     assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
+
+
+def test_a_worker_that_has_read_much_loads_its_model_anew(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis import shards
+
+    loaded: list[Miner] = []
+
+    def counted(settings: MinerSettings) -> Miner:
+        loaded.append(Miner(settings))
+        return loaded[-1]
+
+    monkeypatch.setattr(shards, "Miner", counted)
+    settings = settings_for(captions, tmp_path).shard
+    jobs = [Job.of(s, tmp_path, settings) for s in list_shards(settings.source)][:3]
+    worker = Worker(settings)
+    strings = len(worker.miner.parser.nlp.vocab.strings)
+    monkeypatch.setattr(shards, "MOST_WORDS", strings)
+    entries = [worker.mine(job) for job in jobs]
+    assert [Path(job.target).read_bytes() for job in jobs] == list(expected.values())[:3]
+    assert len(loaded) == 3  # at the start, and before each shard after the first
+    assert sum(entry["parsed"] for entry in entries) > 300
 
 
 def test_a_worker_leaves_torch_out(captions: Path) -> None:
