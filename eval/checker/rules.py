@@ -94,7 +94,8 @@ class Rules(Struct):
     confidence: Confidence = Confidence()
     """How sure a verdict is."""
     detector: dict[str, Any] = Field(default_factory=dict)
-    """Which detectors were run; not read, kept so that published files are rules as they are."""
+    """Which detectors were run. Only whether there is a `secondary` is read; the rest is kept so
+    that published files are rules as they are."""
     output: dict[str, Any] = Field(default_factory=dict)
     """What the authors' program wrote; not read."""
 
