@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cases import Outcome
-from .judges.human import read_labels
 from .judging import outcomes
 from .metrics.worlds import GATE, gated, premise_ratio
 from .runs import Run, RunError
-from .scoring import without_nan
+from .scoring import run_labels, without_nan
 from .stats.bootstrap import Array, cluster_bootstrap
 from .suites.counterfactual import LEVELS, picture_score, score_table
 
@@ -71,7 +70,7 @@ def calibrate_run(settings: GateSettings) -> dict[str, Any]:
         raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
     labels = {
         case: label
-        for (case, question), label in read_labels(settings.labels).items()
+        for (case, question), label in run_labels(run, settings.labels, several=False).items()
         if question == settings.question
     }
     if not labels:

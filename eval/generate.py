@@ -14,18 +14,20 @@ from ..agents.threads import in_threads
 from ..schema import Row, SeededRow
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
+from .files import write_atomically
 from .generators import (
     REPORT,
     Gallery,
     Generator,
     GeneratorError,
     ImageRequest,
+    PaidByPicture,
     encode_png,
     open_images,
 )
-from .generators.paid import PAID, USD, PaidGenerator
+from .generators.paid import USD, PaidGenerator
 from .manifests import write_manifest
-from .runs import MadeImage, Run, RunHeader, write_atomically
+from .runs import MadeImage, Run, RunHeader
 from .suites import open_suite, source_image
 
 Progress = Callable[[str, int, int], None]
@@ -88,7 +90,7 @@ def generate(
     done = {image.case for image in run.images().values() if image.status in ("made", "refused")}
     waiting = [case for case in cases if case.id not in done]
     several = 1
-    if not isinstance(generator, Gallery) and header.generator["kind"] in PAID:
+    if isinstance(generator, PaidByPicture):
         several = settings.concurrency
         prices = PriceTable.read(settings.prices)
         generator = PaidGenerator(generator, prices, settings.max_usd, run.attempts())

@@ -18,13 +18,13 @@ from PIL.Image import Image
 from .agree import read_scores
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
+from .files import write_atomically
 from .generators import Gallery, GeneratorError, ImageRequest, encode_png, open_images
 from .images import ImageError, open_image
 from .judges import Judge, Question, open_judge
 from .race import Progress, RaceSettings, race
 from .records import RecordLog, read_records
 from .rows import RowError, write_text
-from .runs import write_atomically
 from .suites import open_suite, source_image
 
 LOG = "scores.jsonl"

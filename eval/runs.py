@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from .cases import Case
+from .files import write_atomically
 from .records import RecordLog, read_records
 
 HEADER = "run.json"
@@ -160,17 +160,6 @@ class JudgeFolder:
 
     def log(self) -> RecordLog:
         return RecordLog(self.root / "verdicts.jsonl")
-
-
-def write_atomically(path: Path, text: str | bytes) -> None:
-    """The whole file, or none of it."""
-    partial = path.with_name(path.name + ".partial")
-    data = text.encode() if isinstance(text, str) else text
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:

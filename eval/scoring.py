@@ -11,10 +11,11 @@ from typing import Any
 
 from .cases import ORIGINAL, Outcome, is_failure
 from .corrected import Labels, corrected_by_card, corrected_by_labels, read_cards
+from .files import write_atomically
 from .judge_card import JudgeCard, judge_card
 from .judges.human import read_labels
 from .judging import outcomes
-from .runs import JudgeFolder, Run, RunError, RunHeader, write_atomically
+from .runs import JudgeFolder, Run, RunError, RunHeader
 from .scores import Score
 from .stats.agreement import krippendorff_alpha
 from .suites import open_suite
@@ -57,15 +58,17 @@ class Result:
         return plain
 
 
-def score_run(root: Path, labels: Path | None = None, card: Path | None = None) -> list[Result]:
+def score_run(
+    root: Path, labels: Path | None = None, card: Path | None = None, several: bool = False
+) -> list[Result]:
     """The result of every judge of a run, also written into the run.
 
     labels: people's, of some of its cases. card: scores.json of another run, whose labels say how
-    the same judge errs. Raises RunError where nobody has judged it, ValueError for bad labels and
-    for a card of none of its judges.
+    the same judge errs. several: whether the labels are of several runs. Raises RunError where
+    nobody has judged it, ValueError for bad labels and for a card of none of its judges.
     """
     run = Run.open(root)
-    told = read_labels(labels) if labels else {}
+    told = run_labels(run, labels, several)
     folders = list(run.judges())
     if not folders:
         raise RunError(f"{root}: nobody has judged it; run `counterprior judge {root} --judge ...`")
@@ -76,6 +79,12 @@ def score_run(root: Path, labels: Path | None = None, card: Path | None = None) 
         results = [_with_card(result, judged[result.judge], card) for result in results]
     write_atomically(root / SCORES, results_json(results) + "\n")
     return results
+
+
+def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
+    """What people said of the pictures of a run. Raises ValueError as `read_labels` does."""
+    pictures = {case: image.sha256 for case, image in run.images().items()}
+    return read_labels(labels, pictures, several) if labels else {}
 
 
 def results_json(results: Sequence[Result]) -> str:
@@ -90,7 +99,8 @@ def score_runs(
 
     Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
     """
-    results = [result for root in roots for result in score_run(root, labels, card)]
+    several = len(roots) > 1
+    results = [result for root in roots for result in score_run(root, labels, card, several)]
     if not across_judges:
         check_comparable(results)
     return results

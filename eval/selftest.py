@@ -34,6 +34,7 @@ from ..schema import (
 )
 from .cases import Case
 from .data import Rows
+from .files import write_atomically
 from .generate import GenerateSettings, generate
 from .generators import ImageRequest, encode_png
 from .generators.poses import find_pose
@@ -43,7 +44,7 @@ from .judges import Judge, Question, Verdict
 from .judges.faulty import Faults, FaultyJudge
 from .judges.pixels import PixelJudge
 from .judging import JudgeSettings, judge_run
-from .runs import Run, write_atomically
+from .runs import Run
 from .scores import Score
 from .scoring import score_run
 

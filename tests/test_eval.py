@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -141,6 +142,29 @@ def test_labels_give_agreement_and_a_corrected_score(
     corrected = whole(result)["signed_index_corrected"]
     assert corrected["interval"][0] <= corrected["value"] <= corrected["interval"][1]
     assert corrected["n"] + sum(corrected["excluded"].values()) == 40
+
+
+def test_labels_of_several_runs_name_their_pictures(
+    judged: Path, tmp_path: Path, cli: Run_
+) -> None:
+    labels, other = tmp_path / "labels.csv", tmp_path / "other"
+    count = truth_labels(judged, labels, 0.5)
+    shutil.copytree(judged, other)
+    # The same cases, other pictures: what people said of the first run's says nothing of them.
+    log = other / "images.jsonl"
+    log.write_text(re.sub(r'"sha256": ?"[0-9a-f]{64}"', f'"sha256": "{"0" * 64}"', log.read_text()))
+    refused = cli("score", judged, other, "--labels", labels, "--across-judges")
+    assert refused.returncode == 2 and f"{labels}:2: has no `image`" in refused.stderr
+    pictures = {case: image.sha256 for case, image in Run.open(judged).images().items()}
+    rows = csv.DictReader(labels.read_text().splitlines())
+    text = "".join(json.dumps(r | {"image": pictures[r["case"]]}) + "\n" for r in rows)
+    (tmp_path / "labels.jsonl").write_text(text)
+    done = cli("score", judged, other, "--labels", tmp_path / "labels.jsonl", "--json",
+               "--across-judges")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)
+    assert first["card"]["agreement"]["order"]["n"] == count > 0
+    assert second["card"]["agreement"] == {}
 
 
 def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None:

@@ -172,10 +172,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def labels(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What people say of the first thirty cases of the homogenization suite."""
     path = tmp_path_factory.mktemp("labels") / "labels.csv"
-    cases = Run.open(runs["fair"]).cases()[2:32]
-    rows = [f"{case.id},order,{('first_left', 'first_right')[number % 2]}"
-            for number, case in enumerate(cases)]  # fmt: skip
-    path.write_text("\n".join(["case,question,label", *rows]) + "\n")
+    rows = [f"{case.id},{run.images()[case.id].sha256},order,{('first_left', 'first_right')[n % 2]}"
+            for run in map(Run.open, runs.values()) if run.header.suite == "t2i_homogenization"
+            for n, case in enumerate(run.cases()[2:32]) if case.id in run.images()]  # fmt: skip
+    path.write_text("\n".join(["case,image,question,label", *rows]) + "\n")
     return path
 
 
@@ -559,10 +559,10 @@ def test_ratios_are_compared_as_ratios_of_means() -> None:
 def test_risk_and_coverage_are_those_of_the_labelled_answers(
     runs: dict[str, Path], labels: Path, site: Path
 ) -> None:
-    contents = read_contents([runs["fair"]], labels, False)
     told = {(case.id, "order"): ("first_left", "first_right")[number % 2]
             for number, case in enumerate(Run.open(runs["fair"]).cases()[2:32])}  # fmt: skip
-    curves = risk_curves(contents, told)
+    (contents,) = read_contents([runs["fair"]], labels, False)
+    curves = risk_curves([replace(contents, told=told)])
     assert len(curves) == 2
     curve = next(c for c in curves if "pixels" in c.name)
     said = [(number, biased(0.5, 1)(number, "", "original")) for number in range(2, 32)]

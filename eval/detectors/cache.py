@@ -14,7 +14,7 @@ import numpy as np
 from PIL.Image import Image
 
 from ..checker.boxes import Box
-from ..runs import write_atomically
+from ..files import write_atomically
 from . import Detection, Detector, Request
 
 

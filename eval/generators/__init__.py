@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from PIL.Image import Image
 from PIL.PngImagePlugin import PngInfo
 
+from ...agents.chat import Permit, always
 from ...specs import Spec
 from ..cases import Case
 from ..extras import named_extras
@@ -62,6 +63,19 @@ class Generator(Protocol):
     def identity(self) -> dict[str, str]:
         """What produced the image (kind, model, revision, settings); goes into every record."""
         ...
+
+
+class PaidByPicture(ABC):
+    """A generator behind a server that bills each picture; safe to ask from threads."""
+
+    @abstractmethod
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
+        """As `Generator.generate`; `permit` is asked before each attempt after one that may have
+        been billed, and what it raises ends the request."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """As `Generator.identity`."""
 
 
 class Gallery(ABC):

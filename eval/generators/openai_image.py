@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from PIL.Image import Image
 
 from ...agents.backends.http import Wire
-from ...agents.chat import Completion
+from ...agents.chat import Completion, Permit, always
 from ...specs import Spec
 from ..images import ImageError, open_image, plain_png
-from . import REPORT, GeneratorError, ImageRequest
+from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
 
 if TYPE_CHECKING:
     import openai
@@ -31,7 +31,7 @@ CALL = ("background", "input_fidelity", "moderation", "quality", "response_forma
 """Options that are sent as they are."""
 
 
-class OpenAIImages:
+class OpenAIImages(PaidByPicture):
     """One model behind `POST /images/generations` and `/images/edits`; key: OPENAI_API_KEY."""
 
     def __init__(
@@ -64,13 +64,14 @@ class OpenAIImages:
             "seed": seed,
         }
 
-    def generate(self, request: ImageRequest) -> Image:
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
         """The picture, with what the API said of it as JSON in ``info[REPORT]``.
 
         Raises GeneratorError, refused where a filter declined; BackendError where the server can't
-        be used: then no further picture can be had, and the same command goes on later.
+        be used: then no further picture can be had, and the same command goes on later; and what
+        `permit` raises, asked before an attempt after one that may have been billed.
         """
-        answer, lost = self._wire.ask(lambda: self._send(request), dict)
+        answer, lost = self._wire.ask(lambda: self._send(request), dict, permit)
         if isinstance(answer, Completion):
             refused = answer.outcome == "refused"
             raise GeneratorError(answer.text, "refused" if refused else "error", lost)

@@ -10,10 +10,7 @@ from PIL.Image import Image
 
 from ...agents.budget import Budget, PriceTable, UnpricedError
 from ..runs import MadeImage
-from . import REPORT, Generator, GeneratorError, ImageRequest
-
-PAID = frozenset({"openai-image"})
-"""Kinds behind a server: paid by the picture, and asked for several at a time."""
+from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
 
 USD = "usd"
 """Key of a picture's `info`: what it cost, US dollars as text; empty where nobody knows."""
@@ -24,7 +21,7 @@ class PaidGenerator:
 
     def __init__(
         self,
-        inner: Generator,
+        inner: PaidByPicture,
         prices: PriceTable,
         max_usd: float | None,
         attempts: Iterable[MadeImage] = (),
@@ -55,28 +52,34 @@ class PaidGenerator:
         """The picture, its cost in ``info[USD]``; GeneratorError has one too.
 
         A refusal counts in full, and so does each lost attempt: either may have been billed. Raises
-        BudgetError where the next picture may pass the cap.
+        BudgetError where the next picture, or the next attempt at it, may pass the cap.
         """
         if self._price is None:
             return self.inner.generate(request)
         price = self._price.picture if request.source is None else self._price.edit
         self._budget.hold(price, "picture")
+        held = price
+
+        def permit() -> None:
+            nonlocal held
+            self._budget.hold(price, "attempt at a picture")
+            held += price
+
+        def pay(lost_attempts: int) -> str:
+            cost = price * (1 + lost_attempts)
+            self._budget.pay(held, cost)
+            return str(cost)
+
         try:
-            picture = self.inner.generate(request)
+            picture = self.inner.generate(request, permit)
         except GeneratorError as error:
-            error.usd = self._pay(price, error.lost_attempts)
+            error.usd = pay(error.lost_attempts)
             raise
         except BaseException:
-            self._budget.release(price)
+            self._budget.release(held)
             raise
-        lost = json.loads(picture.info.get(REPORT, "{}")).get("lost_attempts", 0)
-        picture.info[USD] = self._pay(price, lost)
+        picture.info[USD] = pay(json.loads(picture.info.get(REPORT, "{}")).get("lost_attempts", 0))
         return picture
-
-    def _pay(self, price: Decimal, lost_attempts: int) -> str:
-        cost = price * (1 + lost_attempts)
-        self._budget.pay(price, cost)
-        return str(cost)
 
     def _most(self) -> Decimal:
         return max(self._price.picture, self._price.edit) if self._price else Decimal(0)

@@ -40,10 +40,15 @@ class HumanJudge:
                 yield question, Verdict(label, label)
 
 
-def read_labels(path: Path) -> Mapping[tuple[str, str], str]:
+def read_labels(
+    path: Path, pictures: Mapping[str, str] | None = None, several: bool = False
+) -> Mapping[tuple[str, str], str]:
     """(case, question) -> label, from CSV, JSON or JSONL with `case`, `question` and `label`.
 
-    Raises ValueError naming file and line for a missing column or two different labels.
+    Runs of one suite share their cases, so a row may say in `image` which picture it is about
+    (SHA-256): given `pictures` (case -> SHA-256), rows about others are left out. With `several`
+    runs each row must say so. Raises ValueError naming file and line for a missing column or two
+    different labels.
     """
     found: dict[tuple[str, str], str] = {}
     for number, row in read_rows(path):
@@ -51,6 +56,14 @@ def read_labels(path: Path) -> Mapping[tuple[str, str], str]:
             key, label = (str(row["case"]), str(row["question"])), str(row["label"])
         except KeyError as error:
             raise ValueError(f"{path}:{number}: has no {error}") from None
+        picture = row.get("image")
+        if several and not picture:
+            raise ValueError(
+                f"{path}:{number}: has no `image`, the SHA-256 of the picture that was labelled; "
+                f"without it, give the labels with one run at a time"
+            )
+        if picture and pictures is not None and pictures.get(key[0]) != picture:
+            continue
         if found.setdefault(key, label) != label:
             raise ValueError(f"{path}:{number}: {key[0]} has two labels")
     return found

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cases import Outcome
+from ..corrected import Labels
 from ..judging import outcomes
 from ..runs import JudgeFolder, Run, RunError
 from ..scores import ALL, Score
-from ..scoring import Result, score_runs
+from ..scoring import Result, run_labels, score_runs
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class RunContents:
     """The folder."""
     judged: Sequence[JudgedRun]
     """One a judge, by the judge's name."""
+    told: Labels
+    """(case, question) -> what people said."""
 
     @property
     def suite(self) -> str:
@@ -67,19 +70,24 @@ def read_contents(
     results = score_runs(roots, labels, across_judges)
     names = _names(resolved)
     return [
-        _contents(Run.open(root), name, [r for r in results if r.folder == str(root)])
+        _contents(
+            run := Run.open(root),
+            name,
+            [r for r in results if r.folder == str(root)],
+            run_labels(run, labels, len(roots) > 1),
+        )
         for root, name in zip(roots, names, strict=True)
     ]
 
 
-def _contents(run: Run, name: str, results: Iterable[Result]) -> RunContents:
+def _contents(run: Run, name: str, results: Iterable[Result], told: Labels) -> RunContents:
     folders: Mapping[str, JudgeFolder] = {folder.name: folder for folder in run.judges()}
     slug = slugify(name)
     judged = [
         JudgedRun(name, slug, result, sorted(outcomes(run, folders[result.judge]), key=_case_id))
         for result in results
     ]
-    return RunContents(name, slug, run, judged)
+    return RunContents(name, slug, run, judged, told)
 
 
 def _case_id(outcome: Outcome) -> str:

@@ -15,9 +15,10 @@ from typing import Any
 from PIL import Image
 
 from ..cases import BOTH, ORIGINAL, Case, is_failure
+from ..files import write_atomically
 from ..images import ImageError, open_image
 from ..questions import INVALID
-from ..runs import MadeImage, write_atomically
+from ..runs import MadeImage
 from .contents import RunContents
 
 Progress = Callable[[str, int, int], None]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..cases import ORIGINAL, is_failure
 from ..stats.abstention import risk_coverage
 from .contents import RunContents
 from .plots import Curve
 
-Labels = Mapping[tuple[str, str], str]
-"""(case, question) -> what people said."""
 
-
-def risk_curves(runs: Sequence[RunContents], labels: Labels) -> list[Curve]:
+def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:
     """A curve for every run, judge and question with both probabilities and people's labels."""
     images = {run.name: run.run.images() for run in runs}
     curves: list[Curve] = []
@@ -27,11 +24,11 @@ def risk_curves(runs: Sequence[RunContents], labels: Labels) -> list[Curve]:
                     made is not None
                     and record["image"] == made.sha256
                     and record["probe"] == ORIGINAL
-                    and (case, question) in labels
+                    and (case, question) in run.told
                     and not is_failure(record["label"])
                     and record.get("probabilities")
                 ):
-                    right = record["label"] == labels[case, question]
+                    right = record["label"] == run.told[case, question]
                     sure = float(record["probabilities"][record["label"]])
                     known.setdefault(question, {})[case] = (sure, right)
             for question, by_case in sorted(known.items()):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..judges.human import read_labels
-from ..runs import RunError, write_atomically
+from ..files import write_atomically
+from ..runs import RunError
 from ..scoring import without_nan
 from .contents import RunContents, read_contents
 from .exports import FOLDER, Dataset, check_forms, export
@@ -56,14 +56,13 @@ def write_report(
     _claim(settings.out)
     runs = read_contents(settings.runs, settings.labels, settings.across_judges)
     boards = leaderboards(runs, settings.across_judges)
-    labels = read_labels(settings.labels) if settings.labels else {}
     thumbnails = make_thumbnails(runs, settings.out, progress)
     report = Report(
         title=settings.title,
         runs=runs,
         boards=boards,
         curves={
-            suite: risk_curves([run for run in runs if run.suite == suite], labels)
+            suite: risk_curves([run for run in runs if run.suite == suite])
             for suite in {run.suite for run in runs}
         },
         galleries={run.slug: gallery(run, thumbnails) for run in runs},

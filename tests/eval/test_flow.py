@@ -213,6 +213,20 @@ def test_lost_attempts_and_pictures_without_a_price_count(
     assert last.usd == "2" and json.loads(last.report)["lost_attempts"] == 1
 
 
+def test_a_lost_attempt_is_not_repeated_past_the_cap(
+    text_release: Path, tmp_path: Path, server: Any, fault: Any, naps: Any
+) -> None:
+    server.draw = red
+    server.faults.extend([fault(cut=True), fault(cut=True)])
+    settings = GenerateSettings(
+        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
+        concurrency=1, prices=price_table(tmp_path, "{picture: 1, edit: 2}"), max_usd=1.5,
+    )  # fmt: skip
+    with pytest.raises(BudgetError, match=r"next attempt at a picture may cost 1\.0000 USD"):
+        generate(settings)
+    assert len(server.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
