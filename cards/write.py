@@ -58,11 +58,16 @@ def write_release(build: Build, root: Path) -> Facts:
         config.name: write_parquet(config.name, config.rows, root) for config in build.configs
     }
     facts = collect(build, written, _write_samples(build, root))
+    write_texts(facts, root)
+    return facts
+
+
+def write_texts(facts: Facts, root: Path) -> None:
+    """Manifest, documents and checksums of a release whose data are already below `root`."""
     write_facts(facts, root)
     for name, text in render_documents(facts).items():
         (root / name).write_text(text, encoding="utf-8")
     _write_checksums(facts, root)
-    return facts
 
 
 def _write_samples(build: Build, root: Path) -> list[Sample]:

@@ -1,0 +1,34 @@
+"""Why a push is refused, and why it stopped: each reason has a name, and its message a remedy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Reason = Literal[
+    "invalid-folder",
+    "canary",
+    "no-token",
+    "no-repository",
+    "visibility",
+    "version-reused",
+    "version-not-above",
+    "version-too-small",
+    "dropped-file",
+    "licence-change",
+    "too-many-files",
+    "foreign-head",
+    "head-moved",
+    "hub-unreachable",
+    "hub-refuses",
+    "verification-failed",
+]
+"""`hub-unreachable` is worth another try, `verification-failed` leaves a commit without a tag; with
+every other reason nothing has been written."""
+
+
+class PushRefused(Exception):
+    """A push that won't begin, or won't go on. The message says what to do."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
