@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["checkpoints", "wire"]
+pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
