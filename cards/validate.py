@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..release import CHECKSUMS, Problem, iter_records, read_checksums, verify
-from ..schema import ROWS, Row, arrow_schema, image_columns
+from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns
 from .croissant_records import record_problems
 from .documents import render_documents
 from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
@@ -53,10 +53,19 @@ def validate(root: Path, check_rows: CheckRows) -> Report:
     `root` has no manifest or no checksums to start from.
     """
     facts = read_facts(root)
-    problems = verify(root)
-    notes = []
+    problems, notes = integrity(root, facts)
     for config in facts.configs:
         problems += _config_problems(root, config, check_rows)
+    return Report(str(root), tuple(problems), tuple(notes))
+
+
+def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
+    """Whether bytes, rows, checksums, manifest, documents and Croissant agree with one another.
+
+    Returns what is wrong, and what could not be checked.
+    """
+    problems = verify(root)
+    notes = []
     problems += _checksum_problems(root, facts)
     made_with = facts.made_with["counterprior"]
     if made_with == metadata.version("counterprior"):
@@ -67,7 +76,7 @@ def validate(root: Path, check_rows: CheckRows) -> Report:
         notes.append("Croissant records not iterated: install counterprior[croissant]")
     else:
         problems += record_problems(root, facts)
-    return Report(str(root), tuple(problems), tuple(notes))
+    return problems, notes
 
 
 def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> Iterator[Problem]:
@@ -107,6 +116,7 @@ def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> 
                 field = ".".join(map(str, detail["loc"])) or "id"
                 yield Problem(config.file, detail["msg"], row=label, field=field)
         yield from _image_problems(config, record, label)
+        yield from _canary_problems(config, record, label)
     if rows:
         for row, field, message in check_rows(config.name, rows):
             yield Problem(config.file, message, row=row, field=field)
@@ -131,6 +141,24 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
         else:
             if mode != "RGB":
                 yield Problem(config.file, f"is {mode}, must be RGB", row=label, field=name)
+
+
+def _canary_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
+    """The canary stands in its own column, unchanged, and in no other."""
+    if record.get("canary") != CANARY:
+        yield Problem(config.file, f"must be {CANARY}", row=label, field="canary")
+    for name, value in record.items():
+        if name != "canary" and _holds_canary(value):
+            yield Problem(config.file, "holds the canary; take it out", row=label, field=name)
+
+
+def _holds_canary(value: Any) -> bool:
+    """Whether the canary is in a text, at any depth; the case of its letters hides nothing."""
+    if isinstance(value, str):
+        return CANARY in value.lower()
+    if isinstance(value, dict):
+        return any(map(_holds_canary, value.values()))
+    return isinstance(value, list) and any(map(_holds_canary, value))
 
 
 def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:

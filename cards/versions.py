@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from .refusals import PushRefused
+from .errors import HubError
 
 Bump = Literal["NONE", "PATCH", "MINOR", "MAJOR"]
 BUMPS: tuple[Bump, ...] = ("NONE", "PATCH", "MINOR", "MAJOR")
@@ -88,7 +88,7 @@ def check_above(version: Version, tags: Iterable[str]) -> None:
     """Refuse a version that is not above every released one."""
     last = latest(tags)
     if last is not None and version <= last:
-        raise PushRefused(
+        raise HubError(
             "version-not-above",
             f"{version} is not above {last}, the last release; versions only go up: "
             f"--version {last.next('PATCH')} or higher",
@@ -99,7 +99,7 @@ def check_step(version: Version, last: Version, demanded: Bump) -> None:
     """Refuse a step from `last` to `version` that is smaller than the change demands."""
     step = version.bump_from(last)
     if BUMPS.index(step) < BUMPS.index(demanded):
-        raise PushRefused(
+        raise HubError(
             "version-too-small",
             f"from {last} to {version} is {step}, the change is {demanded}: "
             f"--version {last.next(demanded)} or higher (`counterprior diff` shows which rows)",

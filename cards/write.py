@@ -21,6 +21,20 @@ SAMPLES_PER_CONFIG = SAMPLE_COLUMNS
 
 
 @contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other builds and pushes of `folder` out. Raises ReleaseError where one is under way."""
+    with (folder.with_name(f".{folder.name}.lock")).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ReleaseError(f"{folder}: another process is building or pushing it") from None
+        try:
+            yield
+        finally:
+            os.unlink(lock.name)
+
+
+@contextmanager
 def staged(out: Path) -> Iterator[Path]:
     """A fresh folder that takes the place of `out` when the block ends well.
 
@@ -33,11 +47,7 @@ def staged(out: Path) -> Iterator[Path]:
         raise ReleaseError(f"{out} is not empty and no release: give another --out, or empty it")
     out.parent.mkdir(parents=True, exist_ok=True)
     partial, previous = (out.with_name(f".{out.name}.{what}") for what in ("partial", "previous"))
-    with (out.with_name(f".{out.name}.lock")).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ReleaseError(f"{out}: another process is building it") from None
+    with locked(out):
         for left_over in (partial, previous):
             shutil.rmtree(left_over, ignore_errors=True)
         partial.mkdir()
@@ -49,7 +59,6 @@ def staged(out: Path) -> Iterator[Path]:
         finally:
             for left_over in (partial, previous):
                 shutil.rmtree(left_over, ignore_errors=True)
-            os.unlink(lock.name)
 
 
 def write_release(build: Build, root: Path) -> Facts:

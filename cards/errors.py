@@ -1,4 +1,4 @@
-"""Why a push is refused, and why it stopped: each reason has a name, and its message a remedy."""
+"""What stops a push, or a look at the Hub: each reason has a name, and its message a remedy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ Reason = Literal[
     "canary",
     "no-token",
     "no-repository",
+    "no-revision",
     "visibility",
     "version-reused",
     "version-not-above",
@@ -23,11 +24,11 @@ Reason = Literal[
     "verification-failed",
 ]
 """`hub-unreachable` is worth another try, `verification-failed` leaves a commit without a tag; with
-every other reason nothing has been written."""
+every other reason nothing has been released."""
 
 
-class PushRefused(Exception):
-    """A push that won't begin, or won't go on. The message says what to do."""
+class HubError(Exception):
+    """A push that won't begin or won't go on, a repository that can't be read."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(f"{reason}: {message}")
