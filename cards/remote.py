@@ -153,7 +153,7 @@ class Repository:
     def once(self, ask: Callable[[], T]) -> T:
         """What `ask` returns, each of its requests bounded in time, without bars of its own."""
         from huggingface_hub import get_session
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
 
         disable_progress_bars()
         get_session().timeout = self.timeout
