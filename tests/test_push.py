@@ -183,9 +183,7 @@ OVER_XET = {step: STEPS[step] for step in LATER if step not in ("batch", "put", 
 def cases(steps: list[str]) -> list[Any]:
     """Every fault at every step; what is not representative is left to the lane."""
     return [
-        pytest.param(
-            step, fault, marks=[] if step in ("commit", "tag") or (i + j) % 3 == 0 else LANE
-        )
+        pytest.param(step, fault, marks=[] if step in ("commit", "tag") or i % 6 == j else LANE)
         for i, step in enumerate(steps)
         for j, fault in enumerate(FAULTS)
     ]
@@ -198,7 +196,7 @@ def test_a_release_is_whole_whatever_goes_wrong(
     suffered(world, tmp_path, step, fault)
 
 
-@pytest.mark.parametrize(("step", "fault"), cases(["create", "card", "commit", "tag"]))
+@pytest.mark.parametrize(("step", "fault"), cases(["create", "card", "preupload"]))
 def test_a_first_release_is_whole_whatever_goes_wrong(
     world: World, tmp_path: Path, step: str, fault: str
 ) -> None:
