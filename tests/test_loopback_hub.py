@@ -223,6 +223,9 @@ def test_the_clients_went_the_way_they_were_sent(played: Played) -> None:
     fetched = [r for r in log if r.method == "GET" and r.path.startswith("/storage/")]
     assert fetched[-1].status == 206
     assert len([r for r in log if r.status >= 500]) == 1
+    if played.client not in OLDER:
+        # What `datasets` asks of another host, the viewer's, ends here too.
+        assert {r.status for r in log if r.path == "/info"} == {404}
 
 
 def test_the_token_is_nowhere(played: Played) -> None:
@@ -348,15 +351,20 @@ def test_a_crash_leaves_the_old_state_or_the_new(
 
 
 def test_commits_at_once_all_count(hub: LoopbackHub) -> None:
-    def one(number: int) -> Reply:
-        target = f"{API}/commit/main{'?create_pr=1' if number % 2 else ''}"
-        return ask(hub, "POST", target, payload({f"{number}.txt": b"x"}))
+    def one(number: int) -> None:
+        files = {f"{number}.txt": b"x"}
+        if number % 3 == 0:
+            hub.commit(REPO, files)
+        elif number % 3 == 1:
+            assert commit(hub, files).status == 200
+        else:
+            proposal = ask(hub, "POST", f"{API}/commit/main?create_pr=1", payload(files))
+            assert proposal.status == 200
 
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(one, range(16)))
-    assert {reply.status for reply in replies} == {200}
-    expected = {".gitattributes", *(f"{number}.txt" for number in range(0, 16, 2))}
-    assert set(hub.tree(REPO, "main")) == expected
+        list(pool.map(one, range(24)))
+    merged = {f"{number}.txt" for number in range(24) if number % 3 != 2}
+    assert set(hub.tree(REPO, "main")) == {".gitattributes", *merged}
     proposals = ask(hub, "GET", f"{API}/refs?include_prs=1").json["pullRequests"]
     assert {proposal["ref"] for proposal in proposals} == {f"refs/pr/{n}" for n in range(1, 9)}
 
@@ -479,11 +487,15 @@ def test_contents_are_put_and_fetched_by_signed_urls_alone(hub: LoopbackHub) -> 
         ("GET", f"{API}/tree/main/nope", b"", 404, "EntryNotFound"),
         ("DELETE", f"{API}/tag/v9", b"", 404, "RevisionNotFound"),
         ("DELETE", f"{API}/branch/main", b"", 403, None),
+        ("POST", f"{API}/branch/main", b"", 409, None),
+        ("POST", f"{API}/tag/main", b'{"tag": "v1"}', 409, None),
         ("POST", f"{API}/commit/v9", payload({"a": b""}), 404, "RevisionNotFound"),
         ("POST", f"{API}/commit/v1", payload({"a": b""}), 400, None),
         ("POST", f"{API}/commit/main", payload({"../a": b""}), 400, None),
         ("POST", f"{API}/commit/main", payload({"/a": b""}), 400, None),
         ("POST", f"{API}/commit/main", payload({"README.md": b"---\n- a\n---\n"}), 400, None),
+        ("POST", f"{API}/commit/main", payload({"README.md": b"---\na: [\n---\n"}), 400, None),
+        ("GET", f"{API}/revision/v%C3%A9", b"", 404, "RevisionNotFound"),
         ("POST", f"{API}/commit/main", operation("moved", path="a"), 400, None),
         ("POST", f"{API}/commit/main", operation("deletedFile", path="f"), 404, "EntryNotFound"),
         ("POST", "/api/repos/create", b'{"name": "m", "type": "model"}', 400, None),
@@ -498,7 +510,7 @@ def test_refusals(
     ask(hub, "POST", f"{API}/tag/main", b'{"tag": "v1"}')
     reply = ask(hub, method, target, body)
     assert (reply.status, reply.headers.get("x-error-code")) == (status, code)
-    assert reply.json["error"] == reply.headers["x-error-message"]
+    assert reply.json["error"].split()[0] == reply.headers["x-error-message"].split()[0]
     assert (hub.head(REPO), hub.tags(REPO)) == (old, {"v1": old})
 
 
