@@ -40,6 +40,7 @@ STEPS = {
     "batch": ("POST", "/objects/batch$"),
     "put": ("PUT", "/storage/"),
     "uploaded": ("POST", "/lfs/verify$"),
+    "grant": ("GET", "/xet-write-token/"),
     "commit": ("POST", "/commit/main$"),
     "tag": ("POST", "/tag/"),
 }
@@ -67,7 +68,7 @@ def built_world(root: Path, transport: Transport) -> World:
         with LoopbackHub(root / "hub", transport=transport) as hub:
             commit = push(first, at(hub.url, "1.0.0"))
             old = hub.tree(REPO, "main")
-        shutil.copytree(root / "hub", root / "reference")
+        shutil.copytree(root / "hub", root / "reference", symlinks=True)
         with LoopbackHub(root / "reference", transport=transport) as hub:
             push(following, at(hub.url, "1.1.0"))
             new = hub.tree(REPO, "main")
@@ -82,7 +83,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @contextmanager
 def copied(world: World, tmp_path: Path, transport: Transport = "lfs") -> Iterator[LoopbackHub]:
     """A Hub of one's own in the state of `world`."""
-    root = Path(shutil.copytree(world.root, tmp_path / "hub"))
+    root = Path(shutil.copytree(world.root, tmp_path / "hub", symlinks=True))
     with online(transport), LoopbackHub(root, transport=transport) as hub:
         yield hub
 
@@ -176,8 +177,8 @@ def hub_faults_end(hub: LoopbackHub) -> None:
     hub._faults.__init__()  # type: ignore[misc]
 
 
-LATER = [step for step in STEPS if step != "create"]
-OVER_XET = {step: STEPS[step] for step in LATER if step not in ("batch", "put", "uploaded")}
+OVER_LFS = [step for step in STEPS if step not in ("create", "grant")]
+OVER_XET = [step for step in STEPS if step not in ("create", "batch", "put", "uploaded")]
 
 
 def cases(steps: list[str]) -> list[Any]:
@@ -189,11 +190,25 @@ def cases(steps: list[str]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("step", "fault"), cases(LATER))
+@pytest.mark.parametrize(("step", "fault"), cases(OVER_LFS))
 def test_a_release_is_whole_whatever_goes_wrong(
     world: World, tmp_path: Path, step: str, fault: str
 ) -> None:
     suffered(world, tmp_path, step, fault)
+
+
+@pytest.fixture(scope="module")
+def xet_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return built_world(tmp_path_factory.mktemp("xet"), "xet")
+
+
+@LANE
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("step", OVER_XET)
+def test_a_release_is_whole_over_xet_whatever_goes_wrong(
+    xet_world: World, tmp_path: Path, step: str, fault: str
+) -> None:
+    suffered(xet_world, tmp_path, step, fault, "xet")
 
 
 @pytest.mark.parametrize(("step", "fault"), cases(["create", "card", "preupload"]))
