@@ -21,6 +21,7 @@ Reason = Literal[
     "head-moved",
     "hub-unreachable",
     "hub-refuses",
+    "damaged-file",
     "verification-failed",
 ]
 """`hub-unreachable` is worth another try, `verification-failed` leaves a commit without a tag; with

@@ -117,6 +117,10 @@ def status_of(error: BaseException) -> int:
     return error.response.status_code if isinstance(error, HfHubHTTPError) else 0
 
 
+class _Damaged(OSError):
+    """What arrived is not what the tree lists: worth another try, and then a finding."""
+
+
 @dataclass(frozen=True)
 class Repository:
     """One dataset repository. Every method raises HubError where the Hub refuses or is away."""
@@ -170,6 +174,8 @@ class Repository:
 
         if isinstance(error, OfflineModeIsEnabled):
             return HubError("hub-unreachable", "HF_HUB_OFFLINE forbids it; unset the variable")
+        if isinstance(error, _Damaged):
+            return HubError("damaged-file", str(error))
         if is_passing(error):
             return HubError(
                 "hub-unreachable",
@@ -262,7 +268,8 @@ class Repository:
             for name in (wrong := differing(wanted, into)):
                 (into / name).unlink(missing_ok=True)
             if wrong:
-                raise OSError(f"{wrong[0]} did not arrive as it is on the Hub")
+                raise _Damaged(f"{self.name}@{commit} hands out other bytes of {wrong[0]} than it "
+                               f"lists; report it to the Hub, and don't use the file")  # fmt: skip
 
         if wanted:
             self.persist(fetch)

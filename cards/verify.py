@@ -15,6 +15,7 @@ from typing import Any
 
 from ..release import Problem, ReleaseError, load, sha256_file
 from .croissant_records import CROISSANT
+from .errors import HubError
 from .facts import MANIFEST, Facts, read_facts
 from .remote import Repository
 from .validate import Report, integrity
@@ -48,15 +49,23 @@ def verify_release(settings: VerifySettings) -> Report:
         return Report(settings.path_or_repo, (*problems, *loaded), tuple(notes))
     repository = Repository(settings.path_or_repo)
     commit = repository.commit_of(settings.revision)
+    name = f"{repository.name}@{commit}"
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
-        repository.download(commit, root)
-        facts = read_facts(root)
+        try:
+            repository.download(commit, root)
+            facts = read_facts(root)
+        except HubError as error:
+            if error.reason != "damaged-file":
+                raise
+            return Report(name, (Problem(repository.name, str(error)),))
+        except ReleaseError as error:
+            raise ReleaseError(str(error).replace(str(root), name)) from None
         problems, notes = integrity(root, facts)
         problems += _address_problems(root, facts, settings)
     if settings.load:
         problems += _load_problems(facts, repository.name, commit)
-    return Report(f"{repository.name}@{commit}", tuple(problems), tuple(notes))
+    return Report(name, tuple(problems), tuple(notes))
 
 
 def _address_problems(root: Path, facts: Facts, settings: VerifySettings) -> Iterator[Problem]:
