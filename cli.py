@@ -21,6 +21,7 @@ from .console import (
     print_images,
     print_metrics,
     print_mined,
+    print_note,
     print_plan,
     print_released,
     print_results,
@@ -58,6 +59,11 @@ def build(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sampled suites.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that draw.")] = os.cpu_count() or 1,
     seed_images: Annotated[str, typer.Option(help="Generator spec, or `none`.")] = "render:",
+    holdout: Annotated[float | None, typer.Option(help="Share to keep out, e.g. 0.1.")] = None,
+    salt_file: Annotated[Path | None, typer.Option(help="Secret that picks the share.")] = None,
+    holdout_out: Annotated[
+        Path | None, typer.Option(help="Its folder, if not OUT-holdout.")
+    ] = None,
 ) -> None:
     """Make the release from the banks: no key, no network, no GPU, no model call.
 
@@ -67,17 +73,23 @@ def build(
         from .builders.bank import DEFAULT_BANK
         from .builders.build import BuildSettings
         from .builders.build import build as build_items
-        from .cards.write import staged, write_release
+        from .builders.holdout import REBUILDABLE, read_secret, split
+        from .cards.write import write_releases
 
+        secret, outs = read_secret(holdout, salt_file, out, holdout_out)
         settings = BuildSettings(tuple(config or ()), bank or DEFAULT_BANK, seed, seed_images, jobs)
-        with staged(out) as folder, progress_bar() as progress:
-            facts = write_release(build_items(settings, progress), folder)
-        print_configs(facts, out)
+        with progress_bar() as progress:
+            written = write_releases(lambda: split(build_items(settings, progress), secret), outs)
+        for folder, facts in written.items():
+            print_configs(facts, folder)
+        if secret and bank is None:
+            print_note(REBUILDABLE)
 
 
 @app.command()
 def validate(
     path: Annotated[Path, typer.Argument(help="Folder of a release.")],
+    bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
     json: Json = False,
 ) -> None:
     """Check schema, counts, digests, content, card and Croissant; exit 1 names file, row, field.
@@ -85,10 +97,38 @@ def validate(
     Example: `counterprior validate dist/counterprior`
     """
     with failing():
-        from .builders.build import check_rows
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import bank_digest, row_checks
         from .cards.validate import validate as validate_release
 
-        report = validate_release(path, check_rows)
+        origin = bank or DEFAULT_BANK
+        report = validate_release(path, row_checks(origin), bank_digest(origin))
+        typer.echo(report.to_json() if json else report.text())
+        if report.problems:
+            raise typer.Exit(WRONG)
+
+
+@app.command("verify-holdout")
+def verify_holdout(
+    public: Annotated[Path, typer.Argument(help="Folder of the public release.")],
+    private: Annotated[Path, typer.Argument(help="Folder of the rows held out of it.")],
+    salt_file: Annotated[Path, typer.Option(help="The salt that both were built with.")],
+    bank: Annotated[Path | None, typer.Option(help="Their bank, if not the shipped one.")] = None,
+    json: Json = False,
+) -> None:
+    """Prove a hold-out: disjoint, together the full build, split as its commitments say.
+
+    Example: `counterprior verify-holdout dist/counterprior dist/counterprior-holdout
+    --salt-file holdout.salt`
+    """
+    with failing():
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import row_checks
+        from .builders.holdout import divider, read_salt
+        from .cards.holdout import verify_holdout as verify_parts
+
+        rules = row_checks(bank or DEFAULT_BANK)
+        report = verify_parts(public, private, divider(read_salt(salt_file)), rules)
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)
@@ -244,11 +284,12 @@ def author_consistency(
     ledger: LedgerFile,
     bank: OutBank,
     images: Annotated[str, typer.Option(help="Folder of pictures, or DATASET[:SPLIT].")],
+    licence: Annotated[str, typer.Option("--license", help="Of the pictures: SPDX id.")] = "",
     backend: Backend = "",
     reviewer: Reviewer = "",
     replay: Replay = False,
     base: Base = None,
-    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "render:",
+    drawer: Annotated[str, typer.Option(help="Generator that draws the captions.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Pictures at most.")] = None,
     smallest_side: Annotated[int, typer.Option(min=1, help="Pixels.")] = 512,
     concurrency: Concurrency = 8,
@@ -257,8 +298,8 @@ def author_consistency(
 ) -> None:
     """Captions, edits and questions for your pictures, by a game of two models (ACON).
 
-    Example: `counterprior author consistency --images photos --backend openai:MODEL
-    --reviewer anthropic:MODEL --drawer diffusers:PATH --ledger calls.jsonl --bank mybank`
+    Example: `counterprior author consistency --images photos --license CC-BY-4.0 --bank mybank
+    --ledger calls.jsonl --backend openai:MODEL --reviewer anthropic:MODEL --drawer diffusers:PATH`
     """
     with failing(), progress_bar() as progress:
         from .agents.session import session_settings
@@ -266,7 +307,7 @@ def author_consistency(
         from .builders.authoring.consistency import author_consistency as write
 
         session = session_settings(ledger, backend, reviewer, replay, max_usd, prices, concurrency)
-        game = GameSettings(images, drawer, limit, smallest_side)
+        game = GameSettings(images, drawer, licence, limit, smallest_side)
         report = write(session, game, base, bank, progress)
     print_authored(report)
 
@@ -349,6 +390,7 @@ def push(
     allow_drop: Annotated[bool, typer.Option("--allow-drop", help="MAJOR: drop files.")] = False,
     allow_licence_change: Annotated[bool, typer.Option("--allow-licence-change")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
+    bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
     endpoint: Annotated[str | None, typer.Option(help="URL of another Hub.")] = None,
     json: Json = False,
 ) -> None:
@@ -358,13 +400,17 @@ def push(
     --dry-run`
     """
     with failing(), progress_bar() as progress:
-        from .builders.build import check_rows
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import bank_digest, row_checks
         from .cards.plan import PushSettings, planned
         from .cards.push import execute
+        from .cards.validate import validate as check
 
+        origin = bank or DEFAULT_BANK
+        rules, digest = row_checks(origin), bank_digest(origin)
         settings = PushSettings(repo_id, version, date, create, private, allow_drop,
                                 allow_licence_change, endpoint)  # fmt: skip
-        with planned(path, settings, check_rows, progress) as plan:
+        with planned(path, settings, lambda p: check(p, rules, digest), progress) as plan:
             print_plan(plan, json)
             if not dry_run:
                 print_released(plan, execute(plan, progress))
@@ -541,7 +587,7 @@ def report(
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
     export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
-    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME[@REVISION].")] = "",
+    dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
 ) -> None:
     """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
 

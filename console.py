@@ -103,6 +103,11 @@ def print_configs(facts: Facts, out: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
+def print_note(text: str) -> None:
+    """What a reader should know though nothing is wrong; on stderr, beside the results."""
+    print(f"counterprior: {text}", file=sys.stderr)
+
+
 def print_mined(finished: Finished, out: Path) -> None:
     """How many captions and pictures came how far, why the others did not, and the answer."""
     from rich.console import Console
@@ -311,7 +316,7 @@ def print_authored(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("role", "model", title=f"{report.bank}; stopped by {report.stopped}")
+    table = Table("role", "model", title=f"calls for {report.bank}")
     for title in ("calls", "failed", "input tokens", "output tokens", "USD", "unpriced"):
         table.add_column(title, justify="right")
     for a in report.accounts:
@@ -320,4 +325,5 @@ def print_authored(report: Report) -> None:
                       f"{a.unpriced:,}")  # fmt: skip
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
-    console.print(", ".join(f"{count:,} {name}" for name, count in report.counts.items()))
+    counts = ", ".join(f"{count:,} {name}" for name, count in report.counts.items())
+    console.print(f"{counts}; stopped by {report.stopped}")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from .budget import Budget
-from .chat import ChatRequest, Completion
+from .chat import BackendError, ChatRequest, Completion
 from .ledger import Ledger
 
 POLL_SECONDS = 30.0
@@ -28,6 +28,10 @@ _Calls = Mapping[str, tuple[str, ChatRequest]]
 """Custom id -> call id and request."""
 
 
+class BatchFailedError(BackendError):
+    """The provider rejected a whole batch: nothing was done and nothing is billed."""
+
+
 @runtime_checkable
 class BatchBackend(Protocol):
     """A backend that also takes work by the batch."""
@@ -37,7 +41,7 @@ class BatchBackend(Protocol):
         ...
 
     def finished(self, batch: str) -> bool:
-        """Whether no more results will come. Raises BackendError."""
+        """Whether no more results will come. Raises BackendError, BatchFailedError."""
         ...
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
@@ -95,8 +99,12 @@ def _collect(
     backend: BatchBackend, batch: str, ledger: Ledger, budget: Budget, calls: _Calls
 ) -> None:
     """Waits for a batch and records its answers to these calls."""
-    while not backend.finished(batch):
-        _sleep(POLL_SECONDS)
+    try:
+        while not backend.finished(batch):
+            _sleep(POLL_SECONDS)
+    except BatchFailedError:
+        ledger.open_batch(batch, [])  # so that the next run sends its calls again
+        raise
     identity = backend.identity()
     for custom, completion in backend.results(batch):
         name, request = calls.get(custom, ("", None))

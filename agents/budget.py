@@ -1,8 +1,8 @@
 """What calls cost, and a cap that a run can't pass.
 
 Before a call its worst case is reserved: every byte of the prompt as one token, and `max_tokens`
-of answer. A call whose reservation doesn't fit below the cap is never made. When it ends, its
-actual price replaces the reservation.
+of answer. A call whose reservation doesn't fit below the cap is never made, nor is another attempt
+after one that may have been billed. When a call ends, its price replaces the reservations.
 """
 
 from __future__ import annotations

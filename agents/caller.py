@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
@@ -180,13 +181,22 @@ class Caller:
         recorded = self.ledger.find(call_id, self.identity, request)
         if recorded is not None:
             return recorded.completion
-        worst = self.budget.reserve(self.identity, request)
+        reserved: list[Decimal | None] = []
+
+        def reserve() -> None:
+            # Also before an attempt after a lost one, which may be billed beside it.
+            reserved.append(self.budget.reserve(self.identity, request))
+
+        reserve()
         try:
-            completion = self.backend.complete(request)
+            completion = self.backend.complete(request, reserve)
         except BaseException:
-            self.budget.release(worst)
+            for worst in reserved:
+                self.budget.release(worst)
             raise
-        usd = self.budget.settle(self.identity, worst, completion)
+        usd = self.budget.settle(self.identity, reserved[0], completion)
+        for worst in reserved[1:]:
+            self.budget.release(worst)
         self.ledger.append(
             call_id, self.identity, request, completion, None if usd is None else str(usd)
         )

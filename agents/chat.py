@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -131,11 +131,22 @@ class NotRecordedError(BackendError):
     """A replay came to a call that its ledger doesn't hold."""
 
 
+Permit = Callable[[], None]
+"""Asked before an attempt that follows one which may have been billed; raises to forbid it."""
+
+
+def always() -> None:
+    """Forbids no attempt."""
+
+
 class ChatBackend(Protocol):
     """A model behind some server."""
 
-    def complete(self, request: ChatRequest) -> Completion:
-        """One answer, from any thread. Raises BackendError where the server can't be used."""
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
+        """One answer, from any thread.
+
+        Raises BackendError where the server can't be used, and what `permit` raises.
+        """
         ...
 
     def identity(self) -> dict[str, str]:

@@ -123,7 +123,10 @@ class Ledger:
             raise DriftError(self._changed(f"the run of {run}", self._runs[run], inputs))
 
     def open_batch(self, batch: str, calls: list[str]) -> None:
-        """Records that calls were sent as a batch, on disk when this returns."""
+        """Records that calls were sent as a batch, on disk when this returns.
+
+        A batch of that name that is recorded already is forgotten.
+        """
         with self._lock:
             self._write(_dump({"batch": batch, "calls": calls}))
             self._batches[batch] = calls

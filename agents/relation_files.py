@@ -24,8 +24,7 @@ def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: P
     partial.write_text("".join(_line(result) for result in results), encoding="utf-8")
     partial.replace(out)
     found = agreement(results)
-    f1 = "undefined" if found.f1 is None else f"{found.f1:.3f}"
-    return json.dumps({**asdict(found), "f1": f1})
+    return json.dumps({**asdict(found), "f1": None if found.f1 is None else round(found.f1, 3)})
 
 
 def read_prompts(path: Path) -> list[tuple[str, str]]:

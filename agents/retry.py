@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .chat import BackendError
+from .chat import BackendError, Permit, always
 
 T = TypeVar("T")
 
@@ -44,10 +44,10 @@ class RetryPolicy:
     longest_asked: float = 300.0
     """Most seconds that a server's retry-after is honoured; beyond, the run stops."""
 
-    def run(self, attempt: Callable[[], T]) -> tuple[T, int]:
+    def run(self, attempt: Callable[[], T], permit: Permit = always) -> tuple[T, int]:
         """The attempt's result, and how many attempts before it may have been billed.
 
-        Raises BackendError after the last attempt.
+        Raises BackendError after the last attempt, and what `permit` raises.
         """
         lost = 0
         for number in range(1, self.attempts + 1):
@@ -59,6 +59,8 @@ class RetryPolicy:
                 if number == self.attempts or asked > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
                     raise BackendError(f"gave up after {number} attempts: {error}{bill}") from None
+                if error.billed:
+                    permit()
                 _sleep(max(asked, self._backoff(number)))
         raise ValueError("a retry policy needs at least one attempt")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .backends import open_backend
 from .backends.replay import ReplayBackend
+from .batch import BatchBackend
 from .budget import Budget, PriceTable
 from .caller import Caller, CallSettings
 from .ledger import Ledger, Record
@@ -76,8 +77,11 @@ class Session:
         return accounts(self.ledger.records())
 
     def _caller(self, spec: str, role: str | None) -> Caller:
-        replayed = self.settings.replay
-        backend = ReplayBackend.of(self.ledger, role) if replayed else open_backend(spec)
+        if self.settings.replay:
+            return self.recorded(ReplayBackend.of(self.ledger, role).identity())
+        backend = open_backend(spec)
+        if self.settings.calls.batch and not isinstance(backend, BatchBackend):
+            raise ValueError(f"{spec}: has no batch interface; leave out --batch")
         return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
 

@@ -62,7 +62,12 @@ def build(settings: BuildSettings, progress: Progress = lambda stage, done, tota
     for number, name in enumerate(n for n in SUITES if n in names):
         progress("items", number, len(names))
         # Seeded by suite: a config is the same whether it is built alone or with the others.
-        rows[name] = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+        made = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+        if made:
+            rows[name] = made
+        elif name in settings.configs or not SUITES[name].optional:
+            raise BankError(f"{settings.bank}: holds nothing for {name}; fill it, or name the "
+                            "configs to build with --config")  # fmt: skip
     progress("items", len(names), len(names))
     identity = _draw(rows, settings, progress)
     problems = [
@@ -110,10 +115,15 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         suite.rows or len(rows),
         suite.source,
         suite.summary,
-        suite.license,
+        suite.license or _licenses(rows),
         suite.breakdown,
         suite.composition,
     )
+
+
+def _licenses(rows: list[Row]) -> str:
+    """SPDX expression of rows that bring their own licences."""
+    return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
 
 
 def _draw(
@@ -140,23 +150,32 @@ def _draw(
     return open_generator(settings.seed_images).identity()
 
 
-def suite_faults(name: str, rows: list[Any], banks: Banks) -> Iterator[Fault]:
-    """What is wrong with the rows of one config: ids, the suite's own checks, their number."""
+def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -> Iterator[Fault]:
+    """What is wrong with the rows of one config: ids, the suite's own checks, their number.
+
+    Of a part of a config (`whole` is false) nothing is asked that only all rows together satisfy.
+    """
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
             yield Fault(row.id, "id", "stands twice")
         seen.add(row.id)
     suite = SUITES[name]
-    yield from suite.faults(rows, banks)
+    yield from (fault for fault in suite.faults(rows, banks) if fault.row or whole)
     if suite.rows is not None and len(rows) > suite.rows:
         yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
 
 
-def check_rows(name: str, rows: list[Row], bank: Path = DEFAULT_BANK) -> Iterator[Fault]:
-    """The content rules for the rows of a released config; needs a config this package builds."""
-    if name in SUITES:
-        yield from suite_faults(name, rows, Banks(bank))
+def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
+    """The content rules for the rows of a released config, by the bank that it was built from.
+
+    Of a part of a config (the last argument is false) nothing is asked that only all rows together
+    satisfy. A config that this package doesn't build has no rules.
+    """
+    banks = Banks(bank)
+    return lambda name, rows, whole: (
+        suite_faults(name, rows, banks, whole) if name in SUITES else iter(())
+    )
 
 
 def bank_digest(bank: Path) -> str:

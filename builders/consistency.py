@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from ..schema import Consistency, EncodedImage, Provenance, Struct
 from .bank import BankError, by_name, read_entries
 
 FILE = "consistency/items.yaml"
+
+LICENSE = r"^[A-Za-z0-9][A-Za-z0-9.+-]*$"
+"""The form of an SPDX id."""
+
+TEXTS = "CC-BY-4.0"
+"""Licence of what was written about a picture."""
 
 
 class Answered(Struct):
@@ -37,7 +46,9 @@ class ConsistencyItem(Struct):
     source: str
     """Name of the picture where it came from."""
     image: str
-    """File of the picture below `consistency/`."""
+    """File of the picture below `consistency/`, a PNG."""
+    license: Annotated[str, Field(pattern=LICENSE)]
+    """SPDX id of the picture's licence."""
     caption: str
     """Dense caption, 7-10 self-contained sentences."""
     questions: list[Answered]
@@ -55,8 +66,13 @@ class ConsistencyItem(Struct):
 
 
 def read_consistency(bank: Path) -> list[Consistency]:
-    """The rows of the bank, every one checked. Raises BankError naming file, entry and field."""
+    """The rows of the bank, none where it has no such file.
+
+    Raises BankError naming file, entry and field.
+    """
     file = bank / FILE
+    if not file.exists():
+        return []
     items = read_entries(file, ConsistencyItem)
     by_name(items, "id", str(file))
     return [_row(item, file) for item in items]
@@ -85,6 +101,7 @@ def _row(item: ConsistencyItem, file: Path) -> Consistency:
         written_by=item.written_by,
         checked_by=item.checked_by,
         review=["code", *item.review],
+        license=TEXTS if item.license == TEXTS else f"{TEXTS} AND {item.license}",
         provenance=Provenance(
             bank=FILE, entry=item.id, author=item.written_by[0], calls=list(item.calls)
         ),

@@ -66,6 +66,31 @@ class Composition(Struct):
     """Columns of which the rows that have something there are counted."""
 
 
+class Holdout(Struct):
+    """That rows are held out, and the commitment to which: told by the salt and by nothing else."""
+
+    private: bool = False
+    """Whether this is the folder that has them."""
+    fraction: float
+    """Share of the groups of rows that belong together."""
+    salt_sha256: str
+    """SHA-256 of the salt behind a fixed prefix."""
+    held_out_sha256: str
+    """SHA-256 over the sorted digests, keyed by the salt, of the rows held out."""
+    full_hmac: str
+    """HMAC-SHA256, keyed by the salt, of the logical digests of the configs before the split."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which rows of a full build are held out."""
+
+    held: dict[str, frozenset[str]]
+    """Ids by config."""
+    commitment: Holdout
+    """As the public folder states it."""
+
+
 @dataclass(frozen=True)
 class BuiltConfig:
     """One config, ready to be written."""
@@ -86,6 +111,8 @@ class BuiltConfig:
     """Columns by whose values the card counts the rows."""
     composition: Composition | None
     """How the datasheet tabulates them; None where the card says enough."""
+    elsewhere: int = 0
+    """Rows in the other folder of a hold-out."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +123,8 @@ class Build:
     """In the order of the card."""
     changes: tuple[Change, ...]
     """Released versions, newest first; the first is the one being built."""
-    seed: int
-    """Seed of every sampled suite."""
+    seed: int | None
+    """Seed of every sampled suite; None where it would rebuild what is held out."""
     seed_images: dict[str, str]
     """Identity of the generator that drew the seed pictures; empty where there are none."""
     bank_sha256: str
@@ -106,6 +133,8 @@ class Build:
     """Rounds of review of the bank."""
     errata: tuple[Erratum, ...]
     """Entries revised or retired since they were first released."""
+    holdout: Holdout | None = None
+    """Where a share of the rows is held out."""
 
 
 def read_changes(bank: Path) -> tuple[Change, ...]:

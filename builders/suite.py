@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from ..schema import Row, Struct
+from ..schema import Consistency, Row, Struct
 from .attributes import AttributePair, read_attributes
 from .bank import read_entries
+from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
 from .manifest import Composition
@@ -78,6 +79,10 @@ class Banks:
         return read_attributes(self.root)
 
     @cached_property
+    def consistency(self) -> list[Consistency]:
+        return read_consistency(self.root)
+
+    @cached_property
     def coco(self) -> list[CocoClass]:
         return read_entries(self.root / "coco.yaml", CocoClass)
 
@@ -95,6 +100,15 @@ class Fault(NamedTuple):
     """Column; may be empty."""
     message: str
     """What is wrong."""
+
+
+Group = tuple[str, ...]
+"""What rows that belong together have in common: its kind, and its parts."""
+
+
+def entities_group(*names: str) -> Group:
+    """The group of rows on the same things, in whichever config and order of mention."""
+    return ("entities", *sorted(names))
 
 
 @dataclass(frozen=True)
@@ -116,9 +130,14 @@ class Suite(Generic[R]):
     """Rows in release order; the generator is seeded for this suite alone."""
     faults: Callable[[list[R], Banks], Iterator[Fault]]
     """What is wrong with the rows beyond what their type checks."""
+    group: Callable[[R], Group] | None
+    """What rows share that only a hold-out may take together, also across configs; None where the
+    rows are published elsewhere and nothing is left to hold out."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
     composition: Composition | None = None
     """How the datasheet tabulates the rows, where the card does not say enough."""
-    license: str = "CC-BY-4.0"
-    """SPDX expression of the rows' licence."""
+    license: str | None = "CC-BY-4.0"
+    """SPDX expression of the rows' licence; None where each row brings its own."""
+    optional: bool = False
+    """Whether a bank may hold nothing for it; the release then goes without."""

@@ -54,7 +54,7 @@ def render_croissant(facts: Facts, rai: dict[str, Any]) -> str:
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        "name": "counterprior",
+        "name": "counterprior-holdout" if facts.private else "counterprior",
         "description": "Does an image generator follow the prompt, or its prior? Prompts, "
         "constrained pairs, edits and seed pictures that tell the two apart.",
         "url": facts.url,
@@ -102,13 +102,20 @@ def _record_set(config: ConfigFacts) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": record_set,
         "name": record_set,
-        "description": f"{config.summary} {config.rows} rows ({config.status}).",
+        "description": f"{config.summary} {_rows(config)}.",
         "key": {"@id": f"{record_set}/id"},
         "field": [
             _field(config, record_set, name, feature)
             for name, feature in feature_dict(config.name).items()
         ],
     }
+
+
+def _rows(config: ConfigFacts) -> str:
+    rows = f"{config.rows} rows ({config.status})"
+    if config.elsewhere:
+        rows += f", {config.elsewhere} more in the other part of a hold-out"
+    return rows
 
 
 def _field(config: ConfigFacts, record_set: str, name: str, feature: Any) -> dict[str, Any]:

@@ -14,6 +14,25 @@ from .facts import ConfigFacts, Facts
 
 SAMPLE_COLUMNS = 3
 
+GIVEN = "consistency"
+"""The config whose pictures somebody gave; all others are made by the build."""
+
+WITHHELD = "[withheld: it would rebuild held-out rows]"
+"""Stands where a public release with a hold-out would name its seed."""
+
+PRIVATE = """> **These rows are held out of the public release and must not become public: keep this
+> repository private, or gated.** What for: see "Hold-out".
+
+"""
+"""The first thing that the card of a hold-out says."""
+
+GATE = {
+    "extra_gated_prompt": "These rows are held out of a benchmark. They are of use for as long as "
+    "nobody trains on them.",
+    "extra_gated_fields": {"I will not publish these rows or train on them": "checkbox"},
+}
+"""What the Hub asks who wants to read a hold-out, where its repository is gated."""
+
 
 def render_documents(facts: Facts) -> dict[str, str]:
     """Every text file of the release but manifest and checksums, by path."""
@@ -25,7 +44,8 @@ def render_documents(facts: Facts) -> dict[str, str]:
     documents["README.md"] = f"---\n{_front_matter(facts)}---\n\n{documents['README.md']}"
     documents["CHANGELOG.md"] = _changelog(facts)
     documents["ERRATA.md"] = _errata(facts)
-    documents["eval.yaml"] = _eval_yaml(facts)
+    if not facts.private:
+        documents["eval.yaml"] = _eval_yaml(facts)
     rai = yaml.safe_load(_template("rai.yaml").substitute(values))
     documents["croissant.json"] = render_croissant(facts, rai)
     return documents
@@ -38,6 +58,8 @@ def _template(name: str) -> Template:
 def _values(facts: Facts) -> dict[str, str]:
     default = _default(facts)
     return {
+        **_given(facts),
+        "title": _title(facts),
         "version": facts.version,
         "date": facts.date,
         "tag": facts.tag,
@@ -45,8 +67,8 @@ def _values(facts: Facts) -> dict[str, str]:
         "repo_id": facts.repo_id,
         "rows": f"{facts.rows:,}",
         "config_count": str(len(facts.configs)),
-        "pictures": f"{sum(c.pictures for c in facts.configs):,}",
-        "seed": str(facts.seed),
+        "pictures": f"{sum(c.pictures for c in facts.configs if c.name != GIVEN):,}",
+        "seed": WITHHELD if facts.seed is None else str(facts.seed),
         "seed_images": _generator(facts),
         "bank_sha256": facts.bank_sha256,
         "canary": CANARY,
@@ -54,6 +76,8 @@ def _values(facts: Facts) -> dict[str, str]:
         "default_field": next(iter(default.example)),
         "configs": _config_table(facts),
         "previews": _previews(facts),
+        "holdout": _holdout(facts),
+        "notice": PRIVATE if facts.private else "",
         "breakdowns": _breakdowns(facts),
         "examples": _examples(facts),
         "samples": _samples(facts),
@@ -64,10 +88,21 @@ def _values(facts: Facts) -> dict[str, str]:
     }
 
 
+def _given(facts: Facts) -> dict[str, str]:
+    """What is to be said of given pictures, by placeholder; empty texts where there are none."""
+    pictures = sum(c.pictures for c in facts.configs if c.name == GIVEN)
+    texts = yaml.safe_load(_template("given_pictures.yaml").substitute(given=f"{pictures:,}"))
+    return {f"given_{name}": text if pictures else "" for name, text in texts.items()}
+
+
 def _default(facts: Facts) -> ConfigFacts:
     """The config that `load_dataset` gives without a name."""
     by_name = {config.name: config for config in facts.configs}
     return by_name.get("t2i_homogenization", facts.configs[0])
+
+
+def _title(facts: Facts) -> str:
+    return "counterprior hold-out" if facts.private else "counterprior"
 
 
 def _generator(facts: Facts) -> str:
@@ -82,13 +117,16 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def _config_table(facts: Facts) -> str:
-    return _table(
-        ["config", "rows", "of", "status", "from", "what it asks"],
-        [
-            [f"`{c.name}`", f"{c.rows:,}", f"{c.planned:,}", c.status, c.source, c.summary]
-            for c in facts.configs
-        ],
-    )
+    header = ["config", "rows", "of", "status", "from", "what it asks"]
+    rows = [
+        [f"`{c.name}`", f"{c.rows:,}", f"{c.planned:,}", c.status, c.source, c.summary]
+        for c in facts.configs
+    ]
+    if facts.holdout is not None:
+        header.insert(2, "public" if facts.private else "held out")
+        for c, row in zip(facts.configs, rows, strict=True):
+            row.insert(2, f"{c.elsewhere:,}")
+    return _table(header, rows)
 
 
 def _previews(facts: Facts) -> str:
@@ -97,12 +135,21 @@ def _previews(facts: Facts) -> str:
         return "All configs are complete."
     lines = []
     for c in previews:
-        lack = f"{c.rows:,} of {c.planned:,} rows"
+        lack = f"{c.rows + c.elsewhere:,} of {c.planned:,} rows"
         if "i2i" in c.name and not c.pictures:
             lack += ", without seed pictures"
         lines.append(f"* `{c.name}` is a **preview**: {lack}. Scores on it are not comparable with "
                      f"those on the complete config.")  # fmt: skip
     return "\n".join(lines)
+
+
+def _holdout(facts: Facts) -> str:
+    """A section of the card and the datasheet; empty where nothing is held out."""
+    if facts.holdout is None:
+        return ""
+    text = _template("holdout_private.md" if facts.private else "holdout.md")
+    values = facts.holdout.model_dump(exclude={"private", "fraction"})
+    return text.substitute(values, share=f"{100 * facts.holdout.fraction:g} %").rstrip("\n")
 
 
 def _breakdowns(facts: Facts) -> str:
@@ -212,7 +259,7 @@ def _front_matter(facts: Facts) -> str:
     default = _default(facts)
     licenses = sorted({part.lower() for c in facts.configs for part in c.license.split(" AND ")})
     data = {
-        "pretty_name": "counterprior",
+        "pretty_name": _title(facts),
         "language": ["en"],
         "license": licenses,
         "task_categories": ["text-to-image", "image-to-image"],
@@ -222,6 +269,7 @@ def _front_matter(facts: Facts) -> str:
         "source_datasets": ["original"],
         "configs": [_config_yaml(c, facts, c is default) for c in facts.configs],
         "dataset_info": [_info_yaml(c) for c in facts.configs],
+        **(GATE if facts.private else {}),
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 

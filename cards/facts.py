@@ -13,9 +13,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Build, Change, Composition, Erratum, ReviewRound
+from ..builders.manifest import Build, Change, Composition, Erratum, Holdout, ReviewRound
 from ..release import ReleaseError
-from ..schema import Row, SeededRow, Struct
+from ..schema import Row, Struct, image_columns
 from .parquet import WrittenParquet
 
 MANIFEST = "manifest.json"
@@ -30,11 +30,13 @@ class ConfigFacts(Struct):
     name: str
     """Config name."""
     status: Literal["complete", "preview"]
-    """`preview` while it has fewer rows than planned, or lacks its pictures."""
+    """`preview` while fewer rows than planned are made, or pictures are lacking."""
     rows: int
     """Rows in the file."""
     planned: int
     """Rows when complete."""
+    elsewhere: int = 0
+    """Rows in the other folder of a hold-out."""
     source: str
     """Paper and section that defines it."""
     summary: str
@@ -81,8 +83,8 @@ class Facts(Struct):
     """Dataset repository on the Hub."""
     changes: list[Change]
     """Released versions, newest first; the first is this one."""
-    seed: int
-    """Seed of the sampled suites."""
+    seed: int | None
+    """Seed of the sampled suites; None where it would rebuild what is held out."""
     seed_images: dict[str, str]
     """Identity of the generator of the seed pictures; empty where there are none."""
     bank_sha256: str
@@ -97,6 +99,13 @@ class Facts(Struct):
     """Rounds of review of the bank."""
     errata: list[Erratum]
     """Entries revised or retired since they were first released."""
+    holdout: Holdout | None = None
+    """Where a share of the rows is held out."""
+
+    @property
+    def private(self) -> bool:
+        """Whether these are the rows that are held out."""
+        return self.holdout is not None and self.holdout.private
 
     @property
     def version(self) -> str:
@@ -121,8 +130,9 @@ class Facts(Struct):
 
 def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Sample]) -> Facts:
     """The facts of a build whose parquet files have been written."""
+    private = build.holdout is not None and build.holdout.private
     return Facts(
-        repo_id=REPO_ID,
+        repo_id=f"{REPO_ID}-holdout" if private else REPO_ID,
         changes=list(build.changes),
         seed=build.seed,
         seed_images=build.seed_images,
@@ -132,11 +142,17 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
             ConfigFacts(
                 name=config.name,
                 planned=config.planned,
+                elsewhere=config.elsewhere,
                 source=config.source,
                 summary=config.summary,
                 license=config.license,
                 composition=config.composition,
-                **counted(config.rows, config.planned, config.breakdown, config.composition),
+                **counted(
+                    config.rows,
+                    config.planned - config.elsewhere,
+                    config.breakdown,
+                    config.composition,
+                ),
                 **written[config.name]._asdict(),
             )
             for config in build.configs
@@ -144,17 +160,19 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
         samples=samples,
         reviews=list(build.reviews),
         errata=list(build.errata),
+        holdout=build.holdout,
     )
 
 
 def counted(
     rows: Sequence[Row], planned: int, breakdown: Iterable[str], composition: Composition | None
 ) -> dict[str, Any]:
-    """The facts that follow from the rows of a config."""
-    seeded = [row for row in rows if isinstance(row, SeededRow)]
-    pictures = sum(row.seed_image is not None for row in seeded)
+    """The facts that follow from the rows of a config; `planned` of them belong in this folder."""
+    columns = image_columns(rows[0].suite)
+    pictures = sum(getattr(row, column) is not None for row in rows for column in columns)
+    lacking = len(rows) < planned or pictures < len(rows) * len(columns)
     return {
-        "status": "preview" if len(rows) < planned or pictures < len(seeded) else "complete",
+        "status": "preview" if lacking else "complete",
         "rows": len(rows),
         "pictures": pictures,
         "breakdown": {
@@ -166,7 +184,7 @@ def counted(
         "example": {
             name: value
             for name, value in rows[0]
-            if name.endswith(("prompt", "instruction")) and isinstance(value, str)
+            if name.endswith(("prompt", "instruction", "caption")) and isinstance(value, str)
         },
     }
 

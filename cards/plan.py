@@ -19,9 +19,9 @@ from .diff import diff
 from .errors import HubError
 from .facts import MANIFEST, read_facts
 from .remote import Head, Repository, Tree, differing, local_files
-from .rules import check_drops, check_folder, check_licences, pushed_since, some
+from .rules import check_drops, check_licences, check_report, pushed_since, some
 from .stamp import Mark, stamp
-from .validate import CheckRows
+from .validate import Report
 from .versions import BUMPS, Bump, Version, check_above, check_step, latest
 from .write import locked
 
@@ -30,6 +30,9 @@ MOST_OPERATIONS = 99
 
 Progress = Callable[[str, int, int], None]
 """Told the name of a stage, how much of it is done, and how much there is."""
+
+Validate = Callable[[Path], Report]
+"""Says what is wrong with a release folder."""
 
 Step = Literal["create", "commit", "verify", "tag"]
 
@@ -47,7 +50,7 @@ class PushSettings:
     create: bool = False
     """Make the repository where it does not exist."""
     private: bool = False
-    """It is to be private; a public one is refused."""
+    """It is to be private or gated; a public one is refused."""
     allow_drop: bool = False
     """A MAJOR version may drop published files."""
     allow_licence_change: bool = False
@@ -121,12 +124,12 @@ class Plan:
 def planned(
     folder: Path,
     settings: PushSettings,
-    check_rows: CheckRows,
+    validate: Validate,
     progress: Progress = lambda stage, done, total: None,
 ) -> Iterator[Plan]:
     """The plan of pushing `folder`; its stamped copy lasts as long as the block.
 
-    `check_rows` holds the content rules of the rows, which belong to the builders. Raises HubError
+    `validate` knows the content rules of the rows, which belong to the builders. Raises HubError
     for everything that speaks against the push, ReleaseError where `folder` is no release, and
     ValueError for a version or date that is none.
     """
@@ -143,7 +146,7 @@ def planned(
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         try:
             progress("validate", 0, 1)
-            check_folder(folder, check_rows)
+            check_report(validate(folder))
             progress("validate", 1, 1)
             progress("compare with the Hub", 0, 1)
             plan = _Planner(folder, work, settings, version).plan()
@@ -164,6 +167,10 @@ class _Planner:
         )
 
     def plan(self) -> Plan:
+        if read_facts(self.folder).private and not self.settings.private:
+            raise HubError(
+                "visibility", f"{self.folder} is a hold-out, which nobody may read: --private"
+            )
         head = self.repository.head()
         if head is None:
             return self._onto_nothing()
@@ -171,7 +178,7 @@ class _Planner:
             raise HubError(
                 "visibility",
                 f"{self.repository.name} is public and --private was asked: choose another "
-                f"repository, or make this one private in its settings first",
+                f"repository, or make this one private or gated in its settings first",
             )
         tags = self.repository.tags()
         last = latest(tags, below=self.version)

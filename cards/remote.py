@@ -64,7 +64,7 @@ class Head(NamedTuple):
     commit: str
     """40 hex digits."""
     private: bool
-    """Whether only members see the repository."""
+    """Whether not everybody may read it: it is private, or gated."""
 
 
 class Commit(NamedTuple):
@@ -209,7 +209,7 @@ class Repository:
                 info = self.api.dataset_info(self.name)
             except RepositoryNotFoundError:
                 return None
-            return Head(info.sha or "", bool(info.private))
+            return Head(info.sha or "", bool(info.private or info.gated))
 
         return self.persist(ask)
 

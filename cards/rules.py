@@ -11,7 +11,7 @@ from .documents import render_documents
 from .errors import HubError
 from .facts import read_facts
 from .remote import Commit, Repository, Tree, differing, local_files
-from .validate import CheckRows, validate
+from .validate import Report
 from .versions import Version
 
 SIGNATURE = "Pushed by counterprior."
@@ -24,9 +24,9 @@ def some(things: Iterable[object]) -> str:
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
 
-def check_folder(folder: Path, check_rows: CheckRows) -> None:
+def check_report(report: Report) -> None:
     """Refuse a folder that `validate` finds fault with, or can't judge."""
-    report = validate(folder, check_rows)
+    folder = report.checked
     canary = [problem for problem in report.problems if "canary" in str(problem).lower()]
     if canary:
         raise HubError("canary", f"{folder}: {some(canary)}; mend the bank and build anew")

@@ -20,8 +20,10 @@ from .croissant_records import record_problems
 from .documents import render_documents
 from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
 
-CheckRows = Callable[[str, list[Row]], Iterable[tuple[str, str, str]]]
-"""Given a config and its rows, what is wrong with them: row id, field and message each."""
+CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
+"""Given a config, its rows and whether they are all of it, what is wrong with them.
+
+Row id, field and message each."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,22 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
 
-def validate(root: Path, check_rows: CheckRows) -> Report:
+def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report:
     """Everything that is wrong with a release folder.
 
-    `check_rows` holds the content rules, which belong to the builders. Raises ReleaseError where
-    `root` has no manifest or no checksums to start from.
+    `check_rows` holds the content rules, which belong to the builders, and compares rows with the
+    bank of digest `bank_sha256`. Raises ReleaseError where `root` has no manifest or no checksums
+    to start from.
     """
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
+    if bank_sha256 and bank_sha256 != facts.bank_sha256:
+        notes.append("rows compared with another bank than theirs: name that with --bank")
     for config in facts.configs:
         problems += _config_problems(root, config, check_rows)
+        if config.elsewhere and facts.holdout is None:
+            message = f"says {config.elsewhere}, without a hold-out all rows are here"
+            problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
     return Report(str(root), tuple(problems), tuple(notes))
 
 
@@ -118,7 +126,7 @@ def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> 
         yield from _image_problems(config, record, label)
         yield from _canary_problems(config, record, label)
     if rows:
-        for row, field, message in check_rows(config.name, rows):
+        for row, field, message in check_rows(config.name, rows, not config.elsewhere):
             yield Problem(config.file, message, row=row, field=field)
         yield from _fact_problems(config, rows, len(records))
 
@@ -163,7 +171,8 @@ def _holds_canary(value: Any) -> bool:
 
 def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:
     """The manifest says of the rows what the rows say."""
-    facts = counted(rows, config.planned, config.breakdown, config.composition)
+    planned = config.planned - config.elsewhere
+    facts = counted(rows, planned, config.breakdown, config.composition)
     facts["rows"] = count
     for name, value in facts.items():
         if getattr(config, name) != value:

@@ -6,8 +6,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..builders.manifest import Build
@@ -59,6 +59,19 @@ def staged(out: Path) -> Iterator[Path]:
         finally:
             for left_over in (partial, previous):
                 shutil.rmtree(left_over, ignore_errors=True)
+
+
+def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) -> dict[Path, Facts]:
+    """The parts of a build, each in its folder, in the place of what was there.
+
+    `make` is called when all folders are ours; if it or any writing fails, all stay as they were.
+    The last folder comes first: a run killed between two leaves the public one old, and the next
+    run mends it. Raises ReleaseError as `staged` does.
+    """
+    with ExitStack() as stack:
+        folders = [stack.enter_context(staged(out)) for out in outs]
+        parts = zip(outs, make(), folders, strict=True)
+        return {out: write_release(build, folder) for out, build, folder in parts}
 
 
 def write_release(build: Build, root: Path) -> Facts:

@@ -10,19 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-from unittest.mock import patch
 
 import pytest
 from loopback_hub import LoopbackHub
-from pushing import REPO, at, online, plan_of, push, push_to_die
+from pushing import REPO, at, online, plan_of, push, push_to_die, valid
 from releases import ATTRIBUTES, RULES, revised, small_release
 
-from counterprior.builders.build import check_rows
-from counterprior.builders.manifest import Build
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import bank_digest, row_checks
+from counterprior.builders.manifest import Build, Holdout
 from counterprior.cards.errors import HubError
 from counterprior.cards.plan import planned
 from counterprior.cards.push import execute
 from counterprior.cards.remote import Repository
+from counterprior.cards.validate import Report, validate
 from counterprior.release import parquet_path
 from counterprior.schema import CANARY, Row
 
@@ -292,8 +293,7 @@ def test_what_does_not_verify_gets_no_tag_and_can_be_mended(world: World, tmp_pa
         bad = small_release(tmp_path / "bad", (RULES, ATTRIBUTES), lambda rows: rows)
         settings = at(hub.url, "1.1.0")
         with (
-            patch("counterprior.cards.plan.check_folder"),
-            planned(bad, settings, lambda config, rows: ()) as plan,
+            planned(bad, settings, valid) as plan,
             pytest.raises(HubError, match=r"verification-failed: .* has no tag: gone") as error,
         ):
             execute(plan, verify=lambda repository, commit: ["gone"])
@@ -341,6 +341,17 @@ def test_what_can_not_be_released_is_refused_by_name_with_a_remedy(
             push(world.next, at(hub.url, **({"version": "1.1.0"} | changes)))
         assert {request.method for request in hub.requests} <= {"GET", "HEAD"}
         assert hub.head(REPO) == world.first
+
+
+def test_a_hold_out_never_becomes_public(tmp_path: Path) -> None:
+    held = Holdout(private=True, fraction=0.1, salt_sha256="", held_out_sha256="", full_hmac="")
+    folder = small_release(tmp_path / "held", facts=lambda build: replace(build, holdout=held))
+    with online(), LoopbackHub(tmp_path / "hub") as hub:
+        with pytest.raises(HubError, match=r"^visibility: .* is a hold-out.*: --private"):
+            push(folder, at(hub.url, "1.0.0"))
+        assert not hub.requests
+        push(folder, at(hub.url, "1.0.0", private=True))
+        assert "extra_gated_prompt" in hub.tree(REPO, "main")["README.md"].decode()
 
 
 def test_published_files_are_dropped_only_on_purpose(world: World, tmp_path: Path) -> None:
@@ -428,10 +439,14 @@ def test_somebody_who_tags_first_is_not_overruled(world: World, tmp_path: Path) 
         assert hub.tags(REPO)["v1.1.0"] == world.first
 
 
+def check(folder: Path) -> Report:
+    return validate(folder, row_checks(DEFAULT_BANK), bank_digest(DEFAULT_BANK))
+
+
 def check_refused(folder: Path, why: str) -> None:
     """Refused before anybody is asked, and nothing is left beside the folder."""
     nobody = at("http://127.0.0.1:9", "1.1.0")
-    with online(), pytest.raises(HubError, match=why), planned(folder, nobody, check_rows):
+    with online(), pytest.raises(HubError, match=why), planned(folder, nobody, check):
         raise AssertionError("planned")
     assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
 

@@ -45,12 +45,13 @@ NEED_MORE = {
     "race",
     "report",
     "flips",
+    "verify-holdout",
 }
 """Commands of the README that want data or a while, and have tests of their own."""
 
 
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
-    commands = re.findall(r"^\$ counterprior (\w+)([^#\n]*)", README, re.MULTILINE)
+    commands = re.findall(r"^\$ counterprior ([\w-]+)([^#\n]*)", README, re.MULTILINE)
     shown = {name for name, _ in commands} - NEED_MORE
     assert shown == {"build", "validate", "diff", "verify", "eval", "score"}
     for folder in ("published", "counterprior"):

@@ -11,6 +11,9 @@ import yaml
 from PIL import Image
 
 import counterprior
+from counterprior.cards.documents import render_documents
+from counterprior.cards.facts import read_facts
+from counterprior.eval.report.exports import FRAMEWORK
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, features
 
@@ -173,6 +176,20 @@ def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
         counterprior.load(text_release, "spatial_uc", revision="v1")
     with pytest.raises(ReleaseError, match=r"is .* a release made by `build`"):
         counterprior.load(tmp_path, "spatial_uc")
+
+
+def test_eval_yaml_registers_the_complete_configs(text_release: Path) -> None:
+    """The keys that the Hub documents, and tasks that `load_dataset` finds."""
+    found = yaml.safe_load((text_release / "eval.yaml").read_text())
+    assert list(found) == ["name", "description", "evaluation_framework", "tasks"]
+    assert found["evaluation_framework"] == FRAMEWORK
+    names = datasets.get_dataset_config_names(str(text_release))
+    assert found["tasks"] == [{"id": name, "config": name, "split": "test"} for name in names]
+    facts = read_facts(text_release)
+    preview = facts.configs[0].model_copy(update={"status": "preview"})
+    changed = facts.model_copy(update={"configs": [preview, *facts.configs[1:]]})
+    tasks = yaml.safe_load(render_documents(changed)["eval.yaml"])["tasks"]
+    assert [task["id"] for task in tasks] == names[1:]
 
 
 def test_verify_finds_changed_missing_and_foreign_files(text_release: Path, tmp_path: Path) -> None:

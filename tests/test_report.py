@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -28,6 +29,7 @@ from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags
 from counterprior.eval.report.headlines import HEADLINES, Item
 from counterprior.eval.report.leaderboard import leaderboards, paired
+from counterprior.eval.report.numbers import show
 from counterprior.eval.report.risk import risk_curves
 from counterprior.eval.report.site import ReportSettings, write_report
 from counterprior.eval.report.svg import Axis
@@ -594,12 +596,25 @@ def test_exports_say_what_the_scores_say(site: Path, runs: dict[str, Path]) -> N
     scores = scores_of(runs)
     found = sorted((site / "export" / "hub").rglob("*.yaml"))
     assert len(found) == 8
+    excluded = 0
     for path in found:
-        run, (entry,) = path.parts[-3], yaml.safe_load(path.read_text())
+        written = yaml.safe_load(path.read_text())
+        (parsed,) = parse_eval_result_entries(written)
+        assert eval_result_entries_to_yaml([parsed]) == written
+        assert (parsed.dataset_id, parsed.dataset_revision) == ("a/b", "v1.0.0")
+        run, (entry,) = path.parts[-3], written
         headline = HEADLINES[entry["dataset"]["task_id"]]
         judge = next(key[1] for key in scores if key[0] == run and path.stem.endswith(key[1]))
-        assert entry["value"] == scores[run, judge, headline.score, "all"]["value"]
-        assert entry["dataset"]["id"] == "a/b" and entry["dataset"]["revision"] == "v1.0.0"
+        score = scores[run, judge, headline.score, "all"]
+        assert entry["value"] == score["value"]
+        notes = entry["notes"].split("; ")
+        shown = " to ".join(show(end, score["unit"]) for end in score["interval"])
+        assert f"n = {score['n']}" in notes
+        assert f"95 % interval {shown}" in notes or "95 % interval -" in notes
+        left_out = ", ".join(f"{name} {n}" for name, n in sorted(score["excluded"].items()))
+        assert f"left out: {left_out or 'nothing'}" in notes
+        excluded += bool(left_out)
+    assert excluded
     logs = sorted((site / "export" / "inspect").glob("*.json"))
     assert len(logs) == 8
     for path in logs:
@@ -621,6 +636,9 @@ def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path:
         ({"export": ("pdf",)}, f"choose from {', '.join(FORMS)}"),
         ({"export": ("hub",)}, "--dataset NAMESPACE/NAME"),
         ({"dataset": "dist/a/b"}, "write NAMESPACE/NAME"),
+        ({"dataset": "a/b"}, "the release's tag"),
+        ({"dataset": "a/b@main"}, "the release's tag"),
+        ({"dataset": "a/b@5503434"}, "its 40 digits"),
     ):
         with pytest.raises(ValueError, match=reason):
             write_report(replace(settings, **changes))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from releases import ATTRIBUTES, RULES, revised, small_release
 
-from counterprior.builders.build import check_rows
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import row_checks
 from counterprior.builders.manifest import Build, Change, Erratum
 from counterprior.cards.diff import diff
 from counterprior.cards.errors import HubError
@@ -79,7 +80,7 @@ def test_data_stay_byte_for_byte_and_texts_state_the_mark(first: Path, tmp_path:
     assert os.path.samefile(built / parquet, first / parquet)
     assert 'counterprior.load("ns/name", ' in (first / "README.md").read_text()
     assert "datasets/ns/name/resolve/v1.0.0/" in (first / "croissant.json").read_text()
-    assert validate(first, check_rows).problems == ()
+    assert validate(first, row_checks(DEFAULT_BANK)).problems == ()
     assert diff(built, first).bump == "PATCH"
 
 

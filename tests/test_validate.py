@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from counterprior.builders.build import check_rows
+from counterprior.builders.build import row_checks
 from counterprior.cards.validate import validate
 from counterprior.release import Problem, parquet_path, sha256_file
 from counterprior.schema import ROWS, item_id, rows_digest
@@ -26,7 +26,7 @@ def release(text_release: Path, tmp_path: Path) -> Path:
 
 
 def problems(root: Path) -> list[Problem]:
-    return list(validate(root, check_rows).problems)
+    return list(validate(root, row_checks()).problems)
 
 
 def rewrite(root: Path, config: str, change: Callable[[Records], Records]) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
 from ..retry import TransientError
-from .http import HttpSettings, Wire, failed_status, hide, read_body, read_key, with_lost
+from .http import Wire, hide, with_lost
 
 if TYPE_CHECKING:
     import anthropic
@@ -33,54 +32,44 @@ LONGEST = 20_000
 class AnthropicMessages:
     """One model behind `POST /v1/messages`; the key comes from ANTHROPIC_API_KEY."""
 
-    def __init__(self, settings: HttpSettings, client: anthropic.Anthropic, key: str) -> None:
-        import anthropic
-
-        self._settings = settings
-        self._client = client
-        # Its sockets are closed with the backend, not when the collector finds them.
-        weakref.finalize(self, client.close)
-        self._key = key
-        self._wire = Wire(anthropic, settings.retry, key)
+    def __init__(self, wire: Wire[anthropic.Anthropic]) -> None:
+        self._wire = wire
 
     @classmethod
     def from_spec(cls, spec: Spec) -> AnthropicMessages:
-        settings = HttpSettings.from_spec(spec)
         import anthropic
 
-        key = read_key("ANTHROPIC_API_KEY", settings.base_url)
-        client = anthropic.Anthropic(
-            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
-        )
-        return cls(settings, client, key)
+        return cls(Wire.open(spec, anthropic, anthropic.Anthropic, "ANTHROPIC_API_KEY"))
 
     def identity(self) -> dict[str, str]:
-        return self._settings.identity("anthropic", str(self._client.base_url))
+        return self._wire.identity()
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises ValueError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
             raise ValueError("anthropic: gives no log probabilities; ask for none")
-        if self._settings.bound(request) > LONGEST:
+        if self._wire.settings.bound(request) > LONGEST:
             raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
-        completion, lost = self._settings.retry.run(lambda: self._attempt(request))
-        return with_lost(completion, lost)
+        # Not `.parse`: it loses the response, and with it the bill, where validation fails.
+        create = self._wire.client.messages.with_raw_response.create
+        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
+        return with_lost(*asked)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
         # The system prompt is a role's constant part: later calls of the role read it cached.
         system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
         body: dict[str, Any] = {
-            "model": self._settings.model,
-            "max_tokens": self._settings.bound(request),
+            "model": self._wire.settings.model,
+            "max_tokens": self._wire.settings.bound(request),
             "system": [system],
             "messages": [{"role": "user", "content": [_part(part) for part in request.user]}],
         }
         if request.schema is not None:
             schema = {"type": "json_schema", "schema": request.schema.body}
             body["output_config"] = {"format": schema}
-        if self._settings.temperature is not None:
-            body["extra_body"] = {"temperature": self._settings.temperature}
+        if self._wire.settings.temperature is not None:
+            body["extra_body"] = {"temperature": self._wire.settings.temperature}
         return body
 
     def submit(self, requests: Mapping[str, ChatRequest]) -> str:
@@ -98,7 +87,7 @@ class AnthropicMessages:
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
         for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
-            answer = json.loads(hide(line.to_json(), self._key))
+            answer = json.loads(hide(line.to_json(), self._wire.key))
             if answer["result"]["type"] == "succeeded":
                 # What can't be read is left open, and asked singly.
                 with suppress(TransientError):
@@ -106,25 +95,13 @@ class AnthropicMessages:
 
     @property
     def _batches(self) -> anthropic.resources.messages.Batches:
-        return self._client.messages.batches
+        return self._wire.client.messages.batches
 
     def _params(self, request: ChatRequest) -> dict[str, Any]:
         """The request as a batch holds it: what is extra in a call is a field there."""
         body = self.body(request)
         extra: dict[str, Any] = body.pop("extra_body", {})
         return body | extra
-
-    def _attempt(self, request: ChatRequest) -> Completion:
-        import anthropic
-
-        try:
-            # Not `.parse`: it loses the response, and with it the bill, where validation fails.
-            response = self._client.messages.with_raw_response.create(**self.body(request))
-        except anthropic.APIConnectionError as error:
-            raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None
-        except anthropic.APIStatusError as error:
-            return failed_status(error.response, self._key)
-        return read_completion(read_body(response.http_response.content, self._key))
 
 
 def _part(part: str | ImagePart) -> dict[str, Any]:

@@ -1,16 +1,17 @@
-"""What the two HTTP backends share: spec options, keys, error classes, and reading a body."""
+"""What the HTTP backends share: spec options, the connection, error classes, reading a body."""
 
 from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, Outcome, Usage
+from ..chat import BackendError, ChatRequest, Completion, Outcome, Permit, Usage, always
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
@@ -103,20 +104,70 @@ class HttpSettings:
         return found
 
 
-@dataclass(frozen=True)
-class Wire:
-    """How a batch is sent, looked at and fetched; both SDKs name their errors alike."""
+class Client(Protocol):
+    """What both SDKs' clients have in common."""
 
+    @property
+    def base_url(self) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+@dataclass(frozen=True)
+class Wire(Generic[C]):
+    """An SDK's client, its settings and its key; both SDKs name their errors alike."""
+
+    kind: str
+    """Kind of the backend."""
+    settings: HttpSettings
+    """Where the server is, and how it is asked."""
     sdk: Any
     """The SDK's module."""
-    retry: RetryPolicy
-    """When to try again."""
+    client: C
+    """The SDK's client."""
     key: str
     """Never shown."""
 
+    @classmethod
+    def open(cls, spec: Spec, sdk: Any, make: Callable[..., C], variable: str) -> Wire[C]:
+        """The connection that a spec names, with the key of an environment variable.
+
+        Raises ValueError for a wrong option, BackendError for a missing key.
+        """
+        settings = HttpSettings.from_spec(spec)
+        key = read_key(variable, settings.base_url)
+        # Attempts are ours to count: the SDK's own retries would hide what was billed.
+        client = make(
+            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+        )
+        wire = cls(spec.kind, settings, sdk, client, key)
+        # Its sockets are closed with it, not when the collector finds them.
+        weakref.finalize(wire, client.close)
+        return wire
+
+    def identity(self) -> dict[str, str]:
+        """Who answers."""
+        return self.settings.identity(self.kind, str(self.client.base_url))
+
+    def ask(
+        self,
+        send: Callable[[], Any],
+        read: Callable[[dict[str, Any]], R],
+        permit: Permit = always,
+    ) -> tuple[R | Completion, int]:
+        """What `read` makes of the body of a raw response, or what became of a rejected request;
+        and how many attempts before it may have been billed.
+
+        Raises BackendError, and what `permit` raises.
+        """
+        return self.settings.retry.run(lambda: self._asked(send, read), permit)
+
     def repeat(self, send: Callable[[], R]) -> R:
         """The result of a request that may be sent twice. Raises BackendError."""
-        return self.retry.run(lambda: self._sent(send))[0]
+        return self.settings.retry.run(lambda: self._sent(send))[0]
 
     def once(self, send: Callable[[], R]) -> R:
         """The result of one that must not: after a lost answer the work may be under way."""
@@ -125,13 +176,28 @@ class Wire:
         except TransientError as error:
             raise BackendError(f"the batch may not have arrived: {error}") from None
 
+    def _asked(
+        self, send: Callable[[], Any], read: Callable[[dict[str, Any]], R]
+    ) -> R | Completion:
+        try:
+            response = send()
+        except self.sdk.APIConnectionError as error:
+            raise self._no_answer(error, billed=True) from None
+        except self.sdk.APIStatusError as error:
+            return failed_status(error.response, self.key)
+        return read(read_body(response.http_response.content, self.key))
+
     def _sent(self, send: Callable[[], R]) -> R:
         try:
             return send()
         except self.sdk.APIConnectionError as error:
-            raise TransientError(f"no answer: {error.__cause__ or error}") from None
+            raise self._no_answer(error) from None
         except self.sdk.APIStatusError as error:
             raise BackendError(failed_status(error.response, self.key).text) from None
+
+    @staticmethod
+    def _no_answer(error: Exception, billed: bool = False) -> TransientError:
+        return TransientError(f"no answer: {error.__cause__ or error}", billed=billed)
 
 
 def read_key(variable: str, base_url: str | None) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import math
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, ImagePart, Outcome, Usage
+from ..batch import BatchFailedError
+from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
 from ..retry import TransientError
-from .http import HttpSettings, Wire, failed_status, hide, read_body, read_key, with_lost
+from .http import Wire, hide, read_body, with_lost
 
 if TYPE_CHECKING:
     import openai
@@ -29,51 +29,42 @@ OUTCOMES: dict[str, Outcome] = {
 class OpenAIChat:
     """One model behind `POST /chat/completions`; the key comes from OPENAI_API_KEY."""
 
-    def __init__(self, settings: HttpSettings, client: openai.OpenAI, key: str) -> None:
-        import openai
-
-        self._settings = settings
-        self._client = client
-        # Its sockets are closed with the backend, not when the collector finds them.
-        weakref.finalize(self, client.close)
-        self._key = key
-        self._wire = Wire(openai, settings.retry, key)
+    def __init__(self, wire: Wire[openai.OpenAI]) -> None:
+        self._wire = wire
+        self._client = wire.client
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIChat:
-        settings = HttpSettings.from_spec(spec)
         import openai
 
-        key = read_key("OPENAI_API_KEY", settings.base_url)
-        client = openai.OpenAI(
-            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
-        )
-        return cls(settings, client, key)
+        return cls(Wire.open(spec, openai, openai.OpenAI, "OPENAI_API_KEY"))
 
     def identity(self) -> dict[str, str]:
-        return self._settings.identity("openai", str(self._client.base_url))
+        return self._wire.identity()
 
-    def complete(self, request: ChatRequest) -> Completion:
-        completion, lost = self._settings.retry.run(lambda: self._attempt(request))
-        return with_lost(completion, lost)
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
+        # Not `.parse`: it loses the response, and with it the bill, where validation fails.
+        create = self._client.chat.completions.with_raw_response.create
+        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
+        return with_lost(*asked)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
         body: dict[str, Any] = {
-            "model": self._settings.model,
+            "model": self._wire.settings.model,
             "messages": [
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": [_part(part) for part in request.user]},
             ],
-            "max_completion_tokens": self._settings.bound(request),
+            "max_completion_tokens": self._wire.settings.bound(request),
         }
         if request.schema is not None:
             schema = {"name": request.schema.name, "strict": True, "schema": request.schema.body}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if request.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if self._settings.temperature is not None:
-            body["temperature"] = self._settings.temperature
+        if self._wire.settings.temperature is not None:
+            body["temperature"] = self._wire.settings.temperature
         return body
 
     def submit(self, requests: Mapping[str, ChatRequest]) -> str:
@@ -102,7 +93,8 @@ class OpenAIChat:
     def finished(self, batch: str) -> bool:
         found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
         if found.status == "failed":
-            raise BackendError(f"batch {batch} failed: {hide(str(found.errors), self._key)}")
+            told = hide(str(found.errors), self._wire.key)
+            raise BatchFailedError(f"batch {batch} failed and was not billed: {told}")
         return found.status in ("completed", "expired", "cancelled")
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
@@ -114,22 +106,10 @@ class OpenAIChat:
         for line in content.splitlines():
             # What can't be read is left open, and asked singly.
             with suppress(TransientError):
-                answer = read_body(line, self._key)
+                answer = read_body(line, self._wire.key)
                 response = answer.get("response") or {}
                 if response.get("status_code") == 200:
                     yield str(answer.get("custom_id")), read_completion(response.get("body") or {})
-
-    def _attempt(self, request: ChatRequest) -> Completion:
-        import openai
-
-        try:
-            # Not `.parse`: it loses the response, and with it the bill, where validation fails.
-            response = self._client.chat.completions.with_raw_response.create(**self.body(request))
-        except openai.APIConnectionError as error:
-            raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None
-        except openai.APIStatusError as error:
-            return failed_status(error.response, self._key)
-        return read_completion(read_body(response.http_response.content, self._key))
 
 
 def _part(part: str | ImagePart) -> dict[str, Any]:

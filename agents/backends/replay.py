@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, NotRecordedError
+from ..chat import ChatRequest, Completion, NotRecordedError, Permit, always
 from ..ledger import Ledger
 
 
@@ -42,7 +42,7 @@ class ReplayBackend:
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         raise NotRecordedError(
             f"the ledger doesn't hold this call of {request.role}, and a replay makes none: "
             "go on with the backend that recorded it"

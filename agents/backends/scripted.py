@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, Usage
+from ..chat import BackendError, ChatRequest, Completion, Permit, Usage, always
 
 CHARACTERS_A_TOKEN = 4
 """The tokens that a script reports are counted in these."""
@@ -49,7 +49,7 @@ class ScriptedBackend:
     def identity(self) -> dict[str, str]:
         return {"kind": "scripted", "model": self._name, "provider": "none"}
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         answer = self._script(request)
         if isinstance(answer, Completion):
             return answer

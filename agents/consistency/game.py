@@ -18,6 +18,7 @@ from ..chat import ImagePart
 from ..hygiene import one_line, text_fault
 from ..roles import Role
 from .answers import Asked, Comparison, ItemReview, Judgement, Screening, Telling
+from .material import material_faults
 
 SCREENER = Role("consistency/screener", Screening, 300)
 TELLER = Role("consistency/teller", Telling, 1_500)
@@ -27,15 +28,19 @@ REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
 
 SENTENCE = 400
 """Most characters of a caption's sentence."""
-QUESTION = 240
-"""Most characters of a question or an edit."""
-YES = range(4, 7)
-"""How many of the ten questions are answered yes, so that a yes-sayer scores about half."""
 
 A = TypeVar("A", bound=Struct)
 
 Drawer = Callable[[str, int], bytes]
-"""Caption and seed -> the drawing, encoded as PNG; made by a generator that is handed in."""
+"""Caption and seed -> the drawing, encoded as PNG; made by a generator that is handed in.
+
+Raises UndrawnError.
+"""
+
+
+class UndrawnError(ValueError):
+    """A caption that the drawer declines or can't draw; it isn't asked again."""
+
 
 Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
 
@@ -84,10 +89,7 @@ class Item:
 
     def asked(self) -> list[Asked]:
         """The ten questions, then the two of each edit."""
-        if self.comparison is None:
-            return []
-        c = self.comparison
-        return [*c.similarities, *c.differences, *(q for e in c.edits for q in e.questions)]
+        return _asked(self.comparison) if self.comparison else []
 
     def end(self, fate: Fate, why: str = "") -> None:
         """The item is played no further."""
@@ -151,11 +153,15 @@ class AnnotationGame:
             if (telling := _value(item, answer, TELLER)) is not None:
                 item.caption = " ".join(telling.sentences)
                 item.tellings += 1
-        items = [item for item in items if not item.fate]
+        told = [item for item in items if not item.fate]
         drawings = []
-        for number, item in enumerate(items, 1):
-            drawings.append(self._drawer(item.caption, item.picture.seed))
-            progress(f"draw {turn + 1}", number, len(items))
+        for number, item in enumerate(told, 1):
+            try:
+                drawings.append(self._drawer(item.caption, item.picture.seed))
+            except UndrawnError as error:
+                item.end("failed", f"drawer: {error}")
+            progress(f"draw {turn + 1}", number, len(told))
+        items = [item for item in told if not item.fate]
         judged = [
             Call(
                 f"{_id(i)}/judge{turn}",
@@ -254,24 +260,17 @@ def _read_telling(text: str) -> Telling:
 
 def _read_comparison(text: str) -> Comparison:
     found = COMPARER.read(text)
-    ten = [*found.similarities, *found.differences]
-    yes = sum(asked.answer for asked in ten)
-    if yes not in YES:
-        raise ValueError(f"{yes} of the ten answers are true: must be {YES[0]} to {YES[-1]}")
-    asked = [*ten, *(question for edit in found.edits for question in edit.questions)]
-    for each in asked:
-        if fault := text_fault(each.question, QUESTION):
-            raise ValueError(f"question: {fault}")
-        if not each.question.endswith("?"):
-            raise ValueError(f"question without a question mark: {each.question}")
-    if len({each.question.casefold() for each in asked}) < len(asked):
-        raise ValueError("two questions are the same")
-    for edit in found.edits:
-        if fault := text_fault(edit.prompt, QUESTION):
-            raise ValueError(f"edit: {fault}")
-        if {question.answer for question in edit.questions} != {True, False}:
-            raise ValueError("each edit has one question answered yes and one answered no")
+    asked = _asked(found)
+    edits = [edit.prompt for edit in found.edits]
+    faults = material_faults([q.question for q in asked], [q.answer for q in asked], edits)
+    if told := [f"{field}: {fault}" for field, fault in faults]:
+        raise ValueError("; ".join(told))
     return found
+
+
+def _asked(c: Comparison) -> list[Asked]:
+    """The ten questions, then the two of each edit."""
+    return [*c.similarities, *c.differences, *(q for e in c.edits for q in e.questions)]
 
 
 def _value(item: Item, answer: Answer[A], role: Role[A]) -> A | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from ...agents.caller import Caller, Progress
 from ...agents.consistency.game import AnnotationGame, Item
 from ...agents.session import Session, SessionSettings, open_session
 from ...eval.generators import open_generator
-from ..consistency import FILE, read_consistency
+from ..consistency import FILE, LICENSE, read_consistency
 from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
 from .pictures import CachedDrawer, Refused, read_pictures
 
@@ -27,8 +28,10 @@ class GameSettings:
 
     images: str
     """A folder of pictures, or a dataset."""
-    drawer: str
-    """Spec of the generator that draws."""
+    drawer: str = ""
+    """Spec of the generator that draws; a replay takes the recorded drawings."""
+    license: str = ""
+    """SPDX id of the pictures' licence; a replay takes the recorded one."""
     limit: int | None = None
     """Pictures at most."""
     smallest_side: int = 512
@@ -52,10 +55,12 @@ def author_consistency(
     pictures, refused = read_pictures(game.images, game.limit, game.smallest_side)
     with open_session(session) as opened:
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
-        author, other, drawer = _players(opened, game, drawings)
-        items = AnnotationGame(author, other, drawer, game.tellings).run(pictures, progress)
+        table = _seated(opened, game, drawings)
+        items = AnnotationGame(table.author, table.other, table.drawer, game.tellings).run(
+            pictures, progress
+        )
         with written_bank(base, bank, without="consistency") as folder:
-            _write(folder, items, refused, author, other)
+            _write(folder, items, refused, table)
         fates = Counter(str(item.fate) for item in items)
         counts = {"pictures": len(items), **{fate: fates[fate] for fate in FATES}}
         counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
@@ -64,36 +69,50 @@ def author_consistency(
         return Report(bank, stopped, counts, opened.accounts())
 
 
-def _players(
-    opened: Session, game: GameSettings, drawings: Path
-) -> tuple[Caller, Caller, CachedDrawer]:
+@dataclass(frozen=True)
+class _Table:
+    """Who plays, and under what licence."""
+
+    author: Caller
+    other: Caller
+    drawer: CachedDrawer
+    license: str
+
+
+def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     """Both models and the drawer; in a replay those of the recorded run."""
     if opened.settings.replay:
         given = opened.ledger.inputs(RUN)
         author, other = (opened.recorded(given[seat]) for seat in ("author", "other"))
-        return author, other, CachedDrawer(None, given["drawer"], drawings)
+        drawer = CachedDrawer(None, given["drawer"], drawings)
+        return _Table(author, other, drawer, given["license"])
+    if not re.fullmatch(LICENSE, game.license):
+        raise ValueError(
+            f"{game.license!r} is no SPDX id: name the licence of the pictures, e.g. "
+            "--license CC-BY-4.0; nothing else says under what they may be released"
+        )
+    if not game.drawer:
+        raise ValueError("name a --drawer that can draw what pictures show, e.g. diffusers:REPO")
     generator = open_generator(game.drawer)
     author, other = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
-    given = {"author": author.identity, "other": other.identity, "drawer": identity}
-    opened.ledger.bind(RUN, given)
-    return author, other, CachedDrawer(generator, identity, drawings)
+    models = {"author": author.identity, "other": other.identity}
+    opened.ledger.bind(RUN, {**models, "drawer": identity, "license": game.license})
+    return _Table(author, other, CachedDrawer(generator, identity, drawings), game.license)
 
 
-def _write(
-    folder: Path, items: list[Item], refused: list[Refused], author: Caller, other: Caller
-) -> None:
+def _write(folder: Path, items: list[Item], refused: list[Refused], table: _Table) -> None:
     accepted = [item for item in items if item.fate == "accepted"]
     for item in accepted:
         path = folder / "consistency" / _image(item)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(item.picture.data)
     if accepted:
-        extend(folder / FILE, [_entry(item, author, other) for item in accepted])
+        extend(folder / FILE, [_entry(item, table) for item in accepted])
         read_consistency(folder)
     if disputed := [item for item in items if item.fate == "disputed"]:
         (folder / "review").mkdir()
-        queue = [{"why": item.why, **_entry(item, author, other)} for item in disputed]
+        queue = [{"why": item.why, **_entry(item, table)} for item in disputed]
         (folder / "review" / "consistency.yaml").write_text(to_yaml(queue), encoding="utf-8")
         for item in disputed:
             path = folder / "review" / _image(item)
@@ -112,14 +131,16 @@ def _image(item: Item) -> str:
     return f"images/{item.picture.sha256[:16]}.png"
 
 
-def _entry(item: Item, author: Caller, other: Caller) -> dict[str, Any]:
+def _entry(item: Item, table: _Table) -> dict[str, Any]:
     assert item.comparison is not None
+    author, other = table.author, table.other
     ten = [*item.comparison.similarities, *item.comparison.differences]
     teller, judge = (author, other) if item.tellings % 2 else (other, author)
     return {
         "id": item.picture.sha256[:16],
         "source": item.picture.name,
         "image": _image(item),
+        "license": table.license,
         "caption": item.caption,
         "questions": [asked.model_dump() for asked in ten],
         "edits": [edit.model_dump() for edit in item.comparison.edits],

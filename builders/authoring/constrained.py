@@ -24,7 +24,7 @@ RUN = "constrained"
 """Name of the loop's run in a ledger."""
 
 UNLIMITED = 10_000
-"""Rounds of a replay: it ends with its ledger."""
+"""Idle rounds of a replay: it ends with its ledger, whatever ended the run."""
 
 
 def author_constrained(
@@ -42,7 +42,8 @@ def author_constrained(
     with open_session(session) as opened:
         contract = constrained_contract(base)
         if session.replay:
-            contract, loop = recorded(opened.ledger.inputs(RUN), contract)
+            asked = {r.id.partition("/")[0] for r in opened.ledger.records()}
+            contract, loop = recorded(opened.ledger.inputs(RUN), contract, len(asked))
             if contract.pairs and base is None:
                 raise ValueError(f"{session.ledger}: it extended a bank; name that as --base")
         opened.ledger.bind(RUN, inputs(contract, loop))
@@ -62,7 +63,8 @@ def author_constrained(
             "standards to review": len(authored.standards),
             "failed rounds": sum(bool(r.failure) for r in authored.rounds),
         }
-        stopped = f"{authored.stopped}: {authored.reason}" if authored.reason else authored.stopped
+        ended = "the end of the ledger" if session.replay else authored.stopped
+        stopped = f"{ended}: {authored.reason}" if authored.reason else ended
         return Report(bank, stopped, counts, opened.accounts())
 
 
@@ -79,14 +81,15 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
     }
 
 
-def recorded(given: Mapping[str, Any], contract: BankContract) -> tuple[BankContract, LoopSettings]:
-    """Contract and settings of a recorded run; only the validators are today's."""
+def recorded(
+    given: Mapping[str, Any], contract: BankContract, rounds: int
+) -> tuple[BankContract, LoopSettings]:
+    """Contract and settings of a recorded run of `rounds`; only the validators are today's."""
     pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
     domains, layouts = tuple(given["domains"]), tuple(given["layouts"])
     ids = frozenset(given["ids"])
     then = BankContract(domains, given["standards"], layouts, pairs, ids, contract.faults)
-    # The ledger ends the replay, whatever ended the run.
-    return then, LoopSettings(UNLIMITED, given["target"], UNLIMITED, given["proposals"])
+    return then, LoopSettings(rounds, given["target"], UNLIMITED, given["proposals"])
 
 
 def constrained_contract(base: Path | None) -> BankContract:

@@ -11,8 +11,8 @@ from typing import Any
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ...agents.consistency.game import Picture
-from ...eval.generators import Generator, ImageRequest, encode_png
+from ...agents.consistency.game import Picture, UndrawnError
+from ...eval.generators import Generator, GeneratorError, ImageRequest, encode_png
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
@@ -79,7 +79,7 @@ def _rows(source: str) -> Iterator[tuple[str, bytes]]:
 
 
 class CachedDrawer:
-    """Draws with a generator and keeps each drawing, so that a replay shows the judges the same."""
+    """Draws with a generator and keeps each drawing, or why there is none, for replays."""
 
     def __init__(self, generator: Generator | None, identity: str, folder: Path) -> None:
         """`generator` None draws nothing: every drawing must be in the folder."""
@@ -88,17 +88,30 @@ class CachedDrawer:
         self._folder = folder
 
     def __call__(self, caption: str, seed: int) -> bytes:
-        """The drawing as PNG. Raises ValueError where it is neither kept nor can be made."""
+        """The drawing as PNG.
+
+        Raises UndrawnError for a caption that can't be drawn, ValueError where a replay misses a
+        drawing, and BackendError where the drawer's server can't be used.
+        """
         key = hashlib.sha256(f"{self._identity}\n{seed}\n{caption}".encode()).hexdigest()
-        path = self._folder / f"{key}.png"
+        path, undrawn = self._folder / f"{key}.png", self._folder / f"{key}.undrawn"
         if path.exists():
             return path.read_bytes()
+        if undrawn.exists():
+            raise UndrawnError(undrawn.read_text(encoding="utf-8"))
         if self._generator is None:
             raise ValueError(f"{path}: the drawing of a recorded call is missing beside its ledger")
-        drawing = self._generator.generate(ImageRequest(caption, seed))
-        data = encode_png(drawing)
+        try:
+            data = encode_png(self._generator.generate(ImageRequest(caption, seed)))
+        except (GeneratorError, ValueError) as error:
+            status = error.status if isinstance(error, GeneratorError) else "error"
+            self._keep(undrawn, f"{status}: {error}".encode())
+            raise UndrawnError(f"{status}: {error}") from None
+        self._keep(path, data)
+        return data
+
+    def _keep(self, path: Path, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(data)
         partial.replace(path)
-        return data

@@ -7,6 +7,7 @@ from typing import Any
 from ..suite import Suite
 from . import (
     attribute_decoupling,
+    consistency,
     counterfactual,
     counterfactual_denominalized,
     i2i_correctness,
@@ -37,6 +38,7 @@ SUITES: dict[str, Suite[Any]] = {
         spatial_multi,
         spatial_3d,
         order_beyond,
+        consistency,
     )
 }
 """Every suite that the builders make, in the order of the card."""

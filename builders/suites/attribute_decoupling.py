@@ -58,5 +58,7 @@ SUITE = Suite(
     "prompt drawn, or the habit?",
     build=build,
     faults=faults,
+    # The rare and the common attribute.
+    group=lambda row: ("attribute", row.pair),
     breakdown=("rarity",),
 )

@@ -105,6 +105,8 @@ SUITE = Suite(
     "premise alone (L3): does the picture follow the premise or the world it knows?",
     build=build,
     faults=faults,
+    # L1, L2, L3 and the description in place of the noun are one scene.
+    group=lambda row: ("scene", row.group),
     breakdown=("discipline", "level"),
     composition=Composition(by="branch", distinct=("altered_law", "group")),
 )

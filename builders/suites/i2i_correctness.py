@@ -19,7 +19,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import sentence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Suite, entities_group
 from ..taxonomy import Taxonomy, suits
 from .i2i_homogenization import PAIR_COUNTS, seed_prompt
 from .t2i_homogenization import entity_pairs
@@ -227,6 +227,8 @@ SUITE = Suite(
     "both orders of mention: does the binding hold?",
     build=build,
     faults=faults,
+    # Rows on the same two share a seed picture.
+    group=lambda row: entities_group(row.left.name, row.right.name),
     breakdown=("pair_type", "relation"),
     license="CC-BY-4.0 AND Apache-2.0",
 )

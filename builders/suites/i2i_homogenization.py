@@ -17,7 +17,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import indefinite, sentence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Suite, entities_group
 from ..taxonomy import Kind, Taxonomy, suits
 from .t2i_homogenization import KINDS, entity_pairs
 
@@ -113,6 +113,8 @@ SUITE = Suite(
     "it always the left one?",
     build=build,
     faults=faults,
+    # Rows on the same two share a seed picture.
+    group=lambda row: entities_group(row.left.name, row.right.name),
     breakdown=("pair_type",),
     license="CC-BY-4.0 AND Apache-2.0",
 )

@@ -20,7 +20,7 @@ from ..checks import (
 )
 from ..phrases import listing, sentence
 from ..sequences import Sequence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Group, Suite, entities_group
 from ..taxonomy import Taxonomy
 from .t2i_homogenization import alike
 
@@ -180,6 +180,13 @@ def _sequence_faults(row: OrderBeyond, sequence: Sequence | None) -> Iterator[Fa
         yield Fault(row.id, "expected", f"is not in the order of the sequence {sequence.id}")
 
 
+def _group(row: OrderBeyond) -> Group:
+    """The triples of one sequence overlap; the others share their things."""
+    if row.expected:
+        return ("sequence", row.provenance.entry)
+    return entities_group(*row.entities)
+
+
 SUITE = Suite(
     name="order_beyond",
     rows=sum(COUNTS.values()),
@@ -188,5 +195,6 @@ SUITE = Suite(
     "front of the other.",
     build=build,
     faults=faults,
+    group=_group,
     breakdown=("setting",),
 )

@@ -59,6 +59,8 @@ SUITE = Suite(
     "where it is not ours?",
     build=build,
     faults=faults,
+    # Factual and counterfactual variants.
+    group=lambda row: ("rule", row.rule),
     breakdown=("factual",),
     composition=Composition(by="rule", counts=("factual",)),
 )

@@ -10,7 +10,7 @@ from ...schema import Provenance, Spatial3D, item_id
 from ..balance import balanced_pairs
 from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, sentence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Suite, entities_group
 
 Depth = Literal["in_front_of", "behind", "hidden_by"]
 
@@ -88,5 +88,6 @@ SUITE = Suite(
     summary="In front of, behind, partly hidden by: each with the two things exchanged.",
     build=build,
     faults=faults,
+    group=lambda row: entities_group(row.object_a, row.object_b),
     breakdown=("relation",),
 )

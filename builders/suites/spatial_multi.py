@@ -9,7 +9,7 @@ from ...schema import Provenance, SpatialMulti
 from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, listing, sentence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Suite, entities_group
 from .spatial_uc import PHRASES, Relation
 
 OBJECT_COUNTS = {3: 100, 4: 100}
@@ -90,4 +90,5 @@ SUITE = Suite(
     summary="Three or four objects and the relations between neighbours in the chain.",
     build=build,
     faults=faults,
+    group=lambda row: entities_group(*row.objects),
 )

@@ -136,5 +136,6 @@ SUITE = Suite(
     "round.",
     build=build,
     faults=faults,
+    group=None,
     breakdown=("relation",),
 )

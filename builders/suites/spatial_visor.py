@@ -60,6 +60,7 @@ SUITE = Suite(
     summary="Every pair of the 80 COCO classes, both orders, four relations.",
     build=build,
     faults=faults,
+    group=None,
     breakdown=("relation",),
     license="MIT",
 )

@@ -119,6 +119,7 @@ SUITE = Suite(
     "picture follow the world or the sentence?",
     build=build,
     faults=faults,
+    group=lambda row: ("pair", row.provenance.entry),
     breakdown=("domain", "difficulty"),
     composition=Composition(by="domain", counts=("difficulty", "kind"), filled=("code_check",)),
 )

@@ -16,7 +16,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import listing, sentence
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, Suite, entities_group
 from ..taxonomy import Action, Kind, Taxonomy, suits
 
 PAIR_COUNTS: dict[PairType, int] = {
@@ -149,5 +149,6 @@ SUITE = Suite(
     "first-mentioned always stand left?",
     build=build,
     faults=faults,
+    group=lambda row: entities_group(row.first.name, row.second.name),
     breakdown=("pair_type",),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
@@ -17,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from PIL.Image import Image
 
-from ...agents.backends.http import HttpSettings, failed_status, read_body, read_key
+from ...agents.backends.http import Wire
 from ...agents.chat import Completion
-from ...agents.retry import TransientError
 from ...specs import Spec
 from ..images import ImageError, open_image, plain_png
 from . import REPORT, GeneratorError, ImageRequest
@@ -37,20 +35,11 @@ class OpenAIImages:
     """One model behind `POST /images/generations` and `/images/edits`; key: OPENAI_API_KEY."""
 
     def __init__(
-        self,
-        settings: HttpSettings,
-        call: Mapping[str, str],
-        sends_seed: bool,
-        client: openai.OpenAI,
-        key: str,
+        self, wire: Wire[openai.OpenAI], call: Mapping[str, str], sends_seed: bool
     ) -> None:
-        self._settings = settings
+        self._wire = wire
         self._call = call
         self._sends_seed = sends_seed
-        self._client = client
-        # Its sockets are closed with the backend, not when the collector finds them.
-        weakref.finalize(self, client.close)
-        self._key = key
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIImages:
@@ -64,17 +53,13 @@ class OpenAIImages:
             raise ValueError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
         if spec.options.get("seed", "send") != "send":
             raise ValueError(f"{spec.kind}: seed is `send`, or left out")
-        settings = HttpSettings.from_spec(replace(spec, options=http))
-        key = read_key("OPENAI_API_KEY", settings.base_url)
-        client = openai.OpenAI(
-            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
-        )
-        return cls(settings, call, "seed" in spec.options, client, key)
+        wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
+        return cls(wire, call, "seed" in spec.options)
 
     def identity(self) -> dict[str, str]:
         seed = "sent" if self._sends_seed else "unknown to the API"
         return {
-            **self._settings.identity("openai-image", str(self._client.base_url)),
+            **self._wire.identity(),
             **self._call,
             "seed": seed,
         }
@@ -85,7 +70,7 @@ class OpenAIImages:
         Raises GeneratorError, refused where a filter declined; BackendError where the server can't
         be used: then no further picture can be had, and the same command goes on later.
         """
-        answer, lost = self._settings.retry.run(lambda: self._attempt(request))
+        answer, lost = self._wire.ask(lambda: self._send(request), dict)
         if isinstance(answer, Completion):
             raise GeneratorError(answer.text, "refused" if answer.outcome == "refused" else "error")
         made, image = _read(answer)
@@ -94,29 +79,19 @@ class OpenAIImages:
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
 
-    def _attempt(self, request: ImageRequest) -> dict[str, Any] | Completion:
-        """The response's body, or what became of a rejected request."""
-        import openai
-
-        images: Any = self._client.images.with_raw_response
+    def _send(self, request: ImageRequest) -> Any:
+        images: Any = self._wire.client.images.with_raw_response
         body: dict[str, Any] = {
-            "model": self._settings.model,
+            "model": self._wire.settings.model,
             "prompt": request.prompt,
             **self._call,
         }
         if self._sends_seed:
             body["extra_body"] = {"seed": request.seed}
-        try:
-            if request.source is None:
-                response = images.generate(**body)
-            else:
-                source = ("source.png", plain_png(request.source), "image/png")
-                response = images.edit(image=source, **body)
-        except openai.APIConnectionError as error:
-            raise TransientError(f"no answer: {error.__cause__ or error}", billed=True) from None
-        except openai.APIStatusError as error:
-            return failed_status(error.response, self._key)
-        return read_body(response.http_response.content, self._key)
+        if request.source is None:
+            return images.generate(**body)
+        source = ("source.png", plain_png(request.source), "image/png")
+        return images.edit(image=source, **body)
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:

@@ -18,7 +18,15 @@ from functools import cached_property
 from ...agents.backends import BACKENDS
 from ...agents.budget import Budget, PriceTable
 from ...agents.caller import Answer, Call, Caller, CallSettings
-from ...agents.chat import BackendError, ChatBackend, ChatRequest, Completion, ImagePart
+from ...agents.chat import (
+    BackendError,
+    ChatBackend,
+    ChatRequest,
+    Completion,
+    ImagePart,
+    Permit,
+    always,
+)
 from ...agents.ledger import Ledger, spec_hash
 from ...specs import Spec
 from ..images import plain_png
@@ -120,11 +128,11 @@ class _Fuse:
     def identity(self) -> dict[str, str]:
         return self._backend.identity()
 
-    def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         if self._failed >= PATIENCE:
             raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
         try:
-            completion = self._backend.complete(request)
+            completion = self._backend.complete(request, permit)
         except BackendError:
             self._failed += 1
             raise

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -36,20 +36,25 @@ class Dataset:
 
     id: str
     """NAMESPACE/NAME."""
-    revision: str = ""
-    """Tag or commit."""
+    revision: str
+    """The release's tag, or its commit: neither moves."""
 
     @classmethod
     def parse(cls, text: str) -> Dataset:
-        """Raises ValueError unless it is ``NAMESPACE/NAME[@REVISION]``.
+        """Raises ValueError unless it is ``NAMESPACE/NAME@vX.Y.Z`` or has a commit instead.
+
+        A branch is refused: what it means changes, and with it what the number was measured on.
 
         >>> Dataset.parse("counterprior/counterprior@v1.0.0")
         Dataset(id='counterprior/counterprior', revision='v1.0.0')
         """
-        found = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?", text)
+        found = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", text)
         if found is None:
-            raise ValueError(f"--dataset {text!r}: write NAMESPACE/NAME or NAMESPACE/NAME@REVISION")
-        return cls(found[1], found[2] or "")
+            raise ValueError(
+                f"--dataset {text!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
+                f"NAMESPACE/NAME@COMMIT with its 40 digits"
+            )
+        return cls(found[1], found[2])
 
 
 def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
@@ -58,7 +63,7 @@ def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
         if form not in FORMS:
             raise ValueError(f"--export {form!r}: choose from {', '.join(FORMS)}")
     if "hub" in forms and dataset is None:
-        raise ValueError("--export hub: say with --dataset NAMESPACE/NAME where the benchmark is")
+        raise ValueError("--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark")
 
 
 def export(
@@ -120,29 +125,39 @@ def hub_results(
     """The headline score as an entry of a model repository's `.eval_results/`.
 
     Nothing where the suite has no headline score or it is undefined: the form has no place for
-    that.
+    that. Written by huggingface_hub's own form, so what the Hub reads is what stands here.
     """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
     assert dataset is not None, "see check_forms"
     headline = HEADLINES.get(run.suite)
     if headline is None or math.isnan(judged.whole[headline.score].value):
         return {}
     score = judged.whole[headline.score]
-    where = {"id": dataset.id, "task_id": run.suite}
-    if dataset.revision:
-        where["revision"] = dataset.revision
-    entry = {
-        "dataset": where,
-        "value": score.value,
-        "date": _judged_at(folder).date().isoformat(),
-        "evaluation_framework": FRAMEWORK,
-        "notes": (
-            f"{score.name} ({headline.better} is better), 95 % "
-            f"{show_interval(score.interval, score.unit)}, n = {score.n}, rows "
-            f"{run.run.header.rows_sha256[:12]}, judge {describe(judged.result.card.identity)}"
-        ),
-    }
-    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True)
+    entry = EvalResultEntry(
+        dataset_id=dataset.id,
+        task_id=run.suite,
+        value=score.value,
+        dataset_revision=dataset.revision,
+        date=_judged_at(folder).date().isoformat(),
+        notes="; ".join(_notes(run, judged, score, headline.better)),
+    )
+    text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True)
     return {f"{run.slug}/.eval_results/{FRAMEWORK}-{run.suite}-{judged.result.judge}.yaml": text}
+
+
+def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> Iterator[str]:
+    """What the number means, in how many items, how sure, without what, on which rows, by whom."""
+    header = run.run.header
+    yield f"{score.name} {'in %' if score.unit == '%' else 'from 0 to 1'}, {better} is better"
+    yield f"95 % interval {show_interval(score.interval, score.unit)}"
+    yield f"n = {score.n}"
+    left_out = ", ".join(f"{label} {count}" for label, count in sorted(score.excluded.items()))
+    yield f"left out: {left_out or 'nothing'}"
+    limit = f", --limit {header.limit}" if header.limit else ""
+    yield f"{header.rows} rows{limit} of the config with digest {header.rows_sha256[:12]}"
+    yield f"judge {describe(judged.result.card.identity)}"
+    yield FRAMEWORK
 
 
 Form = Callable[[RunContents, JudgedRun, JudgeFolder, Dataset | None], dict[str, str]]

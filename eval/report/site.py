@@ -39,7 +39,7 @@ class ReportSettings:
     export: tuple[str, ...] = ()
     """Forms of others to write as well, of `exports.FORMS`."""
     dataset: str = ""
-    """NAMESPACE/NAME[@REVISION] of the benchmark on the Hub, for its form."""
+    """NAMESPACE/NAME@vX.Y.Z of the benchmark on the Hub, for its form."""
 
 
 def write_report(

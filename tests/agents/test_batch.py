@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +18,7 @@ from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
 from counterprior.agents.caller import Answer, Call, Caller, CallSettings
 from counterprior.agents.chat import BackendError, ChatRequest
 from counterprior.agents.ledger import Ledger
+from counterprior.agents.session import SessionSettings, open_session
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
 PRICES = PriceTable(
@@ -234,6 +236,20 @@ def test_a_failed_batch_ends_the_run(server: BatchServer, tmp_path: Path) -> Non
     server.fail = "failed"
     with Ledger(tmp_path / "l.jsonl") as ledger, pytest.raises(BackendError, match="b1 failed"):
         server.caller("openai", ledger).call_many(CALLS)
+    server.fail = ""
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        assert values(server.caller("openai", ledger).call_many(CALLS)) == list(range(12))
+    assert (len(server.sent), server.singles) == (2, 0)
+
+
+def test_a_backend_without_batches_says_so(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text("[]")
+    calls = CallSettings(batch=True)
+    settings = SessionSettings(tmp_path / "l.jsonl", f"scripted:{tmp_path / 's.json'}", calls=calls)
+    with open_session(settings) as session, pytest.raises(ValueError, match="leave out --batch"):
+        session.author()
+    with open_session(replace(settings, replay=True)) as session:
+        session.recorded({"kind": "scripted", "model": "s"})
 
 
 def test_a_batch_that_may_have_arrived_is_not_sent_twice(

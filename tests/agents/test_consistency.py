@@ -12,13 +12,13 @@ from PIL import Image
 
 from counterprior.agents import session as sessions
 from counterprior.agents.backends.scripted import ScriptedBackend
-from counterprior.agents.chat import ChatRequest, ImagePart
+from counterprior.agents.chat import BackendError, ChatRequest, ImagePart
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring import consistency
 from counterprior.builders.authoring.consistency import GameSettings, author_consistency
 from counterprior.builders.bank import BankError
 from counterprior.builders.consistency import read_consistency
-from counterprior.eval.generators import ImageRequest
+from counterprior.eval.generators import GeneratorError, ImageRequest
 from counterprior.schema import Row
 
 CAPTION = [f"Sentence {n} names a red cup and a green table." for n in range(8)]
@@ -100,7 +100,8 @@ def play(tmp_path: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(consistency, "open_generator", lambda spec: brush)
         models = ("", "") if replay else ("one", changes.pop("reviewer", "two"))
         settings = SessionSettings(tmp_path / "l.jsonl", *models, replay=replay)
-        game = GameSettings(str(photos), "brush:", smallest_side=32, **changes)
+        changes = {"drawer": "brush:", "license": "CC0-1.0", "smallest_side": 32} | changes
+        game = GameSettings(str(photos), **changes)
         return author_consistency(settings, game, None, tmp_path / name)
 
     run.asked = asked  # type: ignore[attr-defined]
@@ -279,6 +280,63 @@ def test_a_game_is_resumed_and_replayed_for_free(play: Any, tmp_path: Path) -> N
         play(name="replayed", replay=True)
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ValueError("no entity of mine"), "drawer: error: no entity of mine"),
+        (GeneratorError("not this one", "refused"), "drawer: refused: not this one"),
+        (GeneratorError("HTTP 400: too long"), "drawer: error: HTTP 400: too long"),
+    ],
+)
+def test_a_caption_that_cant_be_drawn_costs_its_picture(
+    play: Any, tmp_path: Path, error: Exception, why: str
+) -> None:
+    draw = play.brush.generate
+
+    def once(request: ImageRequest) -> Image.Image:
+        if not play.brush.drawn:
+            play.brush.drawn.append(request)
+            raise error
+        return draw(request)
+
+    def cast(role: str, request: ChatRequest) -> Any:
+        # Every picture has a caption of its own.
+        if role == "teller":
+            seen = sum(r == "teller" for _, r, _ in play.asked)
+            return {"sentences": [*CAPTION[:6], f"Cup {seen} is red."]}
+        return sound(role, request)
+
+    play.brush.generate = once
+    report = play(cast)
+    assert (report.counts["accepted"], report.counts["failed"]) == (2, 1)
+    assert why in [item["why"] for item in archive(tmp_path)["pictures"]]
+    play(cast, name="replayed", replay=True)
+    told = (tmp_path / "replayed" / "archive" / "consistency.json").read_text()
+    assert json.loads(told) == archive(tmp_path)
+
+
+def test_a_drawer_in_trouble_stops_the_run_and_not_the_picture(play: Any) -> None:
+    def broken(request: ImageRequest) -> Image.Image:
+        raise BackendError("gave up after 6 attempts: HTTP 503")
+
+    draw, play.brush.generate = play.brush.generate, broken
+    with pytest.raises(BackendError, match="HTTP 503"):
+        play()
+    play.brush.generate = draw
+    assert play().counts["accepted"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"license": ""}, "is no SPDX id"), ({"license": "my own"}, "is no SPDX id"),
+     ({"drawer": ""}, "name a --drawer")],
+)  # fmt: skip
+def test_licence_and_drawer_are_named(play: Any, changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        play(**changes)
+    assert not play.asked
+
+
 def test_one_model_cant_play_alone(play: Any) -> None:
     with pytest.raises(ValueError, match="needs two models"):
         play(reviewer="one")
@@ -296,7 +354,7 @@ def test_pictures_that_cant_be_used_are_named(play: Any, tmp_path: Path, photos:
     with pytest.raises(ValueError, match="neither a folder nor a dataset"):
         author_consistency(
             SessionSettings(tmp_path / "x.jsonl", "one", "two"),
-            GameSettings(str(tmp_path / "nowhere"), "brush:"),
+            GameSettings(str(tmp_path / "nowhere")),
             None,
             tmp_path / "other",
         )

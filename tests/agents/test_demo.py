@@ -57,3 +57,14 @@ def test_errors_are_one_line_and_an_exit_code(cli: Cli, tmp_path: Path) -> None:
     assert capped.returncode == 1 and "no price is known for openai:m" in capped.stderr
     gone = cli("author", "constrained", *options[:-1], options[-1] + "?attempts=1", cwd=tmp_path)
     assert gone.returncode == 1 and "gave up after 1 attempts" in gone.stderr
+
+
+def test_a_release_of_another_bank_is_checked_against_that(tmp_path: Path, cli: Cli) -> None:
+    replay = ("author", "constrained", "--replay", "--ledger", DEMO / "constrained.ledger.jsonl")
+    assert cli(*replay, "--bank", tmp_path / "bank").returncode == 0
+    out = tmp_path / "release"
+    build = ("build", "--bank", tmp_path / "bank", "--config", "t2i_correctness", "--out", out)
+    assert cli(*build).returncode == 0
+    assert cli("validate", out, "--bank", tmp_path / "bank").returncode == 0
+    told = cli("validate", out)  # an entry of the shipped bank has the id of a written one
+    assert told.returncode == 1 and "name that with --bank" in told.stdout

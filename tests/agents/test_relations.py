@@ -78,7 +78,7 @@ def test_both_readings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     settings = SessionSettings(tmp_path / "l.jsonl", "m")
     told = json.loads(extract_file(settings, prompts, tmp_path / "out.jsonl", lambda *_: None))
     assert told == {"prompts": 2, "unread": 1, "same": 1, "shared": 1, "rules_only": 1,
-                    "model_only": 1, "f1": "0.500"}  # fmt: skip
+                    "model_only": 1, "f1": 0.5}  # fmt: skip
     lines: list[Any] = [json.loads(x) for x in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["by_model"] is None for line in lines] == [False, False, True]
     assert lines[2]["problem"].startswith("invalid")

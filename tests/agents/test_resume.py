@@ -18,21 +18,6 @@ PRELOADED = ["counterprior.builders.authoring.constrained", "openai.resources.ch
 LOOP = LoopSettings(rounds=ROUNDS, target=1000)
 
 
-@pytest.fixture
-def stage(server: Any, cast: Any) -> Any:
-    """The server with a cast that answers all three roles."""
-    roles = {"Scout": "scout", "Critic": "critic", "Curator": "curator"}
-
-    def answer(body: dict[str, Any]) -> str:
-        system = body["system"][0]["text"] if "system" in body else body["messages"][0]["content"]
-        role = roles[system.split(" of a benchmark")[0].split()[-1]]
-        text = "\n".join(part["text"] for part in body["messages"][-1]["content"])
-        return json.dumps(cast.play(role, text))
-
-    server.answer = answer
-    return server
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 

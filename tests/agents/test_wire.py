@@ -2,11 +2,16 @@
 
 import base64
 import json
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from counterprior.agents.backends import open_backend
+from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
+from counterprior.agents.caller import Caller
 from counterprior.agents.chat import (
     BackendError,
     ChatRequest,
@@ -15,6 +20,7 @@ from counterprior.agents.chat import (
     JsonSchema,
     Usage,
 )
+from counterprior.agents.ledger import Ledger
 
 SCHEMA = JsonSchema(
     "item",
@@ -232,3 +238,27 @@ def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
 def test_a_wrong_spec_says_what_is_wrong(spec: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         open_backend(spec)
+
+
+@PROTOCOLS
+def test_an_attempt_that_would_pass_the_cap_is_not_made(
+    server: Any, protocol: str, fault: Any, naps: list[float], tmp_path: Path
+) -> None:
+    """A cut attempt may be billed, so that the next is paid beside it."""
+    prices = PriceTable({f"{protocol}:m-1": Price(Decimal(0), Decimal(1_000_000))})
+    outcomes = []
+    for cap in (149, 150):  # an attempt may cost 50 dollars, an answer costs 30
+        server.faults += [fault(cut=True), fault(status=503), fault(torn=True)]
+        asked = len(server.asked)
+        with Ledger(tmp_path / f"{cap}.jsonl") as ledger:
+            budget = Budget(prices, Decimal(cap))
+            caller = Caller(open_backend(server.spec(protocol)), ledger, budget)
+            try:
+                outcomes.append(caller.call("c", ASK, str).status)
+            except BudgetError:
+                outcomes.append("budget")
+            assert budget.spent <= cap
+            outcomes.append(len(server.asked) - asked)
+            # Nothing stays reserved.
+            budget.reserve(caller.identity, replace(ASK, max_tokens=cap - int(budget.spent)))
+    assert outcomes == ["budget", 3, "ok", 4]

@@ -1,0 +1,79 @@
+"""docs/release.md is run: its commands here and on a loopback Hub, its Python, its table."""
+
+import importlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.holdout import MAKE_SALT
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "docs" / "release.md").read_text()
+CONSOLE = "\n".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL))
+COMMANDS = [shlex.split(line, comments=True)
+            for line in re.findall(r"^\$ counterprior (.*)$", CONSOLE, re.MULTILINE)]  # fmt: skip
+SMALL = ["--config", "rule_decoupling", "--config", "t2i_correctness"]
+REPOSITORY = "tester/bench"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def on_the_hub(words: list[str]) -> bool:
+    return words[0] == "push" or words[:2] == ["verify", "NAMESPACE/NAME"]
+
+
+def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
+    assert {words[0] for words in COMMANDS} == {
+        "build", "validate", "diff", "push", "verify", "verify-holdout", "report",
+    }  # fmt: skip
+    shutil.copytree(DEFAULT_BANK, tmp_path / "mybank")
+    salt = MAKE_SALT.replace("python", shlex.quote(sys.executable), 1)
+    assert f"$ {MAKE_SALT}\n" in CONSOLE
+    subprocess.run(salt, shell=True, cwd=tmp_path, check=True)
+    for words in COMMANDS:
+        if on_the_hub(words):
+            continue
+        if words[0] == "build":  # the whole release is built once, by its fixture
+            words = [*words, *SMALL]
+        if words[0] == "diff":
+            shutil.copytree(tmp_path / "dist" / "counterprior", tmp_path / "dist" / "published")
+        if words[0] == "report":
+            made = cli("eval", "--suite", "t2i_correctness", "--limit", 2, "--generator", "render:",
+                       "--judge", "pixels", "--out", "runs/demo", cwd=tmp_path)  # fmt: skip
+            assert made.returncode == 0, made.stderr
+            words = [word.replace("NAMESPACE/NAME", REPOSITORY) for word in words]
+        done = cli(*words, cwd=tmp_path)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        assert "anybody can rebuild" not in done.stderr, "the bank is not the shipped one"
+
+
+@pytest.mark.skipif(not util.find_spec("counterprior.cards.push"), reason="there is no push")
+def test_the_commands_and_the_python_run_on_a_hub(
+    tmp_path: Path, cli: Run, request: pytest.FixtureRequest
+) -> None:
+    hub = request.getfixturevalue("loopback_hub")
+    built = cli("build", "--out", tmp_path / "dist" / "counterprior", *SMALL)
+    assert built.returncode == 0, built.stderr
+    for words in filter(on_the_hub, COMMANDS):
+        here = [word.replace("NAMESPACE/NAME", REPOSITORY) for word in words]
+        done = cli(*here, cwd=tmp_path, env=hub.environment)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    code = code.replace("NAMESPACE/NAME", REPOSITORY) + "\nassert len(pairs) == 400"
+    subprocess.run([sys.executable, "-c", code], env=hub.environment, cwd=tmp_path, check=True)
+
+
+@pytest.mark.skipif(not util.find_spec("counterprior.cards.errors"), reason="there is no push")
+def test_every_refusal_is_explained() -> None:
+    errors = importlib.import_module("counterprior.cards.errors")
+    told = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \|$", TEXT, re.MULTILINE)
+    assert sorted(told) == sorted(get_args(errors.Reason))
