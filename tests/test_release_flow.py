@@ -120,7 +120,7 @@ def pushed_by_command(hub: LoopbackHub, folder: Path) -> str:
     commit = hub.head(REPO)
     assert json.loads(done.stdout)["steps"] == ["create", "commit", "verify", "tag"]
     assert f"{REPO}: v1.0.0 is {commit}, verified from a cold cache." in done.stderr
-    # Its process had a cache of its own, read every file of the commit, and loaded it, before the tag was set.
+    # Its process, with a cache of its own, read and loaded all of the commit before the tag.
     paths = [request.path for request in hub.requests]
     made, tagged = (
         next(i for i, p in enumerate(paths) if part in p) for part in ("/commit/", "/tag/")
@@ -128,7 +128,7 @@ def pushed_by_command(hub: LoopbackHub, folder: Path) -> str:
     read = {path.partition(f"/resolve/{commit}/")[2] for path in paths[made:tagged]}
     assert read >= {*hub.tree(REPO, "main")} - {".gitattributes"}
     assert ".huggingface.yaml" in read, "`datasets` asks for it when it loads"
-    assert not (hub.root / "client" / "datasets").exists(), "not the maintainer's cache"
+    assert not (hub.root / "client" / "hub").exists(), "not the maintainer's cache"
     return commit
 
 
