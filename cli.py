@@ -165,7 +165,7 @@ Backend = Annotated[str, typer.Option(help="openai:MODEL[@URL], anthropic:MODEL,
 LedgerFile = Annotated[Path, typer.Option(help="Records every call; resumes and replays from it.")]
 Replay = Annotated[bool, typer.Option("--replay", help="Only recorded calls: offline, free.")]
 MaxUsd = Annotated[float | None, typer.Option(min=0, help="Cap in US dollars; no call passes it.")]
-Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, USD per million.")]
+Prices = Annotated[Path | None, typer.Option(help="YAML of your own prices, in USD.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at a time.")]
 Batch = Annotated[bool, typer.Option("--batch", help="By the provider's batch API: slow, cheap.")]
 OutBank = Annotated[Path, typer.Option(help="Folder of the bank that is written.")]
@@ -437,19 +437,22 @@ def verify(
             raise typer.Exit(WRONG)
 
 
+Rules = Annotated[Path | None, typer.Option(help="checker.yaml; else the published rules.")]
+
+
 @app.command()
 def detect(
     manifest: Annotated[Path, typer.Argument(help="JSONL of pictures, relation and objects.")],
     detector: Annotated[str, typer.Option(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
-    rules: Annotated[Path, typer.Option(help="checker.yaml, for what is tried.")],
     out: Annotated[Path, typer.Option(help="JSONL for `check`; a stopped command goes on.")],
+    rules: Rules = None,
     secondary: Annotated[str, typer.Option(help="Spec of the detector to agree with.")] = "",
     cache: Annotated[Path | None, typer.Option(help="Folder of kept detections.")] = None,
     json: Json = False,
 ) -> None:
     """Detect what a manifest's pictures show, also under the checker's perturbations.
 
-    Example: `counterprior detect manifest.jsonl --detector pixels --rules rules.yaml --out d.jsonl`
+    Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
     with failing(), progress_bar() as progress:
         from .eval.checker.detecting import DetectSettings, detect_manifest
@@ -461,15 +464,15 @@ def detect(
 @app.command()
 def check(
     detections: Annotated[Path, typer.Argument(help="JSONL of samples with their detections.")],
-    rules: Annotated[Path, typer.Option(help="checker.yaml, as published.")],
     out: Annotated[Path, typer.Option(help="JSONL of verdicts; metrics.json goes beside it.")],
+    rules: Rules = None,
     labels: Annotated[Path | None, typer.Option(help="Human labels of some samples.")] = None,
     size: Annotated[str, typer.Option(help="Pixels of pictures whose row says none.")] = "512x512",
     json: Json = False,
 ) -> None:
     """The abstaining geometric checker: PASS, FAIL or UNDECIDABLE with reason and confidence.
 
-    Example: `counterprior check per_sample.jsonl --rules checker.yaml --out verdicts.jsonl`
+    Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
     with failing():
         from .eval.checker.boxes import Size
@@ -501,7 +504,9 @@ Data = Annotated[str, typer.Option(help="Release folder, or NAMESPACE/NAME on th
 Revision = Annotated[str | None, typer.Option(help="Tag or commit, where the data are a repo.")]
 SuiteName = Annotated[str, typer.Option(help="Config, e.g. t2i_homogenization.")]
 GeneratorSpec = Annotated[str, typer.Option(help="Spec: folder:DIR, render:?order_bias=1, ...")]
-JudgeSpec = Annotated[str, typer.Option(help="Spec: pixels, human:FILE, openai:MODEL, ...")]
+JudgeSpecs = Annotated[
+    list[str], typer.Option("--judge", help="Spec: pixels, human:FILE, openai:MODEL; repeatable.")
+]
 RunFolder = Annotated[Path, typer.Option(help="Folder of the run.")]
 Seeds = Annotated[int, typer.Option(min=1, max=4, help="Pictures of each prompt.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Rows to sample.")]
@@ -518,6 +523,9 @@ def generate(
     revision: Revision = None,
     seeds: Seeds = 1,
     limit: Limit = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
 ) -> None:
     """Make every picture that a suite wants, or find it in a folder; what is there stays.
 
@@ -527,14 +535,15 @@ def generate(
         from .eval.generate import GenerateSettings
         from .eval.generate import generate as make
 
-        settings = GenerateSettings(suite, generator, data, out, revision, seeds, limit)
+        parts = revision, seeds, limit, concurrency, max_usd, prices
+        settings = GenerateSettings(suite, generator, data, out, *parts)
         print_images(make(settings, progress))
 
 
 @app.command("judge")
 def judge_pictures(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    judge: Annotated[list[str], typer.Option(help="Spec; repeatable.")],
+    judge: JudgeSpecs,
     probes: Probes = "",
     persona: Persona = "standard",
     revision: Revision = None,
@@ -561,6 +570,7 @@ def judge_pictures(
 def score(
     runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    card: Annotated[Path | None, typer.Option(help="scores.json of another, labelled run.")] = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
     json: Json = False,
@@ -572,7 +582,7 @@ def score(
     with failing():
         from .eval.scoring import results_json, score_runs
 
-        results = score_runs(runs, labels, across_judges)
+        results = score_runs(runs, labels, across_judges, card)
         if json:
             typer.echo(results_json(results))
         else:
@@ -601,11 +611,32 @@ def report(
         typer.echo(write_report(settings, progress))
 
 
+@app.command("plan")
+def plan_items(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Two judged runs of a suite.")] = None,
+    rate: Annotated[list[float] | None, typer.Option(help="Assumed instead; give two.")] = None,
+    discordance: Annotated[float | None, typer.Option(help="Items with just one right.")] = None,
+    difference: Annotated[float | None, typer.Option(help="To find, in (0, 1].")] = None,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Chance to find it.")] = 0.8,
+    json: Json = False,
+) -> None:
+    """How many items tell two generators apart, from a pilot of both or from assumed rates.
+
+    Example: `counterprior plan --rate 0.70 --rate 0.75 --discordance 0.2`
+    """
+    with failing():
+        from .eval.planning import PlanSettings, plan
+
+        settings = PlanSettings(difference, alpha, power)
+        print_metrics(plan(runs or (), rate or (), discordance, settings), json)
+
+
 @app.command("eval")
 def evaluate(
     suite: SuiteName,
     generator: GeneratorSpec,
-    judge: JudgeSpec,
+    judge: JudgeSpecs,
     out: RunFolder,
     data: Data = "dist/counterprior",
     seeds: Seeds = 1,
@@ -623,8 +654,9 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
-    generate(suite, generator, out, data, revision, seeds, limit)
-    judge_pictures(out, [judge], probes, persona, revision, concurrency, max_usd, prices)
+    paid = concurrency, max_usd, prices
+    generate(suite, generator, out, data, revision, seeds, limit, *paid)
+    judge_pictures(out, judge, probes, persona, revision, *paid)
     score([out], json=json)
 
 
@@ -758,6 +790,24 @@ def audit_calibrate(
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
 
 
+@audit.command("gate")
+def audit_gate(
+    run: Annotated[Path, typer.Argument(help="Folder of a judged run of counterfactual.")],
+    labels: Annotated[Path, typer.Option(help="People's yes or no for some L1 pictures.")],
+    question: Annotated[str, typer.Option(help="Name that the labels stand under.")] = "accept",
+    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
+    json: Json = False,
+) -> None:
+    """From which L1 score a group of worlds should count, by what people accept (CF-World: 0.5).
+
+    Example: `counterprior audit gate runs/cf --labels accepted.csv`
+    """
+    with failing():
+        from .eval.gate import GateSettings, calibrate_run
+
+        print_metrics(calibrate_run(GateSettings(run, labels, question, folds)), json)
+
+
 @audit.command("serve")
 def audit_serve(
     rows: Annotated[Path, typer.Argument(help="Pictures of `audit sample`, groups, or entries.")],
@@ -779,6 +829,7 @@ def audit_serve(
 def audit_merge(
     labels: Annotated[list[Path], typer.Argument(help="Label files, one an annotator.")],
     out: Annotated[Path, typer.Option(help="JSONL with every vote and what most say.")],
+    kind: Annotated[str, typer.Option(help="verdict, judge, worlds or bank.")] = "verdict",
     json: Json = False,
 ) -> None:
     """Labels of several annotators as one file, with how far they agree.
@@ -786,9 +837,9 @@ def audit_merge(
     Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
     """
     with failing():
-        from .eval.audit.run import merge_labels
+        from .eval.audit.run import merge
 
-        print_metrics(merge_labels(labels, out), json)
+        print_metrics(merge(labels, kind, out), json)
 
 
 @app.command()

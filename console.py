@@ -6,16 +6,20 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
     from .cards.plan import Plan
     from .corpus_analysis.flips import FlipSet
     from .corpus_analysis.run import Finished
+    from .eval.judge_card import Agreement
     from .eval.runs import JudgeFolder, Run
     from .eval.scores import Score
     from .eval.scoring import Result
@@ -198,8 +202,13 @@ def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
         print(json.dumps(metrics, indent=2, ensure_ascii=False))
         return
     for name, value in _flattened(metrics, ""):
-        shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-        print(f"{name:<44} {shown}")
+        print(f"{name:<44} {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _flattened(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
@@ -230,11 +239,12 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def print_images(run: Run) -> None:
-    """How many pictures of a run there are, and what became of the others."""
+    """How many pictures of a run there are, what became of the others, and what all cost."""
     made = Counter(image.status for image in run.images().values())
     others = ", ".join(f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made")
-    text = f"{run.root}: {made['made']:,} pictures" + (f"; {others}" if others else "")
-    print(text, file=sys.stderr)
+    usd = sum(Decimal(attempt.usd) for attempt in run.attempts() if attempt.usd)
+    parts = [f"{made['made']:,} pictures", others, f"{usd:.2f} USD" if usd else ""]
+    print(f"{run.root}: {'; '.join(part for part in parts if part)}", file=sys.stderr)
 
 
 def print_verdicts(folder: JudgeFolder) -> None:
@@ -256,15 +266,38 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
         for title in ("score", "group", "value", "95 %", "null", "n", "left out"):
             table.add_column(title, justify="left" if title in ("score", "group") else "right")
         for score in result.scores:
-            if groups or "=" not in score.group or score.name.endswith("corrected"):
+            if groups or "=" not in score.group:
                 table.add_row(*_cells(score))
         console.print(table)
-        probes = "; ".join(f"{p}: same answer {r.consistency:.1%} of {r.n:,}"
-                           for p, r in card.probes.items())  # fmt: skip
-        console.print(
-            f"judge: {card.asked:,} questions, {card.parse_rate:.1%} parsed, first-named "
-            f"{card.first_named:.1%}" + (f"; {probes}" if probes else "")
-        )
+        said = [f"{card.asked:,} questions", f"{_share(card.parse_rate)} parsed",
+                f"first-named {_share(card.first_named)}"]  # fmt: skip
+        said += [f"{n:,} {label}" for label, n in card.failures.items()]
+        said += [f"{probe}: same answer {_share(found.consistency)} of {found.n:,}"
+                 for probe, found in card.probes.items()]  # fmt: skip
+        console.print(f"judge: {'; '.join(said)}")
+        for question, agreement in card.agreement.items():
+            console.print(_confusion(question, agreement))
+    for folder, alpha in {result.folder: result.alpha for result in results}.items():
+        for question, value in alpha.items():
+            print(f"{folder}, {question}: Krippendorff's alpha of all who answered {value:.3f}")
+
+
+def _confusion(question: str, found: Agreement) -> Table:
+    """People's labels against the judge's, with Cohen's kappa."""
+    from rich.table import Table
+
+    kappa = f"kappa {_number(found.kappa, '1')} ({_ends(found.low, found.high, '1')})"
+    table = Table(title=f"{question}: people (rows) and judge, n = {found.n:,}, {kappa}")
+    table.add_column("")
+    for label in found.labels:
+        table.add_column(label, justify="right")
+    for label, row in zip(found.labels, found.matrix, strict=True):
+        table.add_row(label, *(f"{count:,}" for count in row))
+    return table
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else f"{value:.1%}"
 
 
 def _who(identity: Mapping[str, str]) -> str:
@@ -273,7 +306,9 @@ def _who(identity: Mapping[str, str]) -> str:
 
 
 def _cells(score: Score) -> tuple[str, ...]:
-    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items())
+    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
+    if score.bounds.low == score.bounds.low:
+        left_out += f"; with them {_interval(score.bounds, score.unit)}"
     return (score.name, score.group, _number(score.value, score.unit),
             _interval(score.interval, score.unit), _number(score.null, score.unit, ""),
             f"{score.n:,}", left_out)  # fmt: skip
@@ -286,9 +321,11 @@ def _number(value: float, unit: str, undefined: str = "undefined") -> str:
 
 
 def _interval(interval: Interval, unit: str) -> str:
-    if interval.low != interval.low:
-        return "-"
-    return f"{_number(interval.low, unit)} to {_number(interval.high, unit)}"
+    return _ends(interval.low, interval.high, unit)
+
+
+def _ends(low: float, high: float, unit: str) -> str:
+    return "-" if low != low else f"{_number(low, unit)} to {_number(high, unit)}"
 
 
 def print_checks(checks: Sequence[Check]) -> None:

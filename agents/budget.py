@@ -54,15 +54,26 @@ class Price:
 
 
 @dataclass(frozen=True)
+class PicturePrice:
+    """What a model takes for a picture, in US dollars."""
+
+    picture: Decimal
+    """Drawn from a text."""
+    edit: Decimal
+    """Drawn from another picture."""
+
+
+@dataclass(frozen=True)
 class PriceTable:
     """The user's own prices first, then those that `genai-prices` ships."""
 
-    own: Mapping[str, Price]
+    own: Mapping[str, Price | PicturePrice]
     """By `kind:model`, e.g. `openai:my-model`."""
 
     @classmethod
     def read(cls, path: Path | None) -> PriceTable:
-        """A YAML file of ``openai:MODEL: {input: 0.10, output: 0.40}``, US dollars per million.
+        """A YAML file of ``openai:MODEL: {input: 0.10, output: 0.40}``, US dollars per million
+        tokens, and ``openai-image:MODEL: {picture: 0.04, edit: 0.06}``, US dollars each.
 
         Raises ValueError naming file, model and field.
         """
@@ -73,18 +84,25 @@ class PriceTable:
         except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: no price table ({error})") from None
         if not isinstance(data, dict):
-            raise ValueError(f"{path}: a price table maps kind:model to input and output")
+            raise ValueError(f"{path}: a price table maps kind:model to its prices")
         return cls({str(model): _price(path, model, entry) for model, entry in data.items()})
 
     def cost(self, identity: Mapping[str, str], usage: Usage) -> Decimal | None:
         """What a call costs, or None where nobody knows the model's price."""
         own = self.own.get(f"{identity['kind']}:{identity['model']}")
-        return own.of(usage) if own else _shipped_cost(identity, usage)
+        return own.of(usage) if isinstance(own, Price) else _shipped_cost(identity, usage)
+
+    def picture(self, identity: Mapping[str, str]) -> PicturePrice | None:
+        """What a picture costs, or None where the user gives no price: nobody else does."""
+        own = self.own.get(f"{identity['kind']}:{identity['model']}")
+        return own if isinstance(own, PicturePrice) else None
 
 
-def _price(path: Path, model: object, entry: Any) -> Price:
-    if not isinstance(entry, dict) or set(entry) != {"input", "output"}:
-        raise ValueError(f"{path}, {model}: give exactly `input` and `output`")
+def _price(path: Path, model: object, entry: Any) -> Price | PicturePrice:
+    kind = PicturePrice if str(model).partition(":")[0] == "openai-image" else Price
+    names = list(kind.__dataclass_fields__)
+    if not isinstance(entry, dict) or set(entry) != set(names):
+        raise ValueError(f"{path}, {model}: give exactly `{names[0]}` and `{names[1]}`")
     values = {}
     for field, value in entry.items():
         try:
@@ -93,7 +111,7 @@ def _price(path: Path, model: object, entry: Any) -> Price:
             raise ValueError(f"{path}, {model}, {field}: {value!r} is not a number") from None
         if not values[field].is_finite() or values[field] < 0:
             raise ValueError(f"{path}, {model}, {field}: must be 0 or more")
-    return Price(**values)
+    return kind(**values)
 
 
 def _shipped_cost(identity: Mapping[str, str], usage: Usage) -> Decimal | None:
@@ -151,16 +169,26 @@ class Budget:
             if self.max_usd is not None:
                 raise UnpricedError(_unpriced(identity))
             return None
+        self.hold(worst, f"call of {request.role}")
+        return worst
+
+    def hold(self, worst: Decimal, what: str) -> None:
+        """Sets an amount aside until `pay` or `release`. BudgetError where it doesn't fit."""
         with self._lock:
             planned = self.spent + self._reserved + worst
             if self.max_usd is not None and planned > self.max_usd:
                 raise BudgetError(
-                    f"the next call of {request.role} may cost {worst:.4f} USD; with "
+                    f"the next {what} may cost {worst:.4f} USD; with "
                     f"{self.spent:.4f} spent and {self._reserved:.4f} under way that passes the "
                     f"cap of {self.max_usd} USD. Nothing is lost: run again with a higher --max-usd"
                 )
             self._reserved += worst
-        return worst
+
+    def pay(self, worst: Decimal, cost: Decimal) -> None:
+        """Counts a cost in place of what was set aside for it."""
+        with self._lock:
+            self._reserved -= worst
+            self.spent += cost
 
     def settle(
         self, identity: Mapping[str, str], worst: Decimal | None, completion: Completion
@@ -175,9 +203,7 @@ class Budget:
             cost = worst
         if cost is not None and worst is not None:
             cost += worst * completion.lost_attempts
-        with self._lock:
-            self._reserved -= worst or Decimal(0)
-            self.spent += cost or Decimal(0)
+        self.pay(worst or Decimal(0), cost or Decimal(0))
         return cost
 
     def record(
@@ -191,8 +217,7 @@ class Budget:
 
     def release(self, worst: Decimal | None) -> None:
         """Gives back the reservation of a call that was not made."""
-        with self._lock:
-            self._reserved -= worst or Decimal(0)
+        self.pay(worst or Decimal(0), Decimal(0))
 
     def worst_case(self, identity: Mapping[str, str], request: ChatRequest) -> Decimal | None:
         """The most that one attempt of a call can cost; None for an unknown price."""

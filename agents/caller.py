@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
 from typing import Generic, Literal, TypeVar
 
 from .batch import BatchBackend, prefetch
 from .budget import Budget
 from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
+from .threads import in_threads
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -148,34 +146,12 @@ class Caller:
         Calls are taken as they are needed, so they may be more than fit into memory. Where one
         raises, no further call starts, and the error is raised when those under way have ended.
         """
-        waiting = iter(calls)
-        stop = threading.Event()
 
-        def work(call: Call[T]) -> Answer[T] | None:
-            if stop.is_set():
-                return None
-            try:
-                return self.call(call.id, call.request, call.validate)
-            except BaseException:
-                stop.set()
-                raise
+        def answer(keyed: tuple[K, Call[T]]) -> tuple[K, Answer[T]]:
+            key, call = keyed
+            return key, self.call(call.id, call.request, call.validate)
 
-        with ThreadPoolExecutor(self.settings.concurrency) as pool:
-            under_way: dict[Future[Answer[T] | None], K] = {}
-            try:
-                while True:
-                    # A short queue, so that an error or an interrupt leaves little behind.
-                    free = 2 * self.settings.concurrency - len(under_way)
-                    for key, call in islice(waiting, free):
-                        under_way[pool.submit(work, call)] = key
-                    if not under_way:
-                        return
-                    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        key, answer = under_way.pop(future), future.result()
-                        if answer is not None:
-                            yield key, answer
-            finally:
-                stop.set()
+        return in_threads(answer, calls, self.settings.concurrency)
 
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
         recorded = self.ledger.find(call_id, self.identity, request)

@@ -98,16 +98,18 @@ def over_http(calls: int, picture: Image.Image) -> float:
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
     ):
         assert server.stdout is not None
-        url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        judge = open_judge(f"openai:m@{url}", CallPlan(Path(folder), concurrency=CALLERS))
-        # The first calls import the SDK and connect.
-        warm = [ask(number, picture) for number in range(2 * CALLERS)]
-        assert {verdict.label for _, verdict in judge.judge(warm)} == {"first_left"}
-        asked = [ask(number, picture) for number in range(len(warm), len(warm) + calls)]
-        start = time.perf_counter()
-        answered = sum(verdict.label == "first_left" for _, verdict in judge.judge(asked))
-        taken = time.perf_counter() - start
-        server.terminate()
+        try:
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+            judge = open_judge(f"openai:m@{url}", CallPlan(Path(folder), concurrency=CALLERS))
+            # The first calls import the SDK and connect.
+            warm = [ask(number, picture) for number in range(2 * CALLERS)]
+            assert {verdict.label for _, verdict in judge.judge(warm)} == {"first_left"}
+            asked = [ask(number, picture) for number in range(len(warm), len(warm) + calls)]
+            start = time.perf_counter()
+            answered = sum(verdict.label == "first_left" for _, verdict in judge.judge(asked))
+            taken = time.perf_counter() - start
+        finally:
+            server.terminate()
     assert answered == calls
     return calls / taken
 

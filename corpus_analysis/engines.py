@@ -8,30 +8,35 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 from .captions.gate import GateSettings
 from .captions.miner import MinerSettings
 from .captions.parser import single_threaded
 from .errors import CorpusError
-from .shards import Job, ShardSettings, Worker
+from .shards import Job, ShardSettings, Worker, end_with_parent
 from .sources import Shard, SourceSettings
 
 Engine = Callable[[Sequence[Job], ShardSettings, int], Iterator[dict[str, Any]]]
+"""Jobs, settings and number of workers to entries; raises WorkerDied."""
 
-SHARDS_PER_WORKER = 50
-"""A pool's worker is replaced after so many shards: spaCy's vocabulary grows with what it reads."""
-
-_RESTARTS = 3
+_VAIN_STARTS = 3
+"""Starts of an engine in a row that finish nothing before it is given up."""
 
 
 class EngineError(CorpusError):
     """An engine that can't go on; finished shards are kept, and the same command goes on."""
+
+
+class WorkerDied(Exception):
+    """An engine stopped, mostly because a worker was killed; the message says what it saw."""
 
 
 def engine(name: str) -> Engine:
@@ -47,35 +52,51 @@ def engine(name: str) -> Engine:
     raise EngineError(f"no engine {name!r}: choose from local, pool, ray")
 
 
-def pool(jobs: Sequence[Job], settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
-    """A process pool, one shard a task. A killed worker costs the shards in flight, once.
+def run_jobs(
+    run: Engine,
+    jobs: Sequence[Job],
+    settings: ShardSettings,
+    workers: int,
+    restarting: Callable[[int], None],
+) -> Iterator[dict[str, Any]]:
+    """Entries of all jobs. When a worker dies the engine is started again with what is left.
 
-    Raises EngineError where workers keep dying without finishing anything.
+    So a death costs the shards in flight, one a worker. `restarting` is told of every restart.
+    Raises EngineError where engines keep stopping without finishing anything.
     """
     left = {job.key: job for job in jobs}
-    deaths = 0
+    restarts = in_vain = 0
     while left:
-        with ProcessPoolExecutor(
-            min(workers, len(left)),
-            get_context("spawn"),
-            _start,
-            (settings,),
-            max_tasks_per_child=SHARDS_PER_WORKER,
-        ) as executor:
-            futures = [executor.submit(_mine, job) for job in left.values()]
-            try:
-                for future in as_completed(futures):
-                    entry = future.result()
-                    del left[entry["key"]]
-                    deaths = 0
-                    yield entry
-            except BrokenProcessPool:
-                deaths += 1
-        if left and deaths > _RESTARTS:
-            raise EngineError(
-                f"workers died {deaths} times in a row (killed, or out of memory?) with "
-                f"{len(left)} shards left; run the same command again, perhaps with fewer --workers"
-            )
+        before = len(left)
+        try:
+            for entry in run(list(left.values()), settings, workers):
+                del left[entry["key"]]
+                yield entry
+            return
+        except WorkerDied as death:
+            in_vain = in_vain + 1 if len(left) == before else 0
+            if in_vain == _VAIN_STARTS:
+                raise EngineError(
+                    f"the engine stopped {in_vain} times in a row ({death}) with {len(left)} "
+                    f"shards left; were workers killed, or out of memory? Run the same command "
+                    f"again, perhaps with fewer --workers or --engine pool"
+                ) from death
+            restarts += 1
+            restarting(restarts)
+
+
+def pool(jobs: Sequence[Job], settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
+    """A process pool, one shard a task."""
+    executor = ProcessPoolExecutor(
+        min(workers, len(jobs)), get_context("spawn"), _start, (settings,)
+    )
+    try:
+        for future in as_completed([executor.submit(_mine, job) for job in jobs]):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise WorkerDied(str(error)) from None
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 _worker: Worker | None = None
@@ -108,8 +129,39 @@ def daft_on_ray(
 def _daft(
     runner: str, jobs: Sequence[Job], settings: ShardSettings, workers: int
 ) -> Iterator[dict[str, Any]]:
-    # Read by Daft when it is imported; workers inherit the rest.
-    os.environ.update(DAFT_RUNNER=runner, **QUIET)
+    """One query, in a process of its own.
+
+    Daft gives a query up when one of its workers dies, and may leave the others behind or abort
+    the process; workers end with the process that started them.
+    """
+    spawn = get_context("spawn")
+    receiver, sender = spawn.Pipe(duplex=False)
+    query = spawn.Process(
+        target=_query, args=(runner, jobs, settings, workers, sender), daemon=True
+    )
+    query.start()
+    sender.close()  # so that the end of the query ends what can be received
+    try:
+        while isinstance(message := receiver.recv(), dict):
+            yield message
+        query.join()
+        if message:
+            raise WorkerDied(f"Daft ({runner}): {message}")
+    except EOFError:
+        query.join()
+        raise WorkerDied(f"Daft ({runner}) ended with code {query.exitcode}") from None
+    finally:
+        query.kill()
+        query.join()
+
+
+def _query(
+    runner: str, jobs: Sequence[Job], settings: ShardSettings, workers: int, sender: Connection
+) -> None:
+    """Send each entry as it comes; last, the error that ended the query, or an empty text."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the run, which ends this process
+    end_with_parent()
+    os.environ.update(DAFT_RUNNER=runner)  # read by Daft when it is imported
     import daft
 
     @daft.cls(use_process=True, max_concurrency=workers)
@@ -133,15 +185,13 @@ def _daft(
     if runner == "ray":  # the native runner streams rows anyhow, and warns
         frame = frame.into_partitions(len(jobs))
     mine: Any = Mine(json.dumps(asdict(settings))).mine  # an expression, once decorated
-    mined = frame.select(mine(daft.col("job")).alias("entry"))
     try:
-        for row in mined.iter_rows():
-            yield json.loads(row["entry"])
+        for row in frame.select(mine(daft.col("job")).alias("entry")).iter_rows():
+            sender.send(json.loads(row["entry"]))
     except Exception as error:
-        raise EngineError(
-            f"Daft ({runner}) stopped: {error}; finished shards are kept, run the same command "
-            f"again or use --engine pool"
-        ) from error
+        sender.send(f"{type(error).__name__}: {error}")
+    else:
+        sender.send("")
 
 
 QUIET = {

@@ -79,7 +79,7 @@ def make_flips(
     """Writes the set of a run that has its layout; it appears in `out` whole or not at all.
 
     A judge that answers free questions is asked of each picture whether it bears text. Raises
-    CorpusError where the run has no layout yet or `out` is not empty.
+    CorpusError where the run has no layout yet, `out` is not empty or no pair is left.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CorpusError(f"{out} is there already; give another --out")
@@ -119,6 +119,11 @@ def make_flips(
             {reason: dropped[reason] for reason in REASONS},
             dict(sorted(Counter(_group(pair) for pair in taken).items())),
         )
+        if not taken:
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in found.dropped.items() if n)
+            raise CorpusError(
+                f"{mined}: no pair is left ({reasons or 'the run has none'}); nothing was written"
+            )
         (staging / "README.md").write_text(_card(found), encoding="utf-8")
         if out.exists():
             out.rmdir()

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from .captions.gate import REASONS
 from .captions.parser import installed_model
-from .engines import engine, prepare_environment
+from .engines import engine, prepare_environment, run_jobs
 from .errors import CorpusError
 from .shards import Job, ShardSettings
 from .sources import list_shards
@@ -107,13 +107,19 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
         done = {
             e["key"]: e for e in entries if "error" not in e and (folder / _file(e)).exists()
         }  # fmt: skip
-        todo = [job for job in jobs if job.key not in done]
+        # Large files first, so that no worker is left alone with one at the end.
+        todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
         progress("shards", len(jobs) - len(todo), len(jobs))
-        failed = []
+        failed: list[dict[str, Any]] = []
         if todo:
             prepare_environment()
             run = engine(settings.engine)
-            for entry in run(todo, settings.shard, settings.workers):
+
+            def restarting(number: int) -> None:
+                count = len(done) + len(failed)
+                progress(f"a worker died, restart {number}", count, len(jobs))
+
+            for entry in run_jobs(run, todo, settings.shard, settings.workers, restarting):
                 log.write(json.dumps(entry).encode() + b"\n")
                 os.fsync(log.fileno())
                 if "error" in entry:

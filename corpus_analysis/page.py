@@ -71,6 +71,7 @@ def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
     return [
         ("captions read", captions["rows"]),
         ("passed the quality gate", captions["passed"]),
+        ("parsed", captions["parsed"]),
         ("captions with a pair", captions["captions"]),
         ("pairs", captions["pairs"]),
         ("pairs with an address", images["pairs_with_url"]),
@@ -139,7 +140,9 @@ def _x(share: float) -> str:
 def _reasons(funnel: Mapping[str, Any]) -> str:
     """Why captions and pictures were dropped, and what the judge said."""
     rows = [("caption", reason, n) for reason, n in funnel["captions"]["dropped"].items() if n]
-    rows += [("picture", reason, n) for reason, n in funnel["images"]["reasons"].items()]
+    images = funnel["images"]
+    rows += [("picture", reason, n) for reason, n in images["reasons"].items()]
+    rows += [("pair", name, images[name]) for name in ("duplicate_url", "duplicate_image")]
     for aspect, labels in funnel["stage_1"].items():
         rows += [(f"stage 1, {aspect}", label, n) for label, n in labels.items()]
     for probe in PROBES:

@@ -7,6 +7,7 @@ bytes.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -23,12 +24,16 @@ from ..release import sha256_file
 from .captions.gate import GateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
-from .captions.parser import installed_model
+from .captions.parser import installed_model, torch_hidden
 from .rows import pair_rows, pair_schema
 from .sources import Shard, SourceSettings, read_shard
 
 ROWS_AT_ONCE = 100_000
 """Captions held as Python objects at a time; bounds the memory of a worker."""
+
+MOST_WORDS = 250_000
+"""Strings that a worker's spaCy may hold, 85,000 from the start; then it is loaded anew. Each word
+costs 1.7 kB in all caches: some 450 MB a worker at most, shards of usual size included."""
 
 _ERRORS_KEPT = 20
 
@@ -93,9 +98,13 @@ class Worker:
     def __init__(self, settings: ShardSettings) -> None:
         """Raises ModelMissing where spaCy or its model isn't installed."""
         self.settings = settings
-        self.miner = Miner(settings.miner)
+        self.miner = self._load()
         if threading.current_thread() is threading.main_thread():
             end_with_parent()
+
+    def _load(self) -> Miner:
+        with torch_hidden():
+            return Miner(self.settings.miner)
 
     def mine(self, job: Job) -> dict[str, Any]:
         """The manifest's entry of one shard; an error is one too, and stops no other shard."""
@@ -110,6 +119,12 @@ class Worker:
         import pyarrow.compute as pc
 
         began = time.process_time()
+        # What spaCy reads it never forgets. (Pools that replace a worker after so many tasks can
+        # wait forever: CPython issue 115634.)
+        if len(self.miner.parser.nlp.vocab.strings) > MOST_WORDS:
+            del self.miner
+            gc.collect()
+            self.miner = self._load()
         table = read_shard(job.shard, self.settings.source)
         read = time.process_time()
         self.miner.counts = Counts()

@@ -130,7 +130,9 @@ def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
 
     try:
         table = _read(shard, settings)
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except SourceError:
+        raise
+    except _failures(shard.path) as error:
         raise SourceError(f"{shard.path}: not readable ({error})") from None
     if shard.rows is not None:
         table = table.slice(0, shard.rows)
@@ -165,24 +167,48 @@ def _hub_files(path: str) -> list[str]:
     from huggingface_hub import HfFileSystem
 
     files: Any = HfFileSystem()  # its methods have no types
-    inner = path.removeprefix("hf://")
-    if any(letter in inner for letter in "*?["):
-        found = files.glob(inner)
-    elif files.isdir(inner):
-        found = files.glob(f"{inner.rstrip('/')}/**")
-    else:
-        found = [inner] if files.exists(inner) else []
+    inner = path.removeprefix("hf://").rstrip("/")
+    try:
+        # The questions below take a Hub that doesn't answer for one without such a file.
+        files.resolve_path("/".join(inner.split("/")[:3]))
+        if any(letter in inner for letter in "*?["):
+            found = files.glob(inner)
+        elif files.isdir(inner):
+            found = files.glob(f"{inner}/**")
+        else:
+            found = [inner] if files.exists(inner) else []
+    except _failures(path) as error:
+        raise SourceError(f"{path}: not found on the Hub ({_first_line(error)})") from None
     return [f"hf://{p}" for p in found if p.endswith(FORMATS)]
 
 
-def _open(path: str) -> IO[bytes]:
-    if path.startswith(HUB):
-        from huggingface_hub import HfFileSystem
+def _failures(path: str) -> tuple[type[Exception], ...]:
+    """What reading a file may raise; of the Hub's client, also what its HTTP library raises."""
+    import pyarrow as pa
 
-        # Small blocks: a column chunk is read without its neighbours.
-        opened: IO[bytes] = HfFileSystem().open(path.removeprefix("hf://"), block_size=2**20)
-        return opened
-    return Path(path).open("rb")
+    return (Exception,) if path.startswith(HUB) else (pa.ArrowException, OSError, EOFError)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+
+
+def _open(path: str) -> pa.NativeFile | IO[bytes]:
+    """A file to be read and closed. No thread of Arrow's reads ahead in a Python file: it might
+    still do so when the interpreter ends, which aborts the process."""
+    import pyarrow as pa
+
+    if not path.startswith(HUB):
+        return pa.OSFile(path)
+    from huggingface_hub import HfFileSystem
+
+    files: Any = HfFileSystem()
+    inner = path.removeprefix("hf://")
+    if not path.endswith(".parquet"):
+        return pa.BufferReader(files.cat_file(inner))
+    # The very ranges that are wanted: reading ahead would fetch the neighbours of each column.
+    opened: IO[bytes] = files.open(inner, cache_type="none")
+    return opened
 
 
 def _size(path: str) -> int:
@@ -195,7 +221,6 @@ def _size(path: str) -> int:
 
 def _cut(path: str, number: str) -> list[Shard]:
     """Shards of one file; `number` keeps the names of equally named files apart."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     stem = Path(path).name.split(".")[0]
@@ -205,7 +230,7 @@ def _cut(path: str, number: str) -> list[Shard]:
     try:
         with _open(path) as file:
             metadata = pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
+    except _failures(path) as error:
         raise SourceError(f"{path}: no readable parquet file ({error})") from None
     shards: list[Shard] = []
     first = rows = at = 0
@@ -254,7 +279,7 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
 
 
 def _read_text(
-    file: IO[bytes], path: str, settings: SourceSettings
+    file: pa.NativeFile | IO[bytes], path: str, settings: SourceSettings
 ) -> tuple[pa.Table, dict[str, str]]:
     """A csv, tsv or jsonl table, decompressed by its name, and our column names -> its."""
     import pyarrow as pa

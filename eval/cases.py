@@ -15,6 +15,15 @@ A judge that looks gives the same answer about the world under both.
 """
 
 
+BOTH = " + "
+"""Between the two groups of one kind that a row is in, e.g. the categories of its entities."""
+
+
+def both(first: str, second: str) -> str:
+    """The group or groups of a pair, whichever comes first in it."""
+    return BOTH.join(sorted({first, second}))
+
+
 @dataclass(frozen=True)
 class Case:
     """One picture to be made: a row of a config in one of its variants, with one seed."""
@@ -32,9 +41,12 @@ class Case:
     clusters: tuple[str, ...]
     """What the row's items share: the unordered pair, then its members where they recur."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Values to break scores down by, e.g. `pair_type`."""
+    """Values to break scores down by, e.g. `pair_type`; a row in two groups of a kind has both,
+    joined by `BOTH`."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Question -> weight, where a score weighs its questions."""
+    source: str = ""
+    """The picture to edit, relative to the run; its stem is its SHA-256. Empty where none is."""
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..release import ReleaseError, iter_records, load, parquet_path, read_checksums
-from ..schema import ROWS, Row, image_columns, rows_digest
+from ..schema import ROWS, Counterfactual, Row, SpatialUC, image_columns, rows_digest
 
 
 class Rows(NamedTuple):
@@ -52,8 +52,22 @@ def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str
 
 
 def sample_rows(rows: list[Row], limit: int | None) -> list[Row]:
-    """`limit` rows spread over the config, the same ones always; all where None or too many."""
+    """At most `limit` rows spread over the config, the same ones always; all where None.
+
+    Rows that are scored together stay together: the levels of a group of worlds, and the two
+    prompts of one scene. At least one group is taken, whatever the limit.
+    """
     if limit is None or limit >= len(rows):
         return rows
-    chosen = sorted(random.Random(0).sample(range(len(rows)), limit))
-    return [rows[number] for number in chosen]
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_together(row), []).append(row)
+    count = max(1, limit // max(map(len, groups.values())))
+    chosen = set(random.Random(0).sample(list(groups), min(count, len(groups))))
+    return [row for row in rows if _together(row) in chosen]
+
+
+def _together(row: Row) -> str:
+    if isinstance(row, Counterfactual):
+        return row.group
+    return row.pair_id if isinstance(row, SpatialUC) else row.id

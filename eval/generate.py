@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Lock
 
-from ..schema import Row
+from ..agents.budget import PriceTable
+from ..agents.threads import in_threads
+from ..schema import Row, SeededRow
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
 from .generators import (
@@ -19,6 +23,8 @@ from .generators import (
     encode_png,
     open_images,
 )
+from .generators.paid import PAID, USD, PaidGenerator
+from .manifests import write_manifest
 from .runs import MadeImage, Run, RunHeader, write_atomically
 from .suites import open_suite, source_image
 
@@ -44,6 +50,12 @@ class GenerateSettings:
     """Pictures of each prompt, 1 to 4."""
     limit: int | None = None
     """Rows to sample; None for all."""
+    concurrency: int = 8
+    """Pictures under way at a time, where a server makes them."""
+    max_usd: float | None = None
+    """Cap on what the run's pictures may cost, resumed ones included, in US dollars."""
+    prices: Path | None = None
+    """The user's own price table, see `agents.budget`."""
 
 
 def generate(
@@ -56,27 +68,61 @@ def generate(
     `found` are the rows, where they are not to be read from `settings.data`.
 
     Raises RunError where the folder is of another run, ValueError for a bad spec, ReleaseError for
-    bad data.
+    bad data, BudgetError where a cap ends the run.
     """
     suite = open_suite(settings.suite)
     generator = open_images(settings.generator)
     found = found or read_rows(settings.data, settings.suite, settings.revision)
     rows = {row.id: row for row in sample_rows(found.rows, settings.limit)}
-    cases = [case for row in rows.values() for case in suite.cases(row, settings.seeds)]
+    cases = [
+        replace(case, source=_source(row))
+        for row in rows.values()
+        for case in suite.cases(row, settings.seeds)
+    ]
     header = RunHeader(
         settings.suite, settings.data, found.digest, len(rows), settings.seeds, settings.limit,
         generator.identity(),
     )  # fmt: skip
     run = Run.start(settings.out, header, cases)
+    _keep_sources(run, rows.values())
     done = {image.case for image in run.images().values() if image.status in ("made", "refused")}
     waiting = [case for case in cases if case.id not in done]
-    with run.image_log() as log:
-        for number, case in enumerate(waiting):
-            progress("images", len(cases) - len(waiting) + number, len(cases))
-            image = _make(run, generator, rows[case.row], case)
-            log.append({name: getattr(image, name) for name in MadeImage.__dataclass_fields__})
-    progress("images", len(cases), len(cases))
+    several = 1
+    if not isinstance(generator, Gallery) and header.generator["kind"] in PAID:
+        several = settings.concurrency
+        prices = PriceTable.read(settings.prices)
+        generator = PaidGenerator(generator, prices, settings.max_usd, run.attempts())
+    one_at_a_time = Lock()
+
+    def make(case: Case) -> None:
+        image = _make(run, generator, rows[case.row], case)
+        # By who made it: what is paid is recorded, whatever ends the run meanwhile.
+        with one_at_a_time:
+            log.append(asdict(image))
+
+    made = in_threads(make, waiting, several)
+    with run.image_log() as log, closing(made):
+        progress("images", len(cases) - len(waiting), len(cases))
+        for number, _ in enumerate(made, len(cases) - len(waiting) + 1):
+            progress("images", number, len(cases))
+    write_manifest(run, rows)
     return run
+
+
+def _source(row: Row) -> str:
+    if not isinstance(row, SeededRow) or row.seed_image is None:
+        return ""
+    return f"sources/{row.image_sha256}.png"
+
+
+def _keep_sources(run: Run, rows: Iterable[Row]) -> None:
+    """The pictures to edit, for who makes the edits elsewhere, and for the report."""
+    for row in rows:
+        if isinstance(row, SeededRow) and row.seed_image is not None:
+            path = run.root / _source(row)
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                write_atomically(path, row.seed_image.bytes)
 
 
 def _make(run: Run, generator: Generator | Gallery, row: Row, case: Case) -> MadeImage:
@@ -92,11 +138,12 @@ def _make(run: Run, generator: Generator | Gallery, row: Row, case: Case) -> Mad
     except FileNotFoundError as error:
         return MadeImage(case.id, "missing", message=str(error))
     except GeneratorError as error:
-        return MadeImage(case.id, error.status, message=str(error))
+        return MadeImage(case.id, error.status, message=str(error), usd=error.usd)
     except (OSError, ValueError) as error:
         return MadeImage(case.id, "error", message=str(error))
     name = f"images/{case.id}.png"
     (run.root / "images").mkdir(exist_ok=True)
     write_atomically(run.root / name, data)
-    report = picture.info.get(REPORT, "")
-    return MadeImage(case.id, "made", name, hashlib.sha256(data).hexdigest(), report=report)
+    digest = hashlib.sha256(data).hexdigest()
+    report, usd = picture.info.get(REPORT, ""), picture.info.get(USD, "")
+    return MadeImage(case.id, "made", name, digest, report=report, usd=usd)

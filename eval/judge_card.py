@@ -57,7 +57,8 @@ class JudgeCard:
     parse_rate: float
     """Share of answers that were one of the allowed ones, in [0, 1]."""
     first_named: float
-    """Share of answers for the subject that was named first; 0.5 without a name bias."""
+    """Share of answers for the subject that was named first; 0.5 without a name bias, NaN where the
+    questions name none."""
     digits: Mapping[str, float]
     """Share of each written answer; even without a bias."""
     side_bias: float
@@ -96,7 +97,8 @@ def judge_card(
     failures = Counter(r["label"] for r in asked if is_failure(r["label"]))
     answered = [r for r in asked if not is_failure(r["label"])]
     parsed = len(answered) / (len(answered) + failures["unparsed"]) if answered else math.nan
-    sided = [r for r in answered if r["label"] != INVALID and r["label"] in r["labels"][:2]]
+    # A free question (yes or no) names no subject.
+    sided = [r for r in answered if INVALID in r["labels"] and r["label"] in r["labels"][:2]]
     digits = Counter(
         next((d for d, label in r["answers"].items() if label == r["label"]), "") for r in answered
     )

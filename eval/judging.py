@@ -22,9 +22,6 @@ from .suites import EvalSuite, open_suite, source_image
 Progress = Callable[[str, int, int], None]
 """Told stage, done and total."""
 
-AHEAD = 64
-"""Cases whose questions are open at once: enough for a judge's concurrency, few enough to hold."""
-
 
 @dataclass(frozen=True)
 class JudgeSettings:
@@ -61,30 +58,28 @@ def judge_run(
     rows = _rows(run, found or read_rows(run.header.data, run.header.suite, settings.revision))
     folder = run.judge({**judge.identity(), "persona": settings.persona})
     images = run.images()
-    cases = run.cases()
     # A judge's error is worth another try; what is wrong with a picture stays wrong.
     done = {r["key"] for r in folder.verdicts() if r["label"] != "error" or not r["question"]}
-    waiting = [case for case in cases if case.id in images]
+    waiting = [case for case in run.cases() if case.id in images]
+    heads: dict[str, dict[str, Any]] = {}
+
+    def open_questions() -> Iterator[Question]:
+        """What has no verdict yet, one case's pictures in memory at a time."""
+        for number, case in enumerate(waiting):
+            progress("verdicts", number, len(waiting))
+            asked = _questions(run, suite, rows[case.row], case, images[case.id], settings)
+            for question, head in asked:
+                if head["key"] in done:
+                    continue
+                if isinstance(question, Verdict):
+                    log.append(head | _plain(question))
+                else:
+                    heads[question.id] = head
+                    yield question
+
     with folder.log() as log:
-        for start in range(0, len(waiting), AHEAD):
-            progress("verdicts", start, len(waiting))
-            part = waiting[start : start + AHEAD]
-            asked: dict[str, dict[str, Any]] = {}
-            questions = []
-            for case in part:
-                made = images[case.id]
-                for question, record in _questions(
-                    run, suite, rows[case.row], case, made, settings
-                ):
-                    if record["key"] in done:
-                        continue
-                    if isinstance(question, Verdict):
-                        log.append(record | _plain(question))
-                    else:
-                        asked[question.id] = record
-                        questions.append(question)
-            for question, verdict in judge.judge(questions):
-                log.append(asked[question.id] | _plain(verdict))
+        for question, verdict in judge.judge(open_questions()):
+            log.append(heads.pop(question.id) | _plain(verdict))
     progress("verdicts", len(waiting), len(waiting))
     return folder
 

@@ -3,7 +3,9 @@
 run.json            what was asked for; a resumed run must ask for the same
 cases.jsonl         every picture that is wanted: file name, prompt, seed, source
 images.jsonl        what became of each, as it came
-images/             the pictures that the run made itself, and the sources of edits
+images/             the pictures that the run made itself
+sources/            the pictures that edits start from
+manifest.jsonl      the same of a spatial suite, as `detect` reads it
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 """
 
@@ -63,6 +65,8 @@ class MadeImage:
     """What went wrong."""
     report: str = ""
     """What the backend said of making it (usage, revised prompt), as JSON; empty where nothing."""
+    usd: str = ""
+    """What it cost, US dollars; empty where nothing, or nobody knows."""
 
 
 class Run:
@@ -109,8 +113,11 @@ class Run:
 
     def images(self) -> dict[str, MadeImage]:
         """What became of the cases so far, by case id; the newest record of each."""
-        found = (MadeImage(**record) for record in read_records(self.root / "images.jsonl"))
-        return {image.case: image for image in found}
+        return {image.case: image for image in self.attempts()}
+
+    def attempts(self) -> Iterator[MadeImage]:
+        """Every record of a picture, those that a later one replaced too, oldest first."""
+        return (MadeImage(**record) for record in read_records(self.root / "images.jsonl"))
 
     def image_log(self) -> RecordLog:
         return RecordLog(self.root / "images.jsonl")

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cases import Outcome
-from .stats.intervals import NOTHING, Interval
+from .cases import BOTH, Outcome
+from .stats.bootstrap import Array, mean_interval
+from .stats.intervals import NOTHING, Interval, bounds
 
 ALL = "all"
+MANY = 0.1
+"""Share of excluded items from which a score shows its bounds."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,15 @@ def _plain(value: Any) -> Any:
 
 
 def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
-    """All outcomes, and then those of each value of each of their groups."""
+    """All outcomes, and then those of each value of each of their groups, sorted."""
     yield ALL, list(outcomes)
-    columns = sorted({column for outcome in outcomes for column in outcome.case.groups})
-    for column in columns:
-        values = sorted({o.case.groups[column] for o in outcomes if column in o.case.groups})
-        for value in values:
-            part = [o for o in outcomes if o.case.groups.get(column) == value]
-            yield f"{column}={value}", part
+    parts: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        for column, values in outcome.case.groups.items():
+            for value in values.split(BOTH):
+                parts.setdefault((column, value), []).append(outcome)
+    for (column, value), part in sorted(parts.items(), key=lambda item: item[0]):
+        yield f"{column}={value}", part
 
 
 def in_groups(
@@ -82,6 +86,30 @@ def in_groups(
 ) -> list[Score]:
     """The scores of all outcomes and of each of their groups."""
     return [s for group, part in grouped(outcomes) for s in score(part, group)]
+
+
+def mean_score(
+    name: str, values: Array, outcomes: Sequence[Outcome], excluded: Mapping[str, int], unit: str,
+    group: str,
+) -> Score:  # fmt: skip
+    """The mean of a value in [0, 1] of each outcome, shape (n,); NaN is left out.
+
+    Where more than a tenth is, it has bounds.
+    """
+    n = int((~np.isnan(values)).sum())
+    factor = 100 if unit == "%" else 1
+    left_out = len(values) - n
+    limits = bounds(float(np.nansum(values)), n, left_out, 0, 1).scaled(factor)
+    return Score(
+        name,
+        factor * float(np.nanmean(values)) if n else math.nan,
+        mean_interval(values, cluster_labels(outcomes), (0, 1)).scaled(factor),
+        n,
+        unit,
+        excluded,
+        group,
+        bounds=limits if left_out > MANY * len(values) else NOTHING,
+    )
 
 
 def cluster_labels(outcomes: Sequence[Outcome]) -> NDArray[np.str_]:

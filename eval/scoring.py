@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from .cases import Outcome
-from .judge_card import SIGN, JudgeCard, judge_card
+from .cases import ORIGINAL, Outcome, is_failure
+from .corrected import Labels, corrected_by_card, corrected_by_labels, read_cards
+from .judge_card import JudgeCard, judge_card
 from .judges.human import read_labels
 from .judging import outcomes
 from .runs import JudgeFolder, Run, RunError, RunHeader, write_atomically
 from .scores import Score
-from .stats.correction import ppi
+from .stats.agreement import krippendorff_alpha
 from .suites import open_suite
-from .suites.correctness import RIGHT
 
 SCORES = "scores.json"
 
@@ -40,6 +38,9 @@ class Result:
     """All of them, the whole config first."""
     cases: int
     """Pictures that were wanted."""
+    alpha: Mapping[str, float]
+    """Question -> Krippendorff's alpha of all judges of the run, and people where there are labels;
+    only where two or more answered it."""
 
     def to_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = without_nan(
@@ -48,6 +49,7 @@ class Result:
                 "folder": self.folder,
                 "judge": self.judge,
                 "cases": self.cases,
+                "alpha": dict(self.alpha),
                 "card": self.card.to_json(),
                 "scores": [score.to_json() for score in self.scores],
             }
@@ -55,16 +57,23 @@ class Result:
         return plain
 
 
-def score_run(root: Path, labels: Path | None = None) -> list[Result]:
+def score_run(root: Path, labels: Path | None = None, card: Path | None = None) -> list[Result]:
     """The result of every judge of a run, also written into the run.
 
-    Raises RunError where nobody has judged it, ValueError for bad labels.
+    labels: people's, of some of its cases. card: scores.json of another run, whose labels say how
+    the same judge errs. Raises RunError where nobody has judged it, ValueError for bad labels and
+    for a card of none of its judges.
     """
     run = Run.open(root)
     told = read_labels(labels) if labels else {}
-    results = [_score(run, folder, told) for folder in run.judges()]
-    if not results:
+    folders = list(run.judges())
+    if not folders:
         raise RunError(f"{root}: nobody has judged it; run `counterprior judge {root} --judge ...`")
+    judged = {folder.name: outcomes(run, folder) for folder in folders}
+    alpha = _alpha(list(judged.values()), told)
+    results = [_score(run, folder, judged[folder.name], told, alpha) for folder in folders]
+    if card is not None:
+        results = [_with_card(result, judged[result.judge], card) for result in results]
     write_atomically(root / SCORES, results_json(results) + "\n")
     return results
 
@@ -74,12 +83,14 @@ def results_json(results: Sequence[Result]) -> str:
     return json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
 
 
-def score_runs(roots: Sequence[Path], labels: Path | None, across_judges: bool) -> list[Result]:
+def score_runs(
+    roots: Sequence[Path], labels: Path | None, across_judges: bool, card: Path | None = None
+) -> list[Result]:
     """The results of several runs, which must have been judged alike to stand in one table.
 
     Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
     """
-    results = [result for root in roots for result in score_run(root, labels)]
+    results = [result for root in roots for result in score_run(root, labels, card)]
     if not across_judges:
         check_comparable(results)
     return results
@@ -104,71 +115,46 @@ def check_comparable(results: Sequence[Result]) -> None:
             )
 
 
-def _score(run: Run, folder: JudgeFolder, told: Mapping[tuple[str, str], str]) -> Result:
+def _score(
+    run: Run, folder: JudgeFolder, judged: Sequence[Outcome], told: Labels,
+    alpha: Mapping[str, float],
+) -> Result:  # fmt: skip
     suite = open_suite(run.header.suite, folder.identity.get("persona", "standard"))
-    judged = outcomes(run, folder)
     newest = {record["key"]: record for record in folder.verdicts()}
     present = {image.sha256 for image in run.images().values()}
     records = [record for record in newest.values() if record["image"] in present]
     card = judge_card(folder.identity, suite.prompts, records, told)
     scores = suite.score(sorted(judged, key=lambda outcome: outcome.case.id))
-    corrected = _corrected(judged, told) if told else []
-    return Result(run.header, str(run.root), folder.name, card, [*scores, *corrected], len(judged))
+    scores += corrected_by_labels(judged, told)
+    return Result(run.header, str(run.root), folder.name, card, scores, len(judged), alpha)
 
 
-def _corrected(judged: Sequence[Outcome], told: Mapping[tuple[str, str], str]) -> list[Score]:
-    """Rates with the judge's errors taken out, by people's labels of a random part of the run."""
-    scores = []
-    for question in sorted({key[1] for key in told}):
-        labels = {outcome.label(question) for outcome in judged}
-        if labels & RIGHT.keys():
-            for variant in sorted({outcome.case.variant for outcome in judged}):
-                part = [outcome for outcome in judged if outcome.case.variant == variant]
-                name = f"accuracy_{variant}_corrected"
-                scores += _corrected_mean(part, question, told, RIGHT, name)
-        else:
-            scores += _corrected_mean(judged, question, told, SIGN, "signed_index_corrected")
-    return scores
+def _with_card(result: Result, judged: Sequence[Outcome], path: Path) -> Result:
+    """The result with scores corrected by the card of the same judge, with the same prompts."""
+    for comparable, agreement in read_cards(path):
+        if comparable == result.card.comparable:
+            return replace(result, scores=[*result.scores, *corrected_by_card(judged, agreement)])
+    raise ValueError(f"{path}: no card of {result.judge} with the prompts of {result.folder}")
 
 
-def _corrected_mean(
-    judged: Sequence[Outcome],
-    question: str,
-    told: Mapping[tuple[str, str], str],
-    values: Mapping[str, float],
-    name: str,
-) -> list[Score]:
-    """PPI++ over what both the judge and, where asked, people find valid."""
-    pairs: list[tuple[float, float]] = []
-    rest: list[float] = []
-    invalid, disputed = 0, 0
-    for outcome in judged:
-        said = values.get(outcome.label(question))
-        label = told.get((outcome.case.id, question))
-        true = None if label is None else values.get(label)
-        if label is None and said is None:
-            invalid += 1
-        elif label is None and said is not None:
-            rest.append(said)
-        elif said is not None and true is not None:
-            pairs.append((said, true))
-        else:
-            disputed += 1
-    if len(pairs) < 2:
-        return []
-    given = np.array(pairs)
-    ends = (min(values.values()), max(values.values()))
-    found = ppi(rest, given[:, 0], given[:, 1], ends)
-    return [
-        Score(
-            name,
-            100 * found.value,
-            found.interval.scaled(100),
-            len(rest) + len(pairs),
-            "%",
-            {"labelled_not_valid_for_both": disputed, "not_valid": invalid},
-        )
-    ]
+def _alpha(judged: Sequence[Sequence[Outcome]], told: Labels) -> dict[str, float]:
+    """Question -> alpha over all cases; an answer that is a failure counts as none."""
+    raters = [
+        {(outcome.case.id, question): label
+         for outcome in outcomes
+         for (question, probe), label in outcome.labels.items()
+         if probe == ORIGINAL and question and not is_failure(label)}
+        for outcomes in judged
+    ]  # fmt: skip
+    raters += [dict(told)]
+    found = {}
+    for question in sorted({key[1] for rater in raters for key in rater}):
+        parts = [{k: v for k, v in rater.items() if k[1] == question} for rater in raters]
+        parts = [part for part in parts if part]
+        if len(parts) > 1:
+            keys = sorted(set().union(*parts))
+            found[question] = krippendorff_alpha([[part.get(k) for k in keys] for part in parts])
+    return found
 
 
 def without_nan(value: Any) -> Any:

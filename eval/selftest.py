@@ -14,7 +14,7 @@ import json
 import math
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,11 +145,10 @@ class _Remembering:
     def identity(self) -> dict[str, str]:
         return self.inner.identity()
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
-        new = [question for question in questions if question.id not in self.seen]
-        for question, verdict in self.inner.judge(new):
-            self.seen[question.id] = verdict
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
+            if question.id not in self.seen:
+                ((_, self.seen[question.id]),) = self.inner.judge([question])
             yield question, self.seen[question.id]
 
 

@@ -505,14 +505,15 @@ def test_always_first_is_a_bias_and_no_alignment() -> None:
 
 def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     evil = judged(1, "first_left", caption="<script>alert(1)</script> a cat & a dog")
-    captions = {"rows": 9, "passed": 8, "captions": 7, "pairs": 6, "dropped": {"spam": 1}}
+    captions = {"rows": 9, "passed": 8, "parsed": 8, "captions": 7, "pairs": 6,
+                "dropped": {"spam": 1}}  # fmt: skip
     images = {"pairs_with_url": 5, "pairs_with_picture": 4, "pairs_distinct": 3,
-              "reasons": {"http_404": 2}}  # fmt: skip
+              "duplicate_url": 77, "duplicate_image": 0, "reasons": {"http_404": 2}}  # fmt: skip
     found = align({"kind": "x<y"}, {"captions": captions, "images": images}, [evil])
     page = render_page(found, "a <b> run")
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "a &lt;b&gt; run" in page and "x&lt;y" in page
-    assert "100.0%" in page and "http_404" in page and "spam" in page
+    assert "100.0%" in page and "http_404" in page and "spam" in page and ">77<" in page
     assert "http://" not in re.sub(r'xmlns="[^"]+"', "", page)
     empty = render_page(align({}, {"captions": captions, "images": images}, []), "nothing")
     assert "No pair." in empty and "nan" not in empty.lower().replace("tabular-nums", "")

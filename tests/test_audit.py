@@ -275,7 +275,8 @@ def test_what_the_detections_cannot_tell_is_a_warning() -> None:
     samples, human = synthetic(20, seed=2)
     found = calibrate(samples, human, Rules(), repeats=1)
     assert any("detection_score decides nothing in [0.2, 0.3, 0.4]" in w for w in found["warnings"])
-    bare = [(sample.model_copy(update={"verdict_raw": None}), size) for sample, size in samples]
+    near = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "near_boundary (…)"}
+    bare = [(sample.model_copy(update=near), size) for sample, size in samples]
     found = calibrate(bare, human, Rules(), repeats=1)
     assert any("had no recorded stability" in text for text in found["warnings"])
 

@@ -2,19 +2,27 @@
 
 import http.client
 import json
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from PIL import Image
 
 from counterprior.eval.audit.forms import FORMS, read_tasks, shuffled
 from counterprior.eval.audit.labels import Label, read_labels
+from counterprior.eval.audit.run import merge
 from counterprior.eval.audit.serve import Audit, AuditServer, Refused
+from counterprior.eval.judges.human import read_labels as read_judge_labels
 from counterprior.eval.rows import RowError
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -165,16 +173,82 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     record = audit.click("ann", "g1", {"note": "say which friction"})
     assert (record["valid"], record["decision"]) == ("no", "edit")
     assert audit.agreement()["done"] == {"ann": 0}
-    (tmp_path / "b.yaml").write_text("- {id: one, text: first, standards: [a, b]}\n- {id: two}\n")
+    (tmp_path / "b.yaml").write_text(
+        "- {id: one, text: first, standards: [a, b], check: {row: 2}, scenes: [{at: x}, {}]}\n"
+        "- {id: two}\n"
+    )
     bank = Audit.open(tmp_path / "b.yaml", "bank", tmp_path / "b")
-    assert [task.texts for task in bank.tasks] == [(("text", "first"), ("standards", "a; b")), ()]
+    assert [task.texts for task in bank.tasks] == [
+        (("text", "first"), ("standards", "a; b"), ("check row", "2"), ("scenes 1 at", "x")), (),
+    ]  # fmt: skip
     with pytest.raises(Refused, match="can't be 'edited'"):
         bank.click("ann", "one", {"decision": "edited"})
-    judge = Audit.open(
-        write(tmp_path / "j.jsonl", [{"case": "c", "prompt": "p", "label": "1"}]), "judge", tmp_path
-    )
-    assert judge.tasks[0].texts == (("prompt", "p"),)
-    assert judge.click("ann", "c", {"label": "2"})["label"] == "2"
+    asked = [{"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}
+             for q in ("order", "sides")]  # fmt: skip
+    judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
+    assert judge.tasks[0].texts == (("prompt", "p"), ("asked", "order"))
+    assert judge.state("ann")["tasks"][0]["options"] == ()
+    named = {"0": "invalid", "1": "first_left", "2": "first_right"}
+    asked[0]["answers"] = named
+    judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
+    with pytest.raises(Refused, match="'label' can't be '2'"):
+        judge.click("ann", "c/order", {"label": "2"})
+    judge.click("ann", "c/order", {"label": "first_right"})
+    judge.click("ann", "c/sides", {"label": "0"})
+    merge([tmp_path / "j" / "ann.jsonl"], "judge", tmp_path / "labels.jsonl")
+    told = {("c", "order"): "first_right", ("c", "sides"): "0"}
+    assert read_judge_labels(tmp_path / "labels.jsonl") == told
+    for bad in ({"1": "first_left"}, "first_left"):
+        with pytest.raises(RowError, match=":1: answers: write what each of 0, 1, 2 means"):
+            read_tasks(write(tmp_path / "j.jsonl", [asked[0] | {"answers": bad}]), FORMS["judge"])
+
+
+def test_every_file_of_the_bank_can_be_reviewed() -> None:
+    bank = resources.files("counterprior.builders") / "bank"
+    with resources.as_file(bank) as folder:
+        for name in ("animals", "objects", "occupations", "actions", "coco", "rules", "attributes",
+                     "sequences", "constrained/keyboards", "counterfactual/optics"):  # fmt: skip
+            tasks = read_tasks(folder / f"{name}.yaml", FORMS["bank"])
+            assert len({task.id for task in tasks}) == len(tasks) >= 25
+            said = {column for task in tasks for column, _ in task.texts}
+            assert said and not said & {"review", "status", "provenance"}
+
+
+def test_groups_of_a_release_are_read_as_they_are_released(tmp_path: Path) -> None:
+    rows = [{"id": f"r{level}", "group": "g1", "level": level, "prompt": f"p {level}",
+             "altered_law": "no friction", "review": ["reviewer-model"], "canary": "c",
+             "seed_image": b"png"} for level in ("L1", "L2", "L3")]  # fmt: skip
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "test.parquet")
+    (task,) = read_tasks(tmp_path / "test.parquet", FORMS["worlds"])
+    assert task.id == "g1"
+    assert [text for _, text in task.texts] == ["p L1", "no friction", "p L2", "p L3"]
+
+
+def test_decisions_of_several_people_are_merged(tmp_path: Path, cli: Run) -> None:
+    (tmp_path / "b.yaml").write_text("".join(f"- {{id: e{n}, text: t}}\n" for n in range(4)))
+    audit = Audit.open(tmp_path / "b.yaml", "bank", tmp_path / "b")
+    said = {"ann": "area", "bo": "arr", "cy": "ae"}
+    words = {"a": "accept", "e": "edit", "r": "reject"}
+    for who, keys in said.items():
+        for number, key in enumerate(keys):
+            audit.click(who, f"e{number}", {"decision": words[key]})
+    audit.click("ann", "e1", {"note": "two words"})
+    files = [tmp_path / "b" / f"{who}.jsonl" for who in ("ann", "bo", "cy")]
+    out = tmp_path / "decisions.jsonl"
+    done = cli("audit", "merge", *files, "--kind", "bank", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["labels"] == {"ann": 4, "bo": 3, "cy": 2}
+    assert found["split"] == {"decision": ["e2"]} and -1 <= found["alpha"]["decision"] < 1
+    merged = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert {name: row["decision"] for name, row in merged.items()} == {
+        "e0": "accept", "e1": "reject", "e3": "accept",
+    }  # fmt: skip
+    assert merged["e1"]["votes"]["ann"] == {"decision": "reject", "note": "two words"}
+    wrong = cli("audit", "merge", *files, "--kind", "worlds", "--out", out)
+    assert wrong.returncode == 2 and "group: missing: is it of another --kind?" in wrong.stderr
+    with pytest.raises(RowError, match="'ann' labels in another file too"):
+        merge([files[0], files[0]], "bank", out)
 
 
 @pytest.mark.parametrize(

@@ -351,3 +351,17 @@ def test_the_selftest_holds() -> None:
     # Uncorrected, a judge that sees the prior is far off: the test would notice a broken chain.
     off = [c for c in checks if c.judge == "sees the prior" and c.score == "signed_index"]
     assert np.mean([c.raw.value - c.truth for c in off]) > 8
+
+
+def test_an_item_counts_in_the_categories_of_both_its_entities(text_release: Path) -> None:
+    suite = open_suite("t2i_homogenization")
+    rows = read_rows(str(text_release), "t2i_homogenization").rows[:40]
+    cases = [case for row in rows for case in suite.cases(row, 1)]
+    found = by_name(suite.score([Outcome(c, {("order", "original"): "first_left"}) for c in cases]))
+    assert found["hom", "all"].n == 80
+    for category in {row.first.category for row in rows}:
+        having = [r for r in rows if category in (r.first.category, r.second.category)]
+        score = found["hom", f"category={category}"]
+        assert score.n == 2 * len(having) and score.value == 100
+        # Always the same in a handful of pairs is no certainty.
+        assert 0 < score.interval.low < 100

@@ -174,6 +174,16 @@ def test_a_judge_keeps_writing_out(mined: Path, tmp_path: Path) -> None:
     assert found.pairs == 6
 
 
+def test_an_empty_set_is_an_error_that_says_why(mined: Path, tmp_path: Path) -> None:
+    class Blind(Reader):
+        def judge(self, questions: list[Question]) -> Iterator[tuple[Question, Verdict]]:
+            yield from ((question, Verdict("missing", "")) for question in questions)
+
+    with pytest.raises(CorpusError, match=r"no pair is left \(.*handed 1, .*not_judged 12"):
+        make_flips(mined, tmp_path / "flips", FlipSettings(), Blind(), quiet)
+    assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*tmp"))
+
+
 def test_no_layout_or_a_full_folder_is_an_error(mined: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="--stage layout"):
         make_flips(tmp_path, tmp_path / "flips", FlipSettings(), None, quiet)

@@ -9,16 +9,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loopback_hub import LoopbackHub
 
 from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
+from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.engines import EngineError, engine, job_from, settings_from
+from counterprior.corpus_analysis.engines import (
+    EngineError,
+    WorkerDied,
+    engine,
+    job_from,
+    run_jobs,
+    settings_from,
+)
 from counterprior.corpus_analysis.mine import (
     MANIFEST,
     PAIRS,
@@ -187,26 +196,68 @@ def test_sample_is_the_same_wherever_the_file_lies(tmp_path: Path) -> None:
     assert read_shard(list_shards(other)[0], other)["row"].to_pylist() != found[0]
 
 
-def test_hub_datasets_are_read_through_their_filesystem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import huggingface_hub
-    from fsspec.implementations.dirfs import DirFileSystem
-    from fsspec.implementations.local import LocalFileSystem
+READ_ALL = """
+import json, sys
+from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+settings = SourceSettings((sys.argv[1],), "laion")
+for shard in list_shards(settings):
+    table = read_shard(shard, settings)
+    print(json.dumps([shard.path.rsplit("/", 1)[1], table["caption"].to_pylist()]))
+"""
 
-    folder = tmp_path / "datasets" / "someone" / "captions" / "data"
-    folder.mkdir(parents=True)
-    write_source(folder / "a.parquet")
-    write_source(folder / "b.csv.gz")
-    hub = DirFileSystem(str(tmp_path), LocalFileSystem())
-    monkeypatch.setattr(huggingface_hub, "HfFileSystem", lambda: hub)
-    for path in ("hf://datasets/someone/captions", "hf://datasets/someone/captions/data/*"):
-        settings = SourceSettings((path,), "laion")
-        shards = list_shards(settings)
-        assert [s.path.rsplit("/", 1)[1] for s in shards] == ["a.parquet", "b.csv.gz"]
-        assert [len(read_shard(s, settings)) for s in shards] == [30, 30]
-    with pytest.raises(SourceError, match="no such file"):
-        list_shards(SourceSettings(("hf://datasets/someone/nothing",)))
+
+def read_from_hub(hub: LoopbackHub, path: str) -> subprocess.CompletedProcess[str]:
+    """Every caption below a path, by file, read by a process of its own."""
+    hub.requests.clear()
+    command = [sys.executable, "-c", READ_ALL, path]
+    return subprocess.run(command, capture_output=True, text=True, env=hub.environment)
+
+
+def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    junk = pa.array([os.urandom(20_000) for _ in ROWS])
+    columns = {name: pa.array([row[name] for row in ROWS]) for name in ROWS[0]}
+    mixed = {"a": junk, "TEXT": columns["TEXT"], "b": junk, "URL": columns["URL"], "c": junk}
+    target = tmp_path / "a.parquet"
+    pq.write_table(pa.table(mixed | {"WIDTH": columns["WIDTH"]}), target, row_group_size=10)
+    text = write_source(tmp_path / "b.csv.gz").read_bytes()
+    files = {"data/a.parquet": target.read_bytes(), "data/b.csv.gz": text, "README.md": b"no"}
+    loopback_hub.create("someone/captions")
+    loopback_hub.commit("someone/captions", files)
+    texts = [row["TEXT"] for row in ROWS]
+    for path in ("", "/data/*", "@main/data"):
+        done = read_from_hub(loopback_hub, f"hf://datasets/someone/captions{path}")
+        assert done.returncode == 0, done.stderr
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert found == [["a.parquet", texts], ["b.csv.gz", texts]]
+    # Bytes from storage, where the parquet file is: the columns, and a footer to list and to read.
+    metadata = pq.read_metadata(target)
+    wanted = sum(
+        metadata.row_group(group).column(column).total_compressed_size
+        for group in range(3) for column in (1, 3, 5)
+    )  # fmt: skip
+    fetched = [r.bytes for r in loopback_hub.requests if r.path.startswith("/storage")]
+    assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
+    one = read_from_hub(loopback_hub, "hf://datasets/someone/captions/data/b.csv.gz")
+    assert json.loads(one.stdout) == ["b.csv.gz", texts]
+
+
+def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    loopback_hub.create("someone/captions")
+    path = write_source(tmp_path / "a.parquet")
+    loopback_hub.commit("someone/captions", {"a.parquet": path.read_bytes()})
+    loopback_hub.fail("GET", "/resolve/")  # asked again
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert done.returncode == 0, done.stderr
+    for name, message in {
+        "someone/nothing": "not found on the Hub",
+        "someone/captions/none.csv": "no such file",
+        "someone/captions@v9": "not found on the Hub",
+    }.items():
+        done = read_from_hub(loopback_hub, f"hf://datasets/{name}")
+        assert f"SourceError: hf://datasets/{name}: {message}" in done.stderr
+    loopback_hub.stop()
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert "SourceError: hf://datasets/someone/captions: not found on the Hub (" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -339,6 +390,41 @@ def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path
     assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
 
 
+def test_a_worker_that_has_read_much_loads_its_model_anew(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis import shards
+
+    loaded: list[Miner] = []
+
+    def counted(settings: MinerSettings) -> Miner:
+        loaded.append(Miner(settings))
+        return loaded[-1]
+
+    monkeypatch.setattr(shards, "Miner", counted)
+    settings = settings_for(captions, tmp_path).shard
+    jobs = [Job.of(s, tmp_path, settings) for s in list_shards(settings.source)][:3]
+    worker = Worker(settings)
+    strings = len(worker.miner.parser.nlp.vocab.strings)
+    monkeypatch.setattr(shards, "MOST_WORDS", strings)
+    entries = [worker.mine(job) for job in jobs]
+    assert [Path(job.target).read_bytes() for job in jobs] == list(expected.values())[:3]
+    assert len(loaded) == 3  # at the start, and before each shard after the first
+    assert sum(entry["parsed"] for entry in entries) > 300
+
+
+def test_a_worker_leaves_torch_out(captions: Path) -> None:
+    script = (
+        "import sys; from counterprior.corpus_analysis.shards import ShardSettings, Worker; "
+        f"from counterprior.corpus_analysis.sources import SourceSettings; "
+        f"Worker(ShardSettings(SourceSettings(({str(captions)!r},)))); "
+        "assert 'spacy' in sys.modules and 'torch' not in sys.modules; import torch"
+    )
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_interrupted_run_goes_on(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,6 +500,37 @@ def test_jobs_and_settings_survive_as_text(captions: Path) -> None:
     assert settings_from(json.dumps(asdict(settings))) == settings
 
 
+class Mortal:
+    """An engine whose workers die after `lives` entries, each time it is started."""
+
+    def __init__(self, *lives: int) -> None:
+        self.lives = iter(lives)
+        self.started: list[int] = []
+
+    def __call__(
+        self, jobs: Sequence[Job], settings: ShardSettings, workers: int
+    ) -> Iterator[dict[str, object]]:
+        self.started.append(len(jobs))
+        lives = next(self.lives)
+        for job in jobs[:lives]:
+            yield {"key": job.key}
+        if lives < len(jobs):
+            raise WorkerDied("killed")
+
+
+def test_an_engine_is_started_again_with_what_is_left(captions: Path) -> None:
+    settings = settings_for(captions, Path("x")).shard
+    jobs = [Job.of(s, Path("x"), settings) for s in list_shards(settings.source)]
+    mortal, told = Mortal(0, 2, 0, 0, 1, 3), list[int]()
+    entries = run_jobs(mortal, jobs, settings, 2, told.append)
+    assert [e["key"] for e in entries] == [job.key for job in jobs]
+    assert mortal.started == [6, 6, 4, 4, 4, 3]
+    assert told == [1, 2, 3, 4, 5]
+    hopeless = Mortal(2, 0, 0, 0)
+    with pytest.raises(EngineError, match=r"3 times in a row \(killed\) with 4 shards left"):
+        list(run_jobs(hopeless, jobs, settings, 2, told.append))
+
+
 def test_an_unknown_engine_is_named() -> None:
     with pytest.raises(EngineError, match="choose from local, pool, ray"):
         engine("spark")
@@ -428,17 +545,21 @@ def start(captions: Path, out: Path, engine_name: str) -> subprocess.Popen[bytes
     )
 
 
-def children(pid: int) -> list[int]:
-    """Worker processes of a run, not its resource tracker."""
-    found = []
+def processes(pid: int) -> list[tuple[int, bytes]]:
+    """Everything below a process but resource trackers: id and command line, parents first."""
+    found: dict[int, tuple[int, bytes]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text, line = stat.read_text(), stat.with_name("cmdline").read_bytes()
         except OSError:
             continue
-        if int(text.rsplit(")", 1)[1].split()[1]) == pid and b"resource_tracker" not in line:
-            found.append(int(stat.parent.name))
-    return found
+        if b"resource_tracker" not in line:
+            found[int(stat.parent.name)] = (int(text.rsplit(")", 1)[1].split()[1]), line)
+    below, level = [], [pid]
+    while level:
+        level = [child for child, (parent, _) in found.items() if parent in level]
+        below += [(child, found[child][1]) for child in level]
+    return below
 
 
 def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> None:
@@ -458,32 +579,63 @@ def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> 
         ("pool", "run"),
         ("pool", "worker"),
         ("local", "run"),
+        ("local", "query"),
         ("local", "worker"),
     ],
 )
 def test_kill_9(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], engine_name: str, victim: str
 ) -> None:
+    if engine_name == "local":
+        pytest.importorskip("daft")
     process = start(captions, tmp_path, engine_name)
     wait_for_lines(tmp_path / MANIFEST, 1, process)
-    workers = children(process.pid)
-    os.kill(process.pid if victim == "run" else workers[0], signal.SIGKILL)
-    process.communicate(timeout=120)
+    started = processes(process.pid)
+    # Daft's workers hang on its query's process, the pool's on the run.
+    pid = {"run": process.pid, "query": started[0][0], "worker": started[-1][0]}[victim]
+    os.kill(pid, signal.SIGKILL)
+    _, message = process.communicate(timeout=120)
     noted = (tmp_path / MANIFEST).read_bytes().count(b"\n")
-    if victim == "run" or process.returncode != 0:
+    deadline = time.monotonic() + 10
+    left = started
+    while left and time.monotonic() < deadline:
+        left = [(p, line) for p, line in started if alive(p, line)]
+        time.sleep(0.05)
+    assert not left
+    if victim == "run":
         assert 1 <= noted < SHARDS
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and any(
-            Path(f"/proc/{w}/cmdline").exists() for w in workers
-        ):
-            time.sleep(0.1)
-        assert not [w for w in workers if Path(f"/proc/{w}/cmdline").exists()]
         again = start(captions, tmp_path, engine_name)
         _, message = again.communicate(timeout=120)
         assert again.returncode == 0, message.decode()
+    else:
+        assert process.returncode == 0, message.decode()
+        assert message.count(b"a worker died, restart 1") == 1
+        assert b"restart 2" not in message
     # One line a shard: what was noted was not done again.
     assert (tmp_path / MANIFEST).read_bytes().count(b"\n") == SHARDS
     assert results(tmp_path) == expected
+
+
+def alive(pid: int, line: bytes) -> bool:
+    """Whether a process is still the one that had this command line."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == line
+    except OSError:
+        return False
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize("engine_name", ["pool", "local"])
+def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_done(
+    captions: Path, tmp_path: Path, engine_name: str
+) -> None:
+    process = start(captions, tmp_path, engine_name)
+    wait_for_lines(tmp_path / MANIFEST, 1, process)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert message.decode().splitlines()[-1].endswith("run the same command again")
+    assert 1 <= (tmp_path / MANIFEST).read_bytes().count(b"\n") < SHARDS
 
 
 @pytest.mark.lane

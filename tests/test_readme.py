@@ -53,7 +53,7 @@ NEED_MORE = {
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
     commands = re.findall(r"^\$ counterprior ([\w-]+)([^#\n]*)", README, re.MULTILINE)
     shown = {name for name, _ in commands} - NEED_MORE
-    assert shown == {"build", "validate", "diff", "verify", "eval", "score"}
+    assert shown == {"build", "validate", "diff", "verify", "eval", "score", "plan"}
     for folder in ("published", "counterprior"):
         shutil.copytree(text_release, tmp_path / "dist" / folder)
     for name, arguments in commands:

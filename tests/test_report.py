@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import math
 import re
@@ -50,12 +51,23 @@ Say = Callable[[int, str, str], Mapping[str, Any]]
 """From case number, variant and probe to the fields of a verdict."""
 
 
+def _seed() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (64, 48), "blue").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+SEED = _seed()
+SOURCE = f"sources/{hashlib.sha256(SEED).hexdigest()}.png"
+
+
 def cases_of(suite: str, rows: int) -> list[Case]:
     variants = ("plain", "swapped") if suite == "t2i_homogenization" else ("aligned", "reverse")
     groups = [{"pair_type": "A-A"}, {"pair_type": "H-H"}]
     return [
         Case(f"{suite}-{row:03}", variant, row, 0, f"{HOSTILE} {row}", (f"a/{row}", "a", str(row))
-             if suite == "t2i_homogenization" else (f"a/{row}",), groups[row % 2])
+             if suite == "t2i_homogenization" else (f"a/{row}",), groups[row % 2], source=SOURCE
+             if suite == "i2i_correctness" and row else "")
         for row in range(rows)
         for variant in variants
     ]  # fmt: skip
@@ -69,7 +81,9 @@ def make_run(
     told = RunHeader(suite, "somewhere/secret", "d" * 64, rows, 1, None,
                      {"kind": "folder", "name": HOSTILE})  # fmt: skip
     run = Run.start(root, replace(told, **header), cases)
-    (root / "images").mkdir(exist_ok=True)
+    for folder in ("images", "sources"):
+        (root / folder).mkdir(exist_ok=True)
+    (root / SOURCE).write_bytes(SEED)
     made = {}
     with run.image_log() as log:
         for number, case in enumerate(cases):
@@ -420,6 +434,18 @@ def test_the_gallery_has_every_picture_and_its_filters(site: Path, runs: dict[st
     assert others[0]["answers"][0][0]["probability"] == pytest.approx(
         biased(0.97, 2)(2, "", "original")["probabilities"][others[0]["answers"][0][0]["label"]]
     ) or judges[0].startswith("pixels")
+
+
+def test_an_edit_stands_beside_its_source(site: Path) -> None:
+    page = Page(site / "gallery-steady.html")
+    (data,) = [json.loads(t) for a, t in page.all("script") if "type" in a]
+    *without, shown = [data["pictures"][number] for number in (0, 1, 5)]
+    assert [(p["edit"], p["source"]) for p in without] == [(False, "")] * 2
+    assert shown["edit"] and shown["source"] != shown["thumbnail"]
+    with Image.open(site / shown["source"]) as small:
+        assert small.convert("RGB").getpixel((30, 20))[2] > 200
+    drawn = json.loads(next(t for a, t in Page(site / "gallery-biased.html").all("script") if a))
+    assert not any(p["edit"] for p in drawn["pictures"])
 
 
 def answer(label: str, probe: str = "original", question: str = "order") -> dict[str, str]:

@@ -16,7 +16,7 @@ from counterprior.eval.stats.agreement import (
     confusion,
     krippendorff_alpha,
 )
-from counterprior.eval.stats.bootstrap import cluster_bootstrap
+from counterprior.eval.stats.bootstrap import cluster_bootstrap, mean_interval
 from counterprior.eval.stats.comparison import holm, mcnemar, paired_bootstrap, tied_groups
 from counterprior.eval.stats.correction import NOT_CORRECTED, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
@@ -126,6 +126,17 @@ def test_the_bootstrap_does_not_depend_on_the_order_of_clusters_names() -> None:
     assert not np.array_equal(
         one.draws, cluster_bootstrap(values, clusters, resamples=500, seed=1).draws
     )
+
+
+def test_values_that_are_all_alike_still_have_a_width() -> None:
+    clusters = ["a", "a", "b", "c", "d", "e"]
+    assert mean_interval([1.0] * 6, clusters, (0, 1)) == wilson(5, 5)
+    low, high = mean_interval([-1.0] * 6, clusters, (-1, 1))
+    assert low == -1 and high == pytest.approx(2 * wilson(0, 5).high - 1)
+    assert mean_interval([1.0, math.nan], ["a", "b"], (0, 1)) == wilson(1, 1)
+    assert math.isnan(mean_interval([math.nan] * 2, ["a", "b"], (0, 1)).low)
+    varied = [0.0, 1.0, 1.0, 1.0, 0.0, 1.0]
+    assert mean_interval(varied, clusters, (0, 1)) == cluster_bootstrap(varied, clusters).interval()
 
 
 def test_two_way_clusters_widen_the_interval() -> None:

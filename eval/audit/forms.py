@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,16 @@ class Field:
 class Form:
     """A kind of review."""
 
-    id_field: str
-    """Column that names a row."""
-    hidden: tuple[str, ...]
-    """Columns that would tell what somebody else decided: never sent to the page."""
+    key: tuple[str, ...]
+    """Columns that together name a row; they stand in every label."""
     fields: tuple[Field, ...]
     """What is decided, in order; a row is done when all are."""
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
+    shown: tuple[str, ...] = ()
+    """The only columns sent to the page, in this order; all but `_OFFICE` where empty."""
+    aliases: tuple[str, ...] = ()
+    """Columns that name a row where the key's are missing."""
 
 
 def _yes_no(name: str, title: str) -> Field:
@@ -44,13 +46,14 @@ def _yes_no(name: str, title: str) -> Field:
 _REVIEW = Field(
     "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
 )
-_MACHINE = ("verdict_raw", "verdict_reason", "conf", "conf_components", "method", "weight", "judge",
-            "overlay_path", "selected", "geometry", "detectors", "label", "raw")  # fmt: skip
+_OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
+"""What a release says of a row besides its content, and who else has read it."""
+_PLACE = ("image", "images", "level")
+"""What is shown otherwise than as a text of its own."""
 
 FORMS: dict[str, Form] = {
     "verdict": Form(
-        "sample_id",
-        _MACHINE,
+        ("sample_id",),
         (
             Field(
                 "human_verdict",
@@ -58,10 +61,10 @@ FORMS: dict[str, Form] = {
                 (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
             ),
         ),
+        shown=("prompt",),
     ),
     "judge": Form(
-        "case",
-        _MACHINE,
+        ("case", "question"),
         (
             Field(
                 "label",
@@ -69,10 +72,10 @@ FORMS: dict[str, Form] = {
                 (("0", "0"), ("1", "1"), ("2", "2")),
             ),
         ),
+        shown=("prompt", "asked"),
     ),
     "worlds": Form(
-        "group",
-        _MACHINE,
+        ("group",),
         (
             _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
             _yes_no("deduction", "Does it take logical deduction from the altered law?"),
@@ -82,55 +85,84 @@ FORMS: dict[str, Form] = {
         ),
         note=True,
     ),
-    "bank": Form("id", _MACHINE, (_REVIEW,), note=True),
+    "bank": Form(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
 }
 """By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
+
+
+def open_form(kind: str) -> Form:
+    """The form of a kind of review. Raises ValueError for none."""
+    if kind not in FORMS:
+        raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+    return FORMS[kind]
 
 
 @dataclass(frozen=True)
 class Task:
     """One row to review."""
 
-    id: str
-    """Unique in the audit."""
+    key: tuple[tuple[str, str], ...]
+    """Column and value of what names it; unique in the audit."""
     texts: tuple[tuple[str, str], ...]
     """Column and text, shown in this order."""
     images: tuple[Path, ...]
     """Shown side by side, a source before its edit."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Value and key of the one field, where the row's `answers` say what its digits mean."""
+
+    @property
+    def id(self) -> str:
+        """The key as one text."""
+        return "/".join(value for _, value in self.key)
 
 
 def read_tasks(path: Path, form: Form) -> list[Task]:
-    """Rows of `.jsonl`, `.json`, `.csv` or a bank's `.yaml`, in the file's order.
+    """Rows of `.jsonl`, `.json`, `.csv`, a bank's `.yaml` or a release's `.parquet`, in its order.
 
     `image` or `images` hold paths, relative to the file. Rows of one group (L1, L2, L3) are one
     task. Raises RowError for a row without its id, an id twice, or a picture that is not there.
     """
     tasks: dict[str, Task] = {}
     for number, row in _rows(path):
-        name = row.get(form.id_field)
-        if not isinstance(name, str) or not name:
-            raise RowError(f"{path}:{number}: {form.id_field}: a non-empty text is needed")
-        level = f"{row['level']} " if form.id_field == "group" and "level" in row else ""
-        texts = tuple(
-            (f"{level}{column}", _text(value))
-            for column, value in row.items()
-            if column not in (*form.hidden, form.id_field, "image", "images", "level")
-            and value not in (None, "", [])
-        )
-        task = Task(name, texts, _images(row, path, number))
+        key = _key(row, form, path, number)
+        name = "/".join(value for _, value in key)
+        level = f"{row['level']} " if "group" in form.key and "level" in row else ""
+        columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
+        texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
+        options = _options(row, form, path, number)
+        task = Task(key, texts, _images(row, path, number), options)
         if name in tasks:
             if not level:
-                raise RowError(f"{path}:{number}: {form.id_field}: {name!r} occurs twice")
+                raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
             seen = tasks[name]
             new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
-            task = Task(name, seen.texts + new, seen.images + task.images)
+            task = Task(key, seen.texts + new, seen.images + task.images)
         tasks[name] = task
     if not tasks:
         raise RowError(f"{path}: nothing to review")
     return list(tasks.values())
 
 
+def _key(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """Column and value of all that names a row."""
+    key = []
+    for column in form.key:
+        values = (row.get(name) for name in (column, *form.aliases))
+        value = next((str(one) for one in values if isinstance(one, (str, int)) and one != ""), "")
+        if not value:
+            names = " or ".join((column, *form.aliases))
+            raise RowError(f"{path}:{number}: {names}: a non-empty text is needed")
+        key.append((column, value))
+    return tuple(key)
+
+
 def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        return list(enumerate(pyarrow.parquet.read_table(path).to_pylist(), 1))
     if path.suffix not in (".yaml", ".yml"):
         return list(read_rows(path))
     import yaml
@@ -144,6 +176,19 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
     return list(enumerate(entries, 1))
 
 
+def _options(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """The labels of `answers` (key -> label), for a judge's question; none where there is none."""
+    answers = row.get("answers")
+    if form is not FORMS["judge"] or answers is None:
+        return ()
+    keys = [key for _, key in form.fields[0].options]
+    if not isinstance(answers, Mapping) or sorted(answers) != keys:
+        raise RowError(f"{path}:{number}: answers: write what each of {', '.join(keys)} means")
+    return tuple((str(label), key) for key, label in sorted(answers.items()))
+
+
 def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]:
     named = row.get("images") or ([row["image"]] if row.get("image") else [])
     found = tuple(path.parent / str(name) for name in named)
@@ -153,12 +198,19 @@ def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]
     return found
 
 
-def _text(value: object) -> str:
+def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """A value as lines to read, those of what it holds by their own names; none for nothing."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_text(one)}" for key, one in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "; ".join(map(_text, value))
-    return str(value)
+        for key, one in value.items():
+            yield from _lines(f"{name} {key}", one)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if any(isinstance(one, Mapping) for one in value):
+            for number, one in enumerate(value, 1):
+                yield from _lines(f"{name} {number}", one)
+        elif value:
+            yield name, "; ".join(map(str, value))
+    elif not isinstance(value, bytes) and value not in (None, ""):
+        yield name, str(value)
 
 
 def shuffled(tasks: Sequence[Task], annotator: str) -> list[Task]:

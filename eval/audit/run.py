@@ -13,6 +13,8 @@ from ..checker.rules import Rules
 from ..rows import RowError, write_rows, write_text
 from .analyse import among_annotators, analyse
 from .calibrate import calibrate
+from .clicks import merge_clicks
+from .forms import open_form
 from .labels import Label, consensus, read_labels, refuse_unknown
 from .sample import SampleSettings, read_candidates, read_weights, run_sample
 
@@ -55,6 +57,12 @@ def calibrate_files(
     result = calibrate(samples, consensus(given), Rules.load(rules), folds=folds)
     _write(result, out)
     return result
+
+
+def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
+    """Labels or decisions of several people as one file; returns how far they agree."""
+    form = open_form(kind)
+    return merge_labels(files, out) if kind == "verdict" else merge_clicks(files, form, out)
 
 
 def merge_labels(files: Sequence[Path], out: Path) -> dict[str, Any]:

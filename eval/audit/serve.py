@@ -22,17 +22,13 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..records import RecordLog, read_records
-from ..stats.agreement import krippendorff_alpha
-from .analyse import number
-from .forms import FORMS, Form, Task, read_tasks, shuffled
+from ..records import RecordLog
+from .clicks import Labels, agreement, read_clicks
+from .forms import Form, Task, open_form, read_tasks, shuffled
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _MOST = 20_000
 """Bytes of a request's body."""
-
-Labels = dict[str, dict[str, str]]
-"""Task -> field -> value."""
 
 
 class Refused(ValueError):
@@ -54,10 +50,10 @@ class Audit:
     @classmethod
     def open(cls, rows: Path, kind: str, folder: Path) -> Audit:
         """Raises ValueError for an unknown kind, RowError for rows that can't be reviewed."""
-        if kind not in FORMS:
-            raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+        form = open_form(kind)
+        tasks = read_tasks(rows, form)
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(FORMS[kind], read_tasks(rows, FORMS[kind]), folder)
+        return cls(form, tasks, folder)
 
     def file(self, annotator: str) -> Path:
         """Somebody's clicks. Raises Refused for a name that is no plain word."""
@@ -67,21 +63,20 @@ class Audit:
 
     def labels(self, annotator: str) -> Labels:
         """Task -> field -> value, as last clicked."""
-        found: Labels = {}
-        for record in read_records(self.file(annotator)):
-            for name in (*(one.name for one in self.form.fields), "note"):
-                if name in record:
-                    found.setdefault(record[self.form.id_field], {})[name] = record[name]
-        return found
+        return read_clicks(self.file(annotator), self.form)
 
     def click(self, annotator: str, task: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Puts a label on disk, whole: what was clicked before and what is new.
 
         Raises Refused for an unknown task, field or value.
         """
-        if task not in {one.id for one in self.tasks}:
+        asked = next((one for one in self.tasks if one.id == task), None)
+        if asked is None:
             raise Refused(f"no task {task!r}")
-        allowed = {one.name: {value for value, _ in one.options} for one in self.form.fields}
+        allowed = {
+            one.name: {value for value, _ in asked.options or one.options}
+            for one in self.form.fields
+        }
         for name, value in values.items():
             if name == "note" and self.form.note and isinstance(value, str):
                 continue
@@ -90,7 +85,7 @@ class Audit:
         with self._lock:
             known = self.labels(annotator).get(task, {})
             record = {
-                self.form.id_field: task,
+                **dict(asked.key),
                 **known,
                 **values,
                 "annotator": annotator,
@@ -109,7 +104,12 @@ class Audit:
             ],
             "note": self.form.note,
             "tasks": [
-                {"id": task.id, "texts": task.texts, "images": len(task.images)}
+                {
+                    "id": task.id,
+                    "texts": task.texts,
+                    "images": len(task.images),
+                    "options": task.options,
+                }
                 for task in shuffled(self.tasks, annotator)
             ],
             "labels": self.labels(annotator),
@@ -119,19 +119,11 @@ class Audit:
         """Krippendorff's alpha of each field over all annotators, and how much each has done."""
         files = sorted(self.folder.glob("*.jsonl"))
         everyone = {path.stem: self.labels(path.stem) for path in files}
-        names = [one.name for one in self.form.fields]
         return {
             "done": {name: self._done(labels) for name, labels in everyone.items()},
             "tasks": len(self.tasks),
-            "alpha": {name: self._alpha(name, everyone) for name in names} if everyone else {},
+            "alpha": agreement(everyone, self.form),
         }
-
-    def _alpha(self, field: str, everyone: Mapping[str, Labels]) -> float | None:
-        ratings = [
-            [given.get(task.id, {}).get(field) for task in self.tasks]
-            for given in everyone.values()
-        ]
-        return number(krippendorff_alpha(ratings))
 
     def _done(self, labels: Labels) -> int:
         wanted = {one.name for one in self.form.fields}
@@ -235,8 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header(
             "Content-Security-Policy",
-            "default-src 'none'; img-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "
-            "script-src 'unsafe-inline'; frame-ancestors 'none'",
+            "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
+            "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
         )
         self.end_headers()
         self.wfile.write(body)

@@ -57,7 +57,7 @@ class Checked:
     overlap: float | None = None
     """Intersection over union of the two boxes."""
     assumed: tuple[str, ...] = ()
-    """What nobody had measured and was taken as 1: `stability`."""
+    """What nobody had measured and was taken as 1: `stability`, `agreement`."""
 
     def to_row(self) -> dict[str, Any]:
         """As the published `per_sample.jsonl` writes it, without the detections."""
@@ -113,7 +113,8 @@ def check(sample: Sample, size: Size, rules: Rules, stability: Stability | None 
     """Applies the rules to one picture.
 
     stability: measures it on the picture (see `stability.measure`); where None, what the sample
-        recorded counts, and 1 where it recorded nothing, named in `assumed`.
+        recorded counts, and 1 where it recorded nothing, named in `assumed`. Agreement likewise;
+        it is 1 without ado where the rules name no second detector.
     """
     limits, margin = rules.thresholds, rules.geometry.margin
     primary = sample.detectors.primary.detections
@@ -133,11 +134,13 @@ def check(sample: Sample, size: Size, rules: Rules, stability: Stability | None 
         return Checked(sample, "UNDECIDABLE", reason, 0.0, Parts(), margin, a, b, delta, overlap)
     verdict, reason_or_none, steady, assumed = _steadied(sample, a, b, delta, rules, stability)
     agreed = _agreement(sample, a.box_xyxy, b.box_xyxy, delta, verdict, rules, size)
+    if agreed is None and rules.detector.get("secondary"):
+        assumed += ("agreement",)
     parts = Parts(
         detection=_clipped(math.sqrt(a.score * b.score)),
         geometry=_clipped((abs(delta) - margin) / rules.confidence.geom_slope),
         stability=_clipped(steady),
-        agreement=_clipped(agreed),
+        agreement=1.0 if agreed is None else _clipped(agreed),
     )
     sure = confidence(parts, rules.confidence)
     return Checked(
@@ -166,13 +169,14 @@ def _steadied(
 
 def _agreement(
     sample: Sample, a: Box, b: Box, delta: float, verdict: Verdict, rules: Rules, size: Size
-) -> float:
-    """How far the second detector agrees: verdict, side, and both boxes; 1 where there is none."""
+) -> float | None:
+    """How far the second detector agrees: verdict, side, and both boxes; None if it wasn't asked.
+
+    Without its detections, what was recorded counts: where it failed that is 0.5, as published.
+    """
     secondary = sample.detectors.secondary
     if secondary is None:
-        recorded = sample.conf_components.agreement
-        # A recorded 0 is what an early abstention wrote, not a measurement.
-        return recorded if recorded else 1.0
+        return sample.measured_agreement
     other_a, other_b = (
         best(secondary.detections, label, rules.thresholds, size)
         for label in (sample.object_a, sample.object_b)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from ..detectors import Detector, open_detector
+from ..detectors import Detector, DetectorError, open_detector
 from ..detectors.cache import Cached
 from ..images import ImageError, open_image
 from ..records import RecordLog, read_records
@@ -50,8 +50,8 @@ class DetectSettings:
 
     manifest: Path
     """JSONL; paths are relative to it."""
-    rules: Path
-    """`checker.yaml`: its perturbations are tried."""
+    rules: Path | None
+    """`checker.yaml`: its perturbations are tried; None for the published rules."""
     detector: str
     """Spec of the detector that decides."""
     out: Path
@@ -72,9 +72,9 @@ class _Wanted:
 def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, Any]:
     """Detects, perturbs and records what is not recorded yet; returns counts.
 
-    A picture that can't be opened is listed under `unreadable` beside the file, never recorded as
-    one without objects. Raises RowError for a bad manifest, ValueError for a bad spec or a file
-    that was begun with other detectors or rules.
+    A picture that can't be opened, or whose objects the detector doesn't know, is listed under
+    `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
+    manifest, ValueError for a bad spec or a file that was begun with other detectors or rules.
     """
     rules = Rules.load(settings.rules)
     wanted = read_manifest(settings.manifest)
@@ -90,13 +90,12 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
             if one.sample_id in done:
                 continue
             try:
-                picture = _picture(one)
-            except ImageError as error:
+                (found,) = check_pictures([_picture(one)], rules, primary, secondary)
+            except (DetectorError, ImageError) as error:
                 unreadable[one.sample_id] = f"{one.path} {error}"
                 continue
-            for found in check_pictures([picture], rules, primary, secondary):
-                log.append(recorded_row(found))
-                verdicts[found.verdict] += 1
+            log.append(recorded_row(found))
+            verdicts[found.verdict] += 1
     progress("pictures", len(wanted), len(wanted))
     write_text(_beside(settings.out, "unreadable"), json.dumps(unreadable, indent=2) + "\n")
     return {

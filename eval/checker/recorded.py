@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..rows import RowError, parse, read_rows
 from .boxes import Box, Relation, Size
@@ -69,7 +69,7 @@ class Components(BaseModel):
 class Sample(BaseModel):
     """One picture with its prompt's relation and what was detected in it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
     sample_id: Annotated[str, Field(min_length=1)]
     """Unique in the file."""
@@ -91,19 +91,34 @@ class Sample(BaseModel):
     """What was decided when the detections were recorded."""
     verdict_reason: str | None = None
     """Why it was not decided then."""
-    conf_components: Components = Components()
-    """Stability and agreement as they were measured then."""
+    conf_components: Annotated[Components, BeforeValidator(lambda parts: parts or {})] = (
+        Components()
+    )
+    """Stability and agreement as they were measured then; null where nothing was."""
 
     @property
     def measured_stability(self) -> float | None:
         """The recorded stability; None where it is only a placeholder.
 
-        It was measured where a verdict was reached, be it withdrawn as unstable afterwards.
+        It was measured where a verdict was reached, be it withdrawn as unstable afterwards. A file
+        without its verdicts doesn't say; there only what early abstentions write is none.
         """
-        tried = self.verdict_raw in ("PASS", "FAIL") or (self.verdict_reason or "").startswith(
-            "unstable"
-        )
+        if self.verdict_raw is None and self.verdict_reason is None:
+            tried = not self._abstained_early
+        else:
+            reason = self.verdict_reason or ""
+            tried = self.verdict_raw in ("PASS", "FAIL") or reason.startswith("unstable")
         return self.conf_components.stability if tried else None
+
+    @property
+    def measured_agreement(self) -> float | None:
+        """The recorded agreement; None where the second detector was not asked."""
+        return None if self._abstained_early else self.conf_components.agreement
+
+    @property
+    def _abstained_early(self) -> bool:
+        """Whether both are the zeros that an abstention before the geometry writes."""
+        return not self.conf_components.stability and not self.conf_components.agreement
 
 
 def read_samples(path: Path, size: Size) -> Iterator[tuple[Sample, Size]]:

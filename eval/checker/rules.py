@@ -94,13 +94,17 @@ class Rules(Struct):
     confidence: Confidence = Confidence()
     """How sure a verdict is."""
     detector: dict[str, Any] = Field(default_factory=dict)
-    """Which detectors were run; not read, kept so that published files are rules as they are."""
+    """Which detectors were run. Only whether there is a `secondary` is read; the rest is kept so
+    that published files are rules as they are."""
     output: dict[str, Any] = Field(default_factory=dict)
     """What the authors' program wrote; not read."""
 
     @classmethod
-    def load(cls, path: Path) -> Rules:
-        """From YAML. Raises RowError, naming the field, for a file that holds no rules."""
+    def load(cls, path: Path | None) -> Rules:
+        """From YAML, or the published ones. Raises RowError, naming the field, for a file that
+        holds no rules."""
+        if path is None:
+            return cls()
         if not path.is_file():
             raise RowError(f"{path}: no such file")
         try:

@@ -28,8 +28,8 @@ class CheckSettings:
 
     detections: Path
     """JSONL in the format of the published `per_sample.jsonl`."""
-    rules: Path
-    """`checker.yaml`."""
+    rules: Path | None
+    """`checker.yaml`; None for the published rules."""
     out: Path
     """Where the verdicts go; `metrics.json` and its tables, `metrics.md`, are written beside it."""
     labels: Path | None = None

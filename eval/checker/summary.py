@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -54,14 +55,17 @@ def summarise(checked: Sequence[Checked]) -> dict[str, Any]:
         "total_samples": n,
         **counts,
         "undecidable_rate": _share(counts["undecidable_count"], n),
-        "mean_confidence": sum(confidences) / n if n else None,
+        "mean_confidence": math.fsum(confidences) / n if n else None,
         "by_relation": {
             relation: _counts(some)
             for relation in RELATIONS
             if (some := [item for item in checked if item.sample.relation == relation])
         },
         "undecidable_reasons": dict(sorted(reasons.items())),
-        "assumed_stability": sum("stability" in item.assumed for item in checked),
+        **{
+            f"assumed_{part}": sum(part in item.assumed for item in checked)
+            for part in ("stability", "agreement")
+        },
         **_by_prompt(checked),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...specs import Spec
-from ..checker.boxes import Box, Size
+from ..checker.boxes import Box, Size, iou
+from ..extras import named_extras
 
 Mask = NDArray[np.bool_]
+
+ALIKE = 0.5
+"""Overlap from which two boxes of a label are one thing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,36 @@ def inside(box: Sequence[float], size: Size) -> Box | None:
 def ranked(found: Sequence[Detection]) -> list[Detection]:
     """Best first; of equal scores the order stays."""
     return sorted(found, key=lambda one: -one.score)
+
+
+def from_tensors(
+    result: Mapping[str, Any], names: Mapping[int, str], size: Size, threshold: float = 0.0
+) -> list[Detection]:
+    """Detections of one picture, best first, from the tensors `labels`, `scores` and `boxes`.
+
+    That is how transformers and torchvision give them. Labels that `names` lacks are left out, so
+    are scores below the threshold and boxes of which nothing is in the picture.
+    """
+    rows = zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True)
+    return ranked(
+        [
+            Detection(names[label], score, cut)
+            for label, score, box in rows
+            if label in names and score >= threshold and (cut := inside(box, size)) is not None
+        ]
+    )
+
+
+def distinct(found: Sequence[Detection]) -> list[Detection]:
+    """Best first, without those that overlap a better one of their label (non-maximum suppression).
+
+    For models that fire many times at one thing.
+    """
+    kept: list[Detection] = []
+    for one in ranked(found):
+        if all(one.label != other.label or iou(one.box, other.box) < ALIKE for other in kept):
+            kept.append(one)
+    return kept
 
 
 def mask_box(mask: Mask) -> Box | None:
@@ -169,6 +203,12 @@ def _open_images_ssd(spec: Spec) -> Detector:
     return OpenImagesSsd.from_spec(spec)
 
 
+def _nanodet(spec: Spec) -> Detector:
+    from .nanodet import NanoDet
+
+    return NanoDet.from_spec(spec)
+
+
 DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "pixels": _pixels,
     "scene": _scene,
@@ -181,14 +221,19 @@ DETECTORS: dict[str, Callable[[Spec], Detector]] = {
     "clipseg": _clipseg,
     "faster-rcnn": _faster_rcnn,
     "open-images-ssd": _open_images_ssd,
+    "nanodet": _nanodet,
 }
 
 
 def open_detector(text: str) -> Detector:
-    """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names; ValueError if none."""
+    """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names.
+
+    Raises DetectorError for none, ValueError where its library isn't installed.
+    """
     spec = Spec.parse(text)
     if spec.kind not in DETECTORS:
         raise DetectorError(
             f"no detector {spec.kind!r}: choose from {', '.join(sorted(DETECTORS))}"
         )
-    return DETECTORS[spec.kind](spec)
+    with named_extras(spec.kind):
+        return DETECTORS[spec.kind](spec)

@@ -17,6 +17,22 @@ ALIASES = {
 """COCO's names, and what checkpoints that were trained with VOC's spelling (RT-DETR) call them."""
 
 
+COCO = tuple(
+    name.strip()
+    for name in """
+    person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire
+    hydrant, stop sign, parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear,
+    zebra, giraffe, backpack, umbrella, handbag, tie, suitcase, frisbee, skis, snowboard, sports
+    ball, kite, baseball bat, baseball glove, skateboard, surfboard, tennis racket, bottle, wine
+    glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange, broccoli, carrot, hot
+    dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
+    mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book,
+    clock, vase, scissors, teddy bear, hair drier, toothbrush
+    """.split(",")
+)
+"""The 80 classes that detectors are trained on, in COCO's order."""
+
+
 def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:
     """Class number -> query. Raises DetectorError for a query that is no class.
 

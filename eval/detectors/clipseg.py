@@ -6,31 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...specs import Spec
 from . import Detection, Request, mask_box, ranked
-from .loading import Checkpoint
-
-THRESHOLD = 0.5
+from .loading import CheckpointDetector
 
 
-class ClipSeg:
+class ClipSeg(CheckpointDetector):
     """``clipseg:MODEL?revision=COMMIT&threshold=0.5``; all instances of a query are one mask."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
-            "CLIPSegForImageSegmentation", "CLIPSegProcessor"
-        )
+    KIND = "clipseg"
+    THRESHOLD = 0.5
+    MODEL = "CLIPSegForImageSegmentation"
+    PROCESSOR = "CLIPSegProcessor"
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> ClipSeg:
-        return cls(Checkpoint.from_spec(spec, THRESHOLD))
-
-    def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("clipseg", self._processor)
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
+    def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
+        return [self._found(request) for request in batch]
 
     def _found(self, request: Request) -> list[Detection]:
         """All queries of a picture in one batch."""

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...specs import Spec
 from ..checker.boxes import Size
-from . import Detection, Request, in_batches, inside, ranked
+from . import Detection, Request, from_tensors
 from .classes import class_numbers
-from .loading import Checkpoint
-
-THRESHOLD = 0.3
+from .loading import CheckpointDetector
 
 
-class Detr:
+class Detr(CheckpointDetector):
     """``detr:MODEL?revision=COMMIT&threshold=0.3``; RT-DETR, which needs no timm, is preferred."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
-            "AutoModelForObjectDetection", "AutoImageProcessor"
-        )
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> Detr:
-        return cls(Checkpoint.from_spec(spec, THRESHOLD))
-
-    def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("detr", self._processor)
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        found: list[list[Detection]] = []
-        for batch in in_batches(requests, self._checkpoint.batch):
-            found += self._run(batch)
-        return found
+    KIND = "detr"
+    THRESHOLD = 0.3
+    MODEL = "AutoModelForObjectDetection"
+    PROCESSOR = "AutoImageProcessor"
 
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
         import torch
@@ -50,17 +33,6 @@ class Detr:
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [
-            ranked(
-                [
-                    Detection(wanted[label], score, cut)
-                    for label, score, box in zip(
-                        result["labels"].tolist(),
-                        result["scores"].tolist(),
-                        result["boxes"].tolist(),
-                        strict=True,
-                    )
-                    if label in wanted and (cut := inside(box, size)) is not None
-                ]
-            )
-            for wanted, size, result in zip(classes, sizes, results, strict=True)
+            from_tensors(result, wanted, size)
+            for result, wanted, size in zip(results, classes, sizes, strict=True)
         ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
+
+import numpy as np
 
 from ...specs import Spec
 from ..checker.boxes import Size
-from . import Detection, DetectorError, Request, inside, ranked
+from . import Detection, DetectorError, Request, from_tensors
 from .classes import class_numbers
 from .loading import number
 
@@ -18,27 +21,43 @@ THRESHOLD = 0.5
 
 
 class FasterRcnn:
-    """``faster-rcnn:WEIGHTS.pth?threshold=0.5``: ResNet-50-FPN with COCO's classes."""
+    """``faster-rcnn:WEIGHTS.pth?threshold=0.5``: ResNet-50-FPN v2 with COCO's classes."""
 
     def __init__(self, weights: Path, threshold: float) -> None:
         """Raises DetectorError where torchvision or the weights can't be read."""
         import torch
 
         try:
+            import torchvision
             from torchvision.models import detection
-        except (ImportError, RuntimeError) as error:
+        except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
             raise DetectorError(
-                f"faster-rcnn needs a torchvision that fits torch ({error}); `detr:` does not"
+                f"faster-rcnn needs a torchvision that fits torch ({error}): "
+                f"{install_command(torch.__version__)}"
             ) from None
+        published = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
         if not weights.is_file():
-            raise DetectorError(f"faster-rcnn: {weights} is no file of weights")
+            raise DetectorError(
+                f"faster-rcnn: {weights} is no file of weights: get {published.url}"
+            )
+        model = detection.fasterrcnn_resnet50_fpn_v2(weights=None, weights_backbone=None)
+        try:
+            model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        except (RuntimeError, TypeError, EOFError, UnpicklingError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise DetectorError(
+                f"faster-rcnn: {weights} does not fit the model ({reason}): get {published.url}"
+            ) from None
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._model = model.to(self._device).eval()
+        self._names = dict(enumerate(published.meta["categories"]))
         self._threshold = threshold
-        self._digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-        self._model = detection.fasterrcnn_resnet50_fpn(weights=None, weights_backbone=None)
-        self._model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
-        self._model.eval()
-        names = detection.FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"]
-        self._names = dict(enumerate(names))
+        self._identity = {
+            "kind": "faster-rcnn",
+            "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+            "threshold": f"{threshold:g}",
+            "torchvision": str(torchvision.__version__),
+        }
 
     @classmethod
     def from_spec(cls, spec: Spec) -> FasterRcnn:
@@ -47,34 +66,30 @@ class FasterRcnn:
         return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
 
     def identity(self) -> dict[str, str]:
-        return {
-            "kind": "faster-rcnn",
-            "weights_sha256": self._digest,
-            "threshold": f"{self._threshold:g}",
-        }
+        return self._identity
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
-        import numpy as np
         import torch
 
         wanted = class_numbers(self._names, request.queries)
         pixels: Any = np.asarray(request.image.convert("RGB"), dtype=np.float32) / 255
+        tensor = torch.from_numpy(pixels).permute(2, 0, 1).to(self._device)
         with torch.inference_mode():
-            (result,) = self._model([torch.from_numpy(pixels).permute(2, 0, 1)])
-        size = Size(*request.image.size)
-        found = zip(
-            result["labels"].tolist(), result["scores"].tolist(), result["boxes"].tolist(),
-            strict=True,
-        )  # fmt: skip
-        return ranked(
-            [
-                Detection(wanted[label], score, cut)
-                for label, score, box in found
-                if label in wanted
-                and score >= self._threshold
-                and (cut := inside(box, size)) is not None
-            ]
-        )
+            (result,) = self._model([tensor])
+        return from_tensors(result, wanted, Size(*request.image.size), self._threshold)
+
+
+def install_command(torch_version: str) -> str:
+    """What installs the torchvision of a torch: its minor version is 15 ahead, its index the same.
+
+    >>> install_command("2.13.0+cpu")
+    "pip install 'torchvision==0.28.*' --index-url https://download.pytorch.org/whl/cpu"
+    >>> install_command("2.13.0")
+    "pip install 'torchvision==0.28.*'"
+    """
+    release, _, build = torch_version.partition("+")
+    command = f"pip install 'torchvision==0.{int(release.split('.')[1]) + 15}.*'"
+    return f"{command} --index-url https://download.pytorch.org/whl/{build}" if build else command

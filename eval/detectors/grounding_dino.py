@@ -9,39 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...specs import Spec
 from ..checker.boxes import Size
-from . import Detection, DetectorError, Request, in_batches, inside, ranked
-from .loading import Checkpoint
+from . import Detection, DetectorError, Request, inside, ranked
+from .loading import CheckpointDetector
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-THRESHOLD = 0.35
-"""As SpatialBench-UC and PSE use it."""
 
-
-class GroundingDino:
+class GroundingDino(CheckpointDetector):
     """``grounding-dino:MODEL?revision=COMMIT&threshold=0.35``."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
-            "AutoModelForZeroShotObjectDetection", "AutoProcessor"
-        )
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> GroundingDino:
-        return cls(Checkpoint.from_spec(spec, THRESHOLD))
-
-    def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("grounding-dino", self._processor)
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        found: list[list[Detection]] = []
-        for batch in in_batches(requests, self._checkpoint.batch):
-            found += self._run(batch)
-        return found
+    KIND = "grounding-dino"
+    THRESHOLD = 0.35
+    """As SpatialBench-UC and PSE use it."""
+    MODEL = "AutoModelForZeroShotObjectDetection"
+    PROCESSOR = "AutoProcessor"
 
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
         import torch

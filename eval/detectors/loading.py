@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from ...specs import Spec
-from . import DetectorError
+from . import Detection, DetectorError, Request, in_batches
 
 REVISIONS = {
     "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",
@@ -90,6 +92,39 @@ class Checkpoint:
             "processor": type(images).__name__,
             "transformers": transformers.__version__,
         }
+
+
+class CheckpointDetector(ABC):
+    """A detector of transformers: what it is, and pictures in batches."""
+
+    KIND: ClassVar[str]
+    """Of the spec ``KIND:MODEL?revision=COMMIT&threshold=THRESHOLD&batch=1``."""
+    THRESHOLD: ClassVar[float]
+    """Least score where the spec says none."""
+    MODEL: ClassVar[str]
+    """Class of transformers that reads the weights."""
+    PROCESSOR: ClassVar[str]
+    """Class of transformers that reads how pictures and words are prepared."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """Raises DetectorError where the checkpoint can't be read."""
+        self._checkpoint = checkpoint
+        self._model, self._processor, self._device = checkpoint.load(self.MODEL, self.PROCESSOR)
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> Self:
+        return cls(Checkpoint.from_spec(spec, cls.THRESHOLD))
+
+    def identity(self) -> dict[str, str]:
+        return self._checkpoint.identity(self.KIND, self._processor)
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        batches = in_batches(requests, self._checkpoint.batch)
+        return [found for batch in batches for found in self._run(batch)]
+
+    @abstractmethod
+    def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
+        """Detections of pictures that are asked for one number of things, best first."""
 
 
 def number(spec: Spec, name: str, default: float, low: float, high: float) -> float:

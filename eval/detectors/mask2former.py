@@ -6,36 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...specs import Spec
-from . import Detection, Request, in_batches, mask_box, ranked
+from . import Detection, Request, mask_box, ranked
 from .classes import class_numbers
-from .loading import Checkpoint
-
-THRESHOLD = 0.3
-"""GenEval's."""
+from .loading import CheckpointDetector
 
 
-class Mask2Former:
+class Mask2Former(CheckpointDetector):
     """``mask2former:MODEL?revision=COMMIT&threshold=0.3``, an instance segmentation checkpoint."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
-            "AutoModelForUniversalSegmentation", "AutoImageProcessor"
-        )
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> Mask2Former:
-        return cls(Checkpoint.from_spec(spec, THRESHOLD))
-
-    def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("mask2former", self._processor)
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        found: list[list[Detection]] = []
-        for batch in in_batches(requests, self._checkpoint.batch):
-            found += self._run(batch)
-        return found
+    KIND = "mask2former"
+    THRESHOLD = 0.3
+    """GenEval's."""
+    MODEL = "AutoModelForUniversalSegmentation"
+    PROCESSOR = "AutoImageProcessor"
 
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
         import torch

@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...specs import Spec
-from ..checker.boxes import Size, iou
-from . import Detection, DetectorError, Request, inside, ranked
+from ..checker.boxes import Size
+from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
 from .loading import number
 
 THRESHOLD = 0.3
-ALIKE = 0.5
-"""Overlap from which two boxes of a query are one thing."""
 SIDE = 300
 _LABELS = 184
 """Bytes of the labels before the model."""
@@ -89,18 +87,14 @@ class OpenImagesSsd:
         }
         boxes, scores = self._run(request)
         size = Size(*request.image.size)
-        found: list[Detection] = []
+        found = []
         for query, classes in wanted.items():
             best = scores[:, list(classes)].max(axis=1)
-            kept: list[Detection] = []
-            for index in np.argsort(-best, kind="stable"):
-                if best[index] < self._threshold:
-                    break
+            for index in np.flatnonzero(best >= self._threshold):
                 box = inside(boxes[index] * (*size, *size), size)
-                if box is not None and all(iou(box, one.box) < ALIKE for one in kept):
-                    kept.append(Detection(query, float(best[index]), box))
-            found += kept
-        return ranked(found)
+                if box is not None:
+                    found.append(Detection(query, float(best[index]), box))
+        return distinct(found)
 
     def _run(self, request: Request) -> tuple[Array, Array]:
         """Boxes (1917, 4) as shares of the picture, and scores (1917, 24); class 0 is nothing."""

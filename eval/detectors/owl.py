@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...specs import Spec
 from ..checker.boxes import Size
-from . import Detection, Request, in_batches, inside, ranked
-from .loading import Checkpoint
+from . import Detection, Request, from_tensors
+from .loading import CheckpointDetector
 
-THRESHOLD = 0.1
-"""VISOR's."""
 TEMPLATE = "a photo of a {}"
 """VISOR's question."""
 
 
-class Owl:
+class Owl(CheckpointDetector):
     """``owl:MODEL?revision=COMMIT&threshold=0.1``; OWL-ViT or OWLv2, as the checkpoint says."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
-            "AutoModelForZeroShotObjectDetection", "AutoProcessor"
-        )
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> Owl:
-        return cls(Checkpoint.from_spec(spec, THRESHOLD))
-
-    def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("owl", self._processor)
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        found: list[list[Detection]] = []
-        for batch in in_batches(requests, self._checkpoint.batch):
-            found += self._run(batch)
-        return found
+    KIND = "owl"
+    THRESHOLD = 0.1
+    """VISOR's."""
+    MODEL = "AutoModelForZeroShotObjectDetection"
+    PROCESSOR = "AutoProcessor"
 
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
         import torch
@@ -54,17 +38,6 @@ class Owl:
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [
-            ranked(
-                [
-                    Detection(request.queries[label], score, cut)
-                    for label, score, box in zip(
-                        result["labels"].tolist(),
-                        result["scores"].tolist(),
-                        result["boxes"].tolist(),
-                        strict=True,
-                    )
-                    if (cut := inside(box, size)) is not None
-                ]
-            )
-            for request, size, result in zip(batch, sizes, results, strict=True)
+            from_tensors(result, dict(enumerate(request.queries)), size)
+            for result, request, size in zip(results, batch, sizes, strict=True)
         ]

@@ -17,11 +17,13 @@ from ..generators.drawing import acting_image, placed_image
 from ..generators.language import mentions
 from ..generators.scene import HEIGHT, WIDTH, Figure, Scene
 from ..generators.sprites import atlas_digest, entity_names
-from ..judges.matching import SCALES, SHRINK, Match, Picture
+from ..judges.matching import SCALES, SHRINK, SMALL, Match, Picture
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
 
 FOUND = 0.6
 """Correlation from which a figure counts as there, as the judge `pixels` has it."""
+SIZES = (*SCALES, *SMALL)
+"""Of figures beside each other, and one above the other."""
 MOST = 6
 """Figures looked for in one picture."""
 
@@ -56,7 +58,7 @@ class PixelDetector:
         picture = Picture(request.image)
         found: list[Detection] = []
         while names and len(found) < MOST:
-            matches = {query: picture.find(name) for query, name in names.items()}
+            matches = {query: picture.find(name, scales=SIZES) for query, name in names.items()}
             query = max(matches, key=lambda q: matches[q].score)
             match = matches[query]
             if match.score < FOUND:
@@ -73,7 +75,7 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
     """The pixels of the figure, as the template drawn in the match's place that differs least."""
     shown = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
     best: tuple[float, Mask] | None = None
-    for scale in SCALES:
+    for scale in SIZES:
         for faces in (1, -1):
             figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
             if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:

@@ -37,10 +37,19 @@ that may have been billed). It is never saved with the picture."""
 class GeneratorError(RuntimeError):
     """A picture that could not be made."""
 
-    def __init__(self, message: str, status: Literal["refused", "error"] = "error") -> None:
+    def __init__(
+        self,
+        message: str,
+        status: Literal["refused", "error"] = "error",
+        lost_attempts: int = 0,
+    ) -> None:
         super().__init__(message)
         self.status = status
         """`refused` where the model declined: it is not asked again."""
+        self.lost_attempts = lost_attempts
+        """Attempts before the last that may have been billed."""
+        self.usd = ""
+        """What it cost nevertheless, US dollars; empty where nothing, or nobody knows."""
 
 
 class Generator(Protocol):

@@ -72,7 +72,8 @@ class OpenAIImages:
         """
         answer, lost = self._wire.ask(lambda: self._send(request), dict)
         if isinstance(answer, Completion):
-            raise GeneratorError(answer.text, "refused" if answer.outcome == "refused" else "error")
+            refused = answer.outcome == "refused"
+            raise GeneratorError(answer.text, "refused" if refused else "error", lost)
         made, image = _read(answer)
         report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt"),
                   "lost_attempts": lost}  # fmt: skip

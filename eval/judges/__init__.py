@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -79,11 +79,12 @@ class CallPlan:
 class Judge(Protocol):
     """Answers questions about images."""
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Every question with its verdict, as soon as it is there, in any order.
 
-        A question that fails has the verdict `error`; nothing is raised for it. What speaks of the
-        run is raised: BudgetError where a cap ends it, LedgerError for a damaged ledger.
+        Questions hold their pictures, so they are taken as they are needed. One that fails has the
+        verdict `error`; nothing is raised for it. What speaks of the run is raised: BudgetError
+        where a cap ends it, LedgerError for a damaged ledger.
         """
         ...
 

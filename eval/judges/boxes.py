@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class BoxJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "boxes", "version": "1", "boxes": self.digest}
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
             yield question, self._verdict(question)
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
@@ -82,7 +82,7 @@ class ChatJudge:
             "logprobs": str(self._logprobs),
         }
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         calls = ((question, self._call(question)) for question in questions)
         for question, answer in self._caller.stream(calls):
             yield question, _verdict(question, answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from ...specs import Spec
@@ -61,7 +61,7 @@ class FaultyJudge:
         put_in = {f.name: f"{getattr(self.faults, f.name):g}" for f in fields(Faults)}
         return {"kind": "faulty", **inner, **put_in}
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question, verdict in self.inner.judge(questions):
             yield question, self._spoil(question, verdict)
 

@@ -87,7 +87,7 @@ class LocalJudge:
             **self.placement.identity(),
         }
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Raises LoadError where there can be no verdict at all."""
         for batch in _batches(questions, self.settings.batch):
             yield from zip(batch, self._verdicts(batch), strict=True)

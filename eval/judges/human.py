@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ...specs import Spec
@@ -27,7 +27,7 @@ class HumanJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "human", "labels": self.digest}
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
             case, name, probe = question.id.split("/")
             label = self.labels.get((case, name)) if probe == "original" else None

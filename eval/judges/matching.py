@@ -25,6 +25,8 @@ SHRINK = 4
 fewer figures (3 % of 300 posed ones)."""
 SCALES = (0.89, 0.95, 1.01)
 """Sizes searched for; the renderer's are 0.88 to 1.04."""
+SMALL = (0.45, 0.48, 0.51)
+"""The same of figures one above the other, 0.44 to 0.52."""
 _SHAPE = (HEIGHT // SHRINK, WIDTH // SHRINK)
 _PADDED = (2 * _SHAPE[0], 2 * _SHAPE[1])
 
@@ -89,9 +91,12 @@ class Picture:
         self._colour = fft.rfft2(self._pixels.transpose(2, 0, 1), _PADDED)
         self._square = fft.rfft2((self._pixels**2).sum(axis=2), _PADDED)
 
-    def find(self, entity: str, poses: Sequence[str] = ("",)) -> Match:
+    def find(
+        self, entity: str, poses: Sequence[str] = ("",), scales: tuple[float, ...] = SCALES
+    ) -> Match:
         """The best match of an entity in any of the poses."""
-        return max((self._best(_templates(entity, pose)) for pose in poses), key=lambda m: m.score)
+        found = (self._best(_templates(entity, pose, scales)) for pose in poses)
+        return max(found, key=lambda match: match.score)
 
     def _best(self, templates: _Templates) -> Match:
         from scipy import fft
@@ -144,11 +149,11 @@ def _span(centre: float, size: float, length: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _templates(entity: str, pose: str) -> _Templates:
+def _templates(entity: str, pose: str, scales: tuple[float, ...]) -> _Templates:
     from scipy import fft
 
     colours, masks, sizes = [], [], []
-    for scale in SCALES:
+    for scale in scales:
         for faces in (1, -1):
             figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces, pose))
             width, height = (max(2, round(side / SHRINK)) for side in figure.size)

@@ -6,7 +6,7 @@ it the whole scoring chain runs offline, on pictures whose truth is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..generators.language import mentions
 from ..generators.poses import find_pose
 from ..generators.sprites import atlas_digest
 from . import Question, Verdict
-from .matching import Match, Picture
+from .matching import SCALES, SMALL, Match, Picture
 
 FOUND = 0.6
 """Correlation from which a figure counts as there: 97 % of 300 posed figures are above, and 5 % of
@@ -42,7 +42,7 @@ class PixelJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
             yield question, self._verdict(question)
 
@@ -68,11 +68,12 @@ def _entities(question: Question) -> list[str]:
 def _find_both(question: Question) -> tuple[Match, Match, Picture]:
     picture = Picture(question.images[-1])
     first, second = _entities(question)
+    scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
     wanted = [
-        (name, ("", find_pose(question.facts.get(fact, "")) or ""))
+        (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
         for name, fact in ((first, "first"), (second, "second"))
     ]
-    a, b = (picture.find(name, tuple(dict.fromkeys(poses))) for name, poses in wanted)
+    a, b = (picture.find(*one) for one in wanted)
     if a.overlap(b) > SAME_PLACE:
         # Two alike matched one figure: the better one keeps it, the other looks elsewhere.
         if a.score >= b.score:

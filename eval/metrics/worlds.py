@@ -19,13 +19,13 @@ def weighted_score(weights: Sequence[float], answers: Sequence[float]) -> float:
     return float(sum(w * s for w, s in zip(weights, answers, strict=True)) / total)
 
 
-def gated(scores: ArrayLike) -> NDArray[np.float64]:
+def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
     """S of L1, L2, L3, shape (n, 3), with L2 and L3 of a group 0 where S of L1 is below the gate.
 
     A group without a score for L1 can't be gated: its L2 and L3 become NaN.
     """
     result = np.array(scores, dtype=float)
-    failed = result[:, 0] < GATE
+    failed = result[:, 0] < gate
     result[failed, 1:] = np.where(np.isnan(result[failed, 1:]), np.nan, 0.0)
     result[np.isnan(result[:, 0]), 1:] = np.nan
     return result

@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image
 
-from ..cases import ORIGINAL, Case, is_failure
+from ..cases import BOTH, ORIGINAL, Case, is_failure
 from ..images import ImageError, open_image
 from ..questions import INVALID
 from ..runs import MadeImage, write_atomically
@@ -54,7 +54,8 @@ def gallery(contents: RunContents, thumbnails: Mapping[str, str]) -> dict[str, A
         _picture(case, images.get(case.id), [a.get(case.id, []) for a in answers], thumbnails)
         for case in contents.run.cases()
     ]
-    groups = {f"{name}: {value}" for p in pictures for name, value in p["groups"].items()}
+    groups = {f"{name}: {value}" for p in pictures for name, values in p["groups"].items()
+              for value in values}  # fmt: skip
     return {
         "judges": [folder.name for folder in folders],
         "variants": sorted({p["variant"] for p in pictures}),
@@ -108,7 +109,7 @@ def answers_by_case(
 
 
 def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress) -> dict[str, str]:
-    """The thumbnail of every picture that can be read, made where it isn't there.
+    """The thumbnail of every picture and source that can be read, made where it isn't there.
 
     Returns SHA-256 of the picture -> path in the site. One that can't be read has none.
     """
@@ -117,6 +118,12 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
         for run in runs
         for image in run.run.images().values()
         if image.status == "made"
+    }
+    wanted |= {
+        Path(case.source).stem: run.run.root / case.source
+        for run in runs
+        for case in run.run.cases()
+        if case.source
     }
     folder = site / THUMBNAILS
     folder.mkdir(parents=True, exist_ok=True)
@@ -156,9 +163,11 @@ def _picture(
         "prompt": case.prompt,
         "variant": case.variant,
         "seed": case.seed,
-        "groups": dict(case.groups),
+        "groups": {name: values.split(BOTH) for name, values in case.groups.items()},
         "status": status,
         "thumbnail": thumbnails.get(made.sha256, "") if made else "",
+        "edit": bool(case.source),
+        "source": thumbnails.get(Path(case.source).stem, ""),
         "flags": flags(answers, status == "made"),
         "answers": [[_answer(record) for record in part] for part in answers],
     }

@@ -65,7 +65,8 @@ def cohen_kappa(matrix: ArrayLike, level: float = LEVEL) -> Kappa:
     spread = (kappa - expected * (1 - kappa)) ** 2
     variance = max(0.0, float(diagonal) + off - spread) / (n * (1 - expected) ** 2)
     half = normal_quantile(level) * math.sqrt(variance)
-    return Kappa(kappa, Interval(kappa - half, kappa + half), observed, int(n))
+    ends = Interval(max(-1.0, kappa - half), min(1.0, kappa + half))
+    return Kappa(kappa, ends, observed, int(n))
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[str | None]]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .intervals import LEVEL, NOTHING, Interval
+from .intervals import LEVEL, NOTHING, Interval, wilson
 
 Array = NDArray[np.float64]
 
@@ -89,6 +89,27 @@ def cluster_bootstrap(
     draws = [apply(means(sums)) for sums in resampled(filled, groups, resamples, rng)]
     undefined = np.full((1, *np.shape(estimate)), np.nan)
     return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
+
+
+def mean_interval(
+    values: ArrayLike, clusters: ArrayLike, ends: tuple[float, float], resamples: int = RESAMPLES
+) -> Interval:
+    """Interval of a mean of values within `ends`, shape (n,), over clusters as above.
+
+    Values that are all alike, which resampling can't vary, have Wilson's interval, each cluster one
+    item: nothing is certain because it was always so in five pairs.
+    """
+    found = cluster_bootstrap(values, clusters, resamples=resamples)
+    interval = found.interval()
+    if interval.low != interval.high:
+        return interval
+    labels = np.asarray(clusters)[~np.isnan(np.asarray(values, dtype=float))]
+    columns = labels[:, None] if labels.ndim == 1 else labels
+    n = min(len(np.unique(column)) for column in columns.T)
+    low, high = ends
+    share = min(1.0, max(0.0, (float(found.estimate[0]) - low) / (high - low)))
+    plain = wilson(share * n, n).scaled(high - low)
+    return Interval(plain.low + low, plain.high + low)
 
 
 def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:

@@ -17,7 +17,9 @@ def paired_items(
     one is right. E.g. 0.05 at 20 % discordance: 621 items. Raises ValueError outside these ranges.
     """
     if not 0 < abs(difference) <= discordance <= 1:
-        raise ValueError(f"difference {difference} must be within the discordance {discordance}")
+        raise ValueError(
+            f"difference {difference:g} must be within the discordance {discordance:g}"
+        )
     if not 0 < power < 1:
         raise ValueError(f"power {power} is not between 0 and 1")
     z = normal_quantile(1 - alpha) + normal_quantile(abs(2 * power - 1)) * (

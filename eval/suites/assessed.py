@@ -11,7 +11,7 @@ from ..cases import Case, Outcome, count_excluded
 from ..judges import Question
 from ..prompts import Prompt
 from ..questions import ask_yes_no
-from ..scores import ALL, Score, cluster_labels
+from ..scores import ALL, Score, cluster_labels, mean_score
 from ..stats.bootstrap import Array, cluster_bootstrap
 from .counterfactual import ANSWERS
 
@@ -35,11 +35,8 @@ def answers_of(outcomes: Sequence[Outcome]) -> Array:
 
 def shown_share(outcomes: Sequence[Outcome], name: str, group: str) -> Score:
     """Share of pictures that show their point."""
-    values = answers_of(outcomes)
-    n = int((~np.isnan(values)).sum())
     excluded = count_excluded([outcome.label(QUESTION) for outcome in outcomes], ANSWERS)
-    found = cluster_bootstrap(values, cluster_labels(outcomes))
-    return Score(name, float(found.estimate[0]), found.interval(), n, "1", excluded, group)
+    return mean_score(name, answers_of(outcomes), outcomes, excluded, "1", group)
 
 
 def shown_by_variant(

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..cases import Outcome, count_excluded
-from ..scores import Score, cluster_labels
-from ..stats.bootstrap import Array, cluster_bootstrap
+from ..scores import MANY, Score, cluster_labels
+from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING, bounds, wilson
-from .homogenization import MANY
 
 RIGHT = {"correct": 1.0, "wrong": 0.0}
 """Labels that count; `invalid` does not."""
@@ -37,7 +36,7 @@ def accuracy_scores(outcomes: Sequence[Outcome], question: str, group: str) -> l
         )
         scores.append(
             Score(f"accuracy_{variant}", 100 * total / n if n else np.nan,
-                  cluster_bootstrap(values, clusters).interval().scaled(100), n, "%", excluded,
+                  mean_interval(values, clusters, (0, 1)).scaled(100), n, "%", excluded,
                   group, bounds=limits)
         )  # fmt: skip
         scores.append(

@@ -13,12 +13,9 @@ from ..metrics.order import (
     order_and_entity_effect,
     signed_index,
 )
-from ..scores import Score, cluster_labels, member_labels
-from ..stats.bootstrap import Array, cluster_bootstrap
+from ..scores import MANY, Score, cluster_labels, member_labels
+from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
 from ..stats.intervals import NOTHING, bounds, folded, wilson
-
-MANY = 0.1
-"""Share of excluded items from which a score shows its bounds."""
 
 
 def signs_of(
@@ -39,9 +36,9 @@ def bias_scores(
     excluded = count_excluded(labels, values)
     n = int((~np.isnan(signs)).sum())
     clusters, members = cluster_labels(outcomes), member_labels(outcomes)
-    interval = cluster_bootstrap(signs, clusters).interval().scaled(100)
+    interval = mean_interval(signs, clusters, (-1, 1)).scaled(100)
     wide = (
-        cluster_bootstrap(signs, members, resamples=2_000).interval().scaled(100)
+        mean_interval(signs, members, (-1, 1), resamples=2_000).scaled(100)
         if members is not None
         else NOTHING
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import I2ICorrectness, Row
-from ..cases import Case, Outcome
+from ..cases import Case, Outcome, both
 from ..judges import Question
 from ..prompts import read_prompt
 from ..questions import Subject, ask_binding
@@ -26,11 +26,12 @@ class I2ICorrectnessSuite:
         assert isinstance(row, I2ICorrectness)
         pair = "/".join(sorted((row.left.name, row.right.name)))
         instructions = (row.aligned_instruction, row.reverse_instruction)
+        category = both(row.left.category, row.right.category)
         for variant, instruction in zip(VARIANTS, instructions, strict=True):
             for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
                     row.id, variant, seed, number, instruction, (pair,),
-                    {"pair_type": row.pair_type, "relation": row.relation},
+                    {"pair_type": row.pair_type, "category": category, "relation": row.relation},
                 )  # fmt: skip
 
     def questions(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import I2IHomogenization, Row
-from ..cases import Case, Outcome
+from ..cases import Case, Outcome, both
 from ..judges import Question
 from ..prompts import read_prompt
 from ..questions import Subject, ask_which
@@ -26,10 +26,11 @@ class I2IHomogenizationSuite:
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, I2IHomogenization)
         names = sorted((row.left.name, row.right.name))
+        category = both(row.left.category, row.right.category)
         for number, seed in enumerate(row.seeds[:seeds]):
             yield Case(
                 row.id, "edit", seed, number, row.instruction, ("/".join(names), *names),
-                {"pair_type": row.pair_type},
+                {"pair_type": row.pair_type, "category": category},
             )  # fmt: skip
 
     def questions(

@@ -15,8 +15,7 @@ from ..cases import Case, Outcome, count_excluded
 from ..judges import Question
 from ..prompts import read_prompt
 from ..questions import INVALID, Subject, ask_which
-from ..scores import Score, cluster_labels, in_groups
-from ..stats.bootstrap import cluster_bootstrap
+from ..scores import Score, in_groups, mean_score
 
 QUESTION = "order"
 VALUES = {"holds": 1.0, "opposite": 0.0}
@@ -66,16 +65,12 @@ def _scores(outcomes: list[Outcome], group: str) -> list[Score]:
     The second counts a picture in which the relation can't be seen as failed, as VISOR does.
     """
     labels = [outcome.label(QUESTION) for outcome in outcomes]
-    clusters = cluster_labels(outcomes)
     scores = []
     for name, values in (
         ("accuracy", VALUES),
         ("accuracy_unconditional", {**VALUES, INVALID: 0.0}),
     ):
         right = np.array([values.get(label, np.nan) for label in labels])
-        found = cluster_bootstrap(right, clusters)
-        scores.append(
-            Score(name, 100 * float(found.estimate[0]), found.interval().scaled(100),
-                  int((~np.isnan(right)).sum()), "%", count_excluded(labels, values), group)
-        )  # fmt: skip
+        excluded = count_excluded(labels, values)
+        scores.append(mean_score(name, right, outcomes, excluded, "%", group))
     return scores

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import Row, T2IHomogenization
-from ..cases import Case, Outcome
+from ..cases import Case, Outcome, both
 from ..judges import Question
 from ..prompts import read_prompt
 from ..questions import Subject, ask_which
@@ -27,11 +27,12 @@ class T2IHomogenizationSuite:
     def cases(self, row: Row, seeds: int) -> Iterator[Case]:
         assert isinstance(row, T2IHomogenization)
         names = sorted((row.first.name, row.second.name))
+        category = both(row.first.category, row.second.category)
         for variant, prompt in zip(VARIANTS, (row.prompt, row.swapped_prompt), strict=True):
             for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
                     row.id, variant, seed, number, prompt, ("/".join(names), *names),
-                    {"pair_type": row.pair_type},
+                    {"pair_type": row.pair_type, "category": category},
                 )  # fmt: skip
 
     def questions(

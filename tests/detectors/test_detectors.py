@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ from counterprior.eval.detectors import (
 )
 from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.detectors.depth import DepthAnything
+from counterprior.eval.detectors.faster_rcnn import install_command
 from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators import ImageRequest
@@ -162,15 +164,91 @@ def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
         open_detector(f"detr:{tmp_path}")
 
 
-def test_faster_rcnn_says_what_is_missing(tmp_path: Path) -> None:
-    try:
-        from torchvision.models import detection  # noqa: F401
-    except (ImportError, RuntimeError):
-        with pytest.raises(DetectorError, match="needs a torchvision that fits torch"):
-            open_detector(f"faster-rcnn:{tmp_path / 'w.pth'}")
-    else:
-        with pytest.raises(DetectorError, match="is no file of weights"):
-            open_detector(f"faster-rcnn:{tmp_path / 'w.pth'}")
+class StandIn:
+    """What the adapter uses of torchvision: a model of the same calls, whose weights are a score.
+
+    Like theirs it takes a list of RGB pictures in [0, 1] and, in evaluation mode only, answers with
+    labels, scores and boxes in pixels.
+    """
+
+    CATEGORIES = ("__background__", "person", "N/A", "cat", "potted plant", "N/A")
+
+    def __init__(self, torch: Any) -> None:
+        class Model(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.score = torch.nn.Parameter(torch.zeros(()))
+
+            def forward(self, images: list[Any]) -> list[dict[str, Any]]:
+                assert not self.training and len(images) == 1
+                assert images[0].shape == (3, 48, 80)
+                assert images[0][:, 0, 0].tolist() == pytest.approx([1, 0.4, 0])
+                rows = [(3, [-4, 5, 30, 60]), (4, [1, 2, 3, 4]), (3, [8, 8, 9, 9]), (1, [0] * 4)]
+                scores = [float(self.score), 0.7, 0.49, 0.9]
+                return [
+                    {
+                        "labels": torch.tensor([label for label, _ in rows]),
+                        "scores": torch.tensor(scores, dtype=torch.float64),
+                        "boxes": torch.tensor([box for _, box in rows], dtype=torch.float64),
+                    }
+                ]
+
+        self.model = Model
+
+    def build(self, *, weights: None, weights_backbone: None) -> Any:
+        assert weights is weights_backbone is None  # anything else downloads
+        return self.model()
+
+    def modules(self) -> dict[str, Any]:
+        published = SimpleNamespace(meta={"categories": self.CATEGORIES}, url="https://w.pth")
+        detection = SimpleNamespace(
+            fasterrcnn_resnet50_fpn_v2=self.build,
+            FasterRCNN_ResNet50_FPN_V2_Weights=SimpleNamespace(COCO_V1=published),
+        )
+        models = SimpleNamespace(detection=detection)
+        return {
+            "torchvision": SimpleNamespace(__version__="0.0", models=models),
+            "torchvision.models": models,
+        }
+
+
+def test_faster_rcnn_by_a_stand_in_for_torchvision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    stand_in = StandIn(torch)
+    for name, module in stand_in.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    weights = tmp_path / "w.pth"
+    with pytest.raises(DetectorError, match=r"is no file of weights: get https://w\.pth"):
+        open_detector(f"faster-rcnn:{weights}")
+    for wrong in ({"other": torch.zeros(())}, {"score": torch.zeros(3)}, [1]):
+        torch.save(wrong, weights)
+        with pytest.raises(DetectorError, match=r"does not fit the model .*: get https://w\.pth"):
+            open_detector(f"faster-rcnn:{weights}")
+    torch.save({"score": torch.tensor(0.8)}, weights)
+    detector = open_detector(f"faster-rcnn:{weights}")
+    picture = Image.new("RGB", (80, 48), (255, 102, 0))
+    (found,) = detector.detect([Request(picture, ("Cat", "potted plant"))])
+    assert [(d.label, d.score, d.box) for d in found] == [
+        ("Cat", pytest.approx(0.8), (0, 5, 30, 48)),
+        ("potted plant", 0.7, (1, 2, 3, 4)),
+    ]
+    assert detector.identity()["torchvision"] == "0.0"
+    with pytest.raises(DetectorError, match="no class 'cup'"):
+        detector.detect([Request(picture, ("cup",))])
+
+
+def test_faster_rcnn_without_torchvision_says_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    minor = int(torch.__version__.split(".")[1]) + 15
+    with pytest.raises(DetectorError, match=rf"pip install 'torchvision==0\.{minor}\.\*'"):
+        open_detector(f"faster-rcnn:{tmp_path / 'w.pth'}")
+    assert install_command("2.13.0+cu130").endswith("/whl/cu130")
+    assert install_command("2.13.0") == "pip install 'torchvision==0.28.*'"
 
 
 def test_batches_keep_order_and_number_of_queries(image: Image.Image) -> None:
@@ -461,7 +539,7 @@ def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
 
 
 def test_every_kind_is_tried() -> None:
-    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd"}
+    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
 

@@ -1,7 +1,7 @@
-// Labels two pictures by keyboard in headless Chromium, reloads, and writes what it saw.
-// node audit_page.mjs URL MODULES CHROMIUM SCREENSHOT
+// Labels by keyboard in headless Chromium, reloads, and writes what it saw.
+// node audit_page.mjs URL MODULES CHROMIUM SCREENSHOT KEYS; an entry of KEYS longer than one key is a note.
 import { createRequire } from "node:module";
-const [url, modules, chromium, screenshot] = process.argv.slice(2);
+const [url, modules, chromium, screenshot, keys] = process.argv.slice(2);
 const puppeteer = createRequire(modules + "/")("puppeteer-core");
 const browser = await puppeteer.launch({
   executablePath: chromium, headless: "shell", args: ["--no-sandbox", "--disable-gpu"],
@@ -12,6 +12,7 @@ const problems = [];
 page.on("pageerror", (error) => problems.push(String(error)));
 page.on("console", (line) => line.type() === "error" && problems.push(line.text()));
 const text = (selector) => page.$eval(selector, (element) => element.textContent);
+const main = () => page.$eval("main", (element) => element.outerHTML);
 const begin = async () => {
   await page.goto(url);
   await page.type("#name", "ann");
@@ -20,16 +21,28 @@ const begin = async () => {
 };
 await begin();
 const counts = [await text("#count")];
-const prompts = [await text("#texts dd")];
-for (const key of ["1", "3"]) {
-  await page.keyboard.press(key);
-  await page.waitForFunction((old) => document.querySelector("#count").textContent !== old, {}, counts.at(-1));
+const shown = [await text("#texts")];
+for (const key of JSON.parse(keys)) {
+  const before = await main();
+  if (key.length > 1) {
+    await page.type("#note", key);
+    await Promise.all([
+      page.waitForResponse((answer) => answer.url().endsWith("/click")),
+      page.$eval("#note", (note) => note.blur()),
+    ]);
+    await page.click("#skip");
+  } else {
+    await page.keyboard.press(key);
+  }
+  await page.waitForFunction((old) => document.querySelector("main").outerHTML !== old, {}, before);
   counts.push(await text("#count"));
-  prompts.push(await text("#texts dd"));
+  shown.push(await text("#texts"));
 }
 await begin();
 counts.push(await text("#count"));
 await page.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth));
+await page.click("#others summary");
+await page.waitForSelector("#agreement dd");
 await page.screenshot({ path: screenshot });
-console.log(JSON.stringify({ counts, prompts, problems, body: await text("body") }));
+console.log(JSON.stringify({ counts, shown, problems, body: await text("body") }));
 await browser.close();

@@ -1,62 +1,137 @@
-"""The labelling page in a browser: `npm i puppeteer-core @sparticuz/chromium` and two variables.
+"""The labelling page in a browser, in each of its kinds: `npm i puppeteer-core` and two variables.
 
 COUNTERPRIOR_CHROMIUM: an executable; COUNTERPRIOR_NODE_MODULES: the folder with puppeteer-core.
-COUNTERPRIOR_SCREENSHOT: where the picture of the page is kept; a temporary folder if not set.
+COUNTERPRIOR_SCREENSHOTS: folder where pictures of the page are kept; a temporary one if not set.
 """
 
 import json
 import os
 import subprocess
 import threading
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from counterprior.eval.audit.labels import read_labels
+from counterprior.eval.audit.clicks import read_clicks
+from counterprior.eval.audit.forms import FORMS
 from counterprior.eval.audit.serve import Audit, AuditServer
 from counterprior.eval.generators import ImageRequest, encode_png
 from counterprior.eval.generators.render import RenderGenerator
 
 SCRIPT = Path(__file__).with_name("audit_page.mjs")
+ANSWERS = {"0": "invalid", "1": "first_left", "2": "first_right"}
+PAIRS = (("cat", "dog"), ("horse", "cow"), ("sheep", "goat"))
+
+pytestmark = pytest.mark.lane
 
 
-@pytest.mark.lane
-def test_labelling_by_keyboard_saves_and_resumes(tmp_path: Path) -> None:
-    try:
-        chromium = os.environ["COUNTERPRIOR_CHROMIUM"]
-        modules = os.environ["COUNTERPRIOR_NODE_MODULES"]
-    except KeyError as missing:
-        pytest.skip(f"{missing.args[0]} is not set")
-    rows = []
-    for number, pair in enumerate((("cat", "dog"), ("horse", "cow"), ("sheep", "goat"))):
-        prompt = f"A photo of a {pair[0]} to the left of a {pair[1]}."
-        image = RenderGenerator().generate(ImageRequest(prompt, number))
-        (tmp_path / f"{number}.png").write_bytes(encode_png(image))
-        rows.append({"sample_id": f"s{number}", "image": f"{number}.png", "prompt": prompt,
-                     "verdict_raw": "FAIL", "method": "secret-method"})  # fmt: skip
-    sample = tmp_path / "sample.jsonl"
-    sample.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shot = Path(os.environ.get("COUNTERPRIOR_SCREENSHOT", tmp_path / "page.png"))
-    with AuditServer(Audit.open(sample, "verdict", tmp_path / "labels")) as server:
+def from_environment(name: str) -> str:
+    if name not in os.environ:
+        pytest.skip(f"{name} is not set")
+    return os.environ[name]
+
+
+def labelled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[dict[str, Any], Any]:
+    """What the browser saw, and the labels on disk; keeps a picture of the page."""
+    chromium, modules = map(
+        from_environment, ("COUNTERPRIOR_CHROMIUM", "COUNTERPRIOR_NODE_MODULES")
+    )
+    shot = Path(os.environ.get("COUNTERPRIOR_SCREENSHOTS", tmp_path)) / f"{kind}.png"
+    folder = tmp_path / "labels"
+    with AuditServer(Audit.open(rows, kind, folder)) as server:
+        first = server.audit.tasks[0]
+        options = server.audit.form.fields
+        said = {field.name: (first.options or field.options)[0][0] for field in options}
+        server.audit.click("bo", first.id, said)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        command = ["node", str(SCRIPT), server.url, modules, chromium, str(shot)]
+        command = ["node", str(SCRIPT), server.url, modules, chromium, str(shot), json.dumps(keys)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         server.shutdown()
         thread.join()
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["problems"] == []
-    assert seen["counts"] == ["1 of 3, 0 done", "2 of 3, 1 done", "3 of 3, 2 done",
-                              "3 of 3, 2 done"]  # fmt: skip
-    assert len(set(seen["prompts"])) == 3
-    assert "secret-method" not in seen["body"]
-    order = {row["prompt"]: row["sample_id"] for row in rows}
-    labels = {one.sample_id: one.verdict for one in read_labels(tmp_path / "labels" / "ann.jsonl")}
-    assert labels == {
-        order[seen["prompts"][0]]: "PASS",
-        order[seen["prompts"][1]]: "UNDECIDABLE",
-    }
     with Image.open(shot) as picture:
         assert picture.size == (1100, 850)
+    seen = json.loads(done.stdout)
+    assert seen["problems"] == []
+    assert "bo" in seen["body"] and "Krippendorff" in seen["body"]
+    return seen, read_clicks(folder / "ann.jsonl", FORMS[kind])
+
+
+def pictures(tmp_path: Path, kind: str) -> Path:
+    """Rendered scenes as `audit sample` lists them, with what a machine said of them."""
+    rows = []
+    for number, (left, right) in enumerate(PAIRS):
+        prompt = f"A photo of a {left} to the left of a {right}."
+        image = RenderGenerator().generate(ImageRequest(prompt, number))
+        (tmp_path / f"{number}.png").write_bytes(encode_png(image))
+        asked = f"1: the {left} is on the left; 2: the {right} is; 0: neither"
+        name = {"sample_id": f"s{number}", "case": f"s{number}", "question": "order"}
+        rows.append(name | {"asked": asked, "answers": ANSWERS, "prompt": prompt,
+                            "image": f"{number}.png", "verdict_raw": "FAIL",
+                            "method": "secret-method"})  # fmt: skip
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "keys"),
+    [
+        ("verdict", "human_verdict", {"PASS": "1", "UNDECIDABLE": "3"}),
+        ("judge", "label", {"invalid": "0", "first_left": "1"}),
+    ],
+)
+def test_pictures_are_labelled_by_keyboard(
+    tmp_path: Path, kind: str, field: str, keys: dict[str, str]
+) -> None:
+    rows = pictures(tmp_path, kind)
+    seen, labels = labelled(rows, kind, list(keys.values()), tmp_path)
+    assert seen["counts"] == ["1 of 3, 0 done", "2 of 3, 1 done", "3 of 3, 2 done",
+                              "3 of 3, 2 done"]  # fmt: skip
+    assert len(set(seen["shown"])) == 3
+    assert "secret-method" not in seen["body"]
+    order = {
+        row["prompt"]: row["sample_id"] for row in map(json.loads, rows.read_text().splitlines())
+    }
+    said = {name.split("/")[0]: given[field] for name, given in labels.items()}
+    named = [text.removeprefix("prompt").split("asked")[0] for text in seen["shown"]]
+    assert all((kind == "judge") == ("on the left; 2" in text) for text in seen["shown"])
+    assert said == {order[text]: value for text, value in zip(named, keys, strict=False)}
+
+
+def test_groups_are_reviewed_by_keyboard(tmp_path: Path) -> None:
+    rows = [
+        {"group": group, "level": level, "altered_law": "light is never bent",
+         "prompt": f"{level} of {group}: a pencil in a glass of water",
+         "assessment_point": f"what {level} must show"}
+        for group in ("optics-1", "optics-2") for level in ("L1", "L2", "L3")
+    ]  # fmt: skip
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = [*"ynyye", "name the glass", "y"]
+    seen, labels = labelled(path, "worlds", keys, tmp_path)
+    assert seen["counts"][5:7] == ["1 of 2, 1 done", "2 of 2, 1 done"]
+    first, second = labels.values()
+    assert first == {
+        "unambiguous": "yes", "deduction": "no", "safe": "yes", "valid": "yes",
+        "decision": "edit", "note": "name the glass",
+    }  # fmt: skip
+    assert second == {"unambiguous": "yes"}
+
+
+def test_the_bank_is_reviewed_by_keyboard(tmp_path: Path) -> None:
+    bank = resources.files("counterprior.builders") / "bank" / "constrained" / "keyboards.yaml"
+    with resources.as_file(bank) as path:
+        seen, labels = labelled(path, "bank", ["a", "r", "e", "say which key", "a"], tmp_path)
+    assert seen["counts"][-1] == "5 of 30, 4 done"
+    assert [given["decision"] for given in labels.values()] == [
+        "accept",
+        "reject",
+        "edit",
+        "accept",
+    ]
+    assert [given.get("note") for given in labels.values()] == [None, None, "say which key", None]

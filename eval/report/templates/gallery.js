@@ -21,6 +21,9 @@
     return element;
   };
 
+  const groupsOf = (picture) =>
+    Object.entries(picture.groups).flatMap(([name, values]) => values.map((v) => `${name}: ${v}`));
+
   const wanted = () => {
     const choice = Object.fromEntries(new FormData(form));
     const text = (choice.text || "").trim().toLowerCase();
@@ -28,7 +31,7 @@
       (p) =>
         (!choice.flag || p.flags.includes(choice.flag)) &&
         (!choice.variant || p.variant === choice.variant) &&
-        (!choice.group || Object.entries(p.groups).some(([k, v]) => `${k}: ${v}` === choice.group)) &&
+        (!choice.group || groupsOf(p).includes(choice.group)) &&
         (!text || p.searched.includes(text)),
     );
   };
@@ -46,22 +49,29 @@
     );
   };
 
+  const thumbnail = (file, alt, absent) => file
+    ? make("img", { src: file, loading: "lazy", decoding: "async", alt })
+    : make("div", { className: "absent", textContent: absent });
+
   const card = (picture) => {
-    const image = picture.thumbnail
-      ? make("img", { src: picture.thumbnail, loading: "lazy", decoding: "async",
-          alt: `picture drawn for: ${picture.prompt}` })
-      : make("div", { className: "absent", textContent:
-          picture.status === "made" ? "unreadable picture" : `no picture: ${picture.status}` });
+    const result = thumbnail(picture.thumbnail, `picture drawn for: ${picture.prompt}`,
+      picture.status === "made" ? "unreadable picture" : `no picture: ${picture.status}`);
+    const named = (image, name) =>
+      make("figure", {}, image, make("figcaption", { textContent: name }));
+    const image = picture.edit
+      ? make("div", { className: "edit" },
+          named(thumbnail(picture.source, "picture before the edit", "no source"), "source"),
+          named(result, "result"))
+      : result;
     const rows = picture.answers.flatMap((part, judge) =>
       part.map((a) => answerRow(
         a, part.find((o) => o.question === a.question && o.probe === "original"), judge)));
-    const groups = Object.entries(picture.groups).map(([k, v]) => `${k}: ${v}`);
     return make(
       "li", { id: picture.id },
       image,
       make("p", { className: "prompt", textContent: picture.prompt }),
       make("p", { className: "facts", textContent:
-        [picture.variant, ...groups, `seed ${picture.seed}`].join(" · ") }),
+        [picture.variant, ...groupsOf(picture), `seed ${picture.seed}`].join(" · ") }),
       make("p", { className: "flags" },
         ...picture.flags.map((flag) => make("span", { textContent: flagNames[flag] }))),
       rows.length ? make("table", {}, make("tbody", {}, ...rows))

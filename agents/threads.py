@@ -1,0 +1,53 @@
+"""Work for threads: several at a time, taken as it is needed, given back as it is done."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TypeVar
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+def in_threads(
+    function: Callable[[W], R], work: Iterable[W], concurrency: int
+) -> Generator[R, None, None]:
+    """What the function makes of each piece of work, as soon as it is there, in any order.
+
+    Work is taken as it is needed, in the caller's thread, so it may be more than fits into memory.
+    Where one raises, nothing further starts, and the error is raised when those under way have
+    ended. One at a time is done in the caller's thread too, where an interrupt reaches it.
+    """
+    if concurrency == 1:
+        yield from map(function, work)
+        return
+    waiting = iter(work)
+    stop = threading.Event()
+
+    def run(one: W) -> tuple[R] | None:
+        if stop.is_set():
+            return None
+        try:
+            return (function(one),)
+        except BaseException:
+            stop.set()
+            raise
+
+    with ThreadPoolExecutor(concurrency) as pool:
+        under_way: set[Future[tuple[R] | None]] = set()
+        try:
+            while True:
+                # A short queue, so that an error or an interrupt leaves little behind.
+                free = 2 * concurrency - len(under_way)
+                under_way |= {pool.submit(run, one) for one in islice(waiting, free)}
+                if not under_way:
+                    return
+                ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    if result := future.result():
+                        yield result[0]
+        finally:
+            stop.set()
