@@ -22,6 +22,8 @@ from .console import (
     print_metrics,
     print_mined,
     print_note,
+    print_plan,
+    print_released,
     print_results,
     print_verdicts,
     progress_bar,
@@ -378,20 +380,58 @@ def author_publish(
 
 
 @app.command()
+def push(
+    path: Annotated[Path, typer.Argument(help="Folder of a release, as `build` made it.")],
+    repo_id: Annotated[str, typer.Option(help="Dataset repository, NAMESPACE/NAME.")],
+    version: Annotated[str, typer.Option(help="Version to release, X.Y.Z.")],
+    date: Annotated[str, typer.Option(help="Day of the release, YYYY-MM-DD; else today.")] = "",
+    create: Annotated[bool, typer.Option("--create", help="Make the repository.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="It must be private.")] = False,
+    allow_drop: Annotated[bool, typer.Option("--allow-drop", help="MAJOR: drop files.")] = False,
+    allow_licence_change: Annotated[bool, typer.Option("--allow-licence-change")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
+    bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="URL of another Hub.")] = None,
+    json: Json = False,
+) -> None:
+    """Release a version on the Hub: one commit, verified from a cold cache, then tagged.
+
+    Example: `counterprior push dist/counterprior --repo-id NAMESPACE/NAME --version 1.0.0
+    --dry-run`
+    """
+    with failing(), progress_bar() as progress:
+        from .builders.bank import DEFAULT_BANK
+        from .builders.build import bank_digest, row_checks
+        from .cards.plan import PushSettings, planned
+        from .cards.push import execute
+        from .cards.validate import validate as check
+
+        origin = bank or DEFAULT_BANK
+        rules, digest = row_checks(origin), bank_digest(origin)
+        settings = PushSettings(repo_id, version, date, create, private, allow_drop,
+                                allow_licence_change, endpoint)  # fmt: skip
+        with planned(path, settings, lambda p: check(p, rules, digest), progress) as plan:
+            print_plan(plan, json)
+            if not dry_run:
+                print_released(plan, execute(plan, progress))
+
+
+@app.command()
 def verify(
     path_or_repo: Annotated[str, typer.Argument(help="A release folder, or NAMESPACE/NAME.")],
     revision: Annotated[str | None, typer.Option(help="Tag or commit on the Hub.")] = None,
+    load: Annotated[bool, typer.Option("--load", help="Also load every config.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare every file's bytes and rows with the release's own checksums; exit 1 if one differs.
+    """Compare every file, row, card and Croissant entry with the release's own checksums.
 
-    Example: `counterprior verify counterprior/counterprior --revision v0.1.0`
+    Exit 1 names what differs. Example: `counterprior verify counterprior/counterprior --revision
+    v1.0.0`
     """
     with failing():
-        from .cards.validate import Report
-        from .release import verify as verify_release
+        from .cards.verify import VerifySettings, verify_release
 
-        report = Report(path_or_repo, tuple(verify_release(path_or_repo, revision=revision)))
+        report = verify_release(VerifySettings(path_or_repo, revision, load))
         typer.echo(report.to_json() if json else report.text())
         if report.problems:
             raise typer.Exit(WRONG)

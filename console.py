@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .builders.authoring.folder import Report
     from .cards.diff import ReleaseDiff
     from .cards.facts import Facts
+    from .cards.plan import Plan
     from .corpus_analysis.flips import FlipSet
     from .corpus_analysis.run import Finished
     from .eval.judge_card import Agreement
@@ -37,13 +38,15 @@ def failing() -> Iterator[None]:
     from .agents.chat import BackendError
     from .builders.bank import BankError
     from .builders.build import BuildError
+    from .cards.errors import HubError
     from .corpus_analysis.errors import CorpusError
     from .eval.checkpoints import LoadError
     from .release import ReleaseError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError, CorpusError, LoadError) as error:
+    except (BankError, BuildError, BackendError, BudgetError, CorpusError, HubError,
+            LoadError) as error:  # fmt: skip
         _stop(str(error), WRONG)
     except (ReleaseError, ValueError) as error:
         _stop(str(error), USAGE)
@@ -167,6 +170,28 @@ def print_diff(found: ReleaseDiff) -> None:
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
     console.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_plan(plan: Plan, as_json: bool) -> None:
+    """Every file that a push touches, every step that is left, and the release notes."""
+    if as_json:
+        print(plan.to_json())
+        return
+    for operation in plan.operations:
+        size = f"{operation.bytes:>12,} bytes" if operation.kind != "delete" else ""
+        print(f"{operation.kind:<8} {operation.file:<60} {size}".rstrip())
+    seen = "private" if plan.private else "public"
+    onto = f"{plan.last}, a change that demands {plan.demanded}" if plan.last else "nothing"
+    print(f"{plan.repository.name} ({seen}): {plan.version} of {plan.date}, after {onto}")
+    print(f"onto commit {plan.head}" if plan.head else "the repository will be made")
+    print(f"{plan.title}\n\n{plan.notes}\n")
+    print(f"left to do: {', '.join(plan.steps) or f'nothing, {plan.tag} is released'}")
+
+
+def print_released(plan: Plan, commit: str) -> None:
+    """Where the release is, and how a reader pins it."""
+    print(f"{plan.repository.name}: {plan.tag} is {commit}, verified from a cold cache. "
+          f'Pin it with revision="{plan.tag}".', file=sys.stderr)  # fmt: skip
 
 
 def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:

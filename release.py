@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,10 +92,15 @@ def load(
     tag or commit of the latter (default: the newest commit, resolved once, so that checksums and
     rows are of one revision). Images stay encoded until they are accessed.
 
-    Raises ReleaseError where the release has no such config, or where what `datasets` returned is
-    not what the release published (a stale or foreign cache, a changed file).
+    A tag or branch is looked up on the Hub each time. A commit of 40 digits can't change meaning,
+    so one that is cached is loaded without the Hub.
+
+    Raises ReleaseError where the release has no such config, where the Hub can't be asked, or where
+    what `datasets` returned is not what the release published (a stale or foreign cache, a changed
+    file).
     """
     import datasets
+    import httpx2
 
     root = Path(path_or_repo)
     local = root.is_dir()
@@ -104,39 +110,81 @@ def load(
         root, revision = _fetch_checksums(str(path_or_repo), revision)
     file = parquet_path(config)
     expected = read_checksums(root)["files"].get(file)
+    name = f"{path_or_repo}, {config}"
     if expected is None:
         raise ReleaseError(f"{path_or_repo} has no config {config!r}: {CHECKSUMS} lacks {file}")
-    dataset = datasets.load_dataset(
-        str(path_or_repo),
-        config,
-        split=SPLIT,
-        revision=None if local else revision,
-        cache_dir=None if cache_dir is None else str(cache_dir),
-    )
-    if dataset.column_names != list(columns(config)):
-        raise ReleaseError(f"{path_or_repo}, {config}: columns are {dataset.column_names}")
-    encoded = dataset
-    for column in image_columns(config):
-        encoded = encoded.cast_column(column, datasets.Image(decode=False))
-    found = rows_digest(encoded)
+    try:
+        dataset = datasets.load_dataset(
+            str(path_or_repo),
+            config,
+            split=SPLIT,
+            revision=None if local else revision,
+            cache_dir=None if cache_dir is None else str(cache_dir),
+        )
+    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
+        raise ReleaseError(f"{name}: can't be loaded ({_first_line(error)}); try again") from error
+    found = _digest(dataset, config)
     if found != expected["rows_sha256"]:
         raise ReleaseError(
-            f"{path_or_repo}, {config}: the rows that `datasets` returned have digest {found}, "
-            f"{CHECKSUMS} says {expected['rows_sha256']}: a stale cache or a changed file. Load "
-            f"with another cache_dir=, or run `counterprior verify` on the release"
+            f"{name}: the rows that `datasets` returned have digest {found}, {CHECKSUMS} says "
+            f"{expected['rows_sha256']}: a stale cache or a changed file. Load with another "
+            f"cache_dir=, when the Hub can be reached, or run `counterprior verify` on the release"
         )
     return dataset
 
 
-def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
-    """Folder with the checksums of one revision, and its commit. Never answered from a cache."""
-    from huggingface_hub import HfApi, hf_hub_download
+def _digest(dataset: datasets.Dataset, config: str) -> str:
+    """Logical digest of what was loaded, or what is wrong with its columns."""
+    import datasets
 
-    commit = HfApi().dataset_info(repo, revision=revision).sha
+    if dataset.column_names != list(columns(config)):
+        return f"of other columns ({', '.join(dataset.column_names)})"
+    for column in image_columns(config):
+        dataset = dataset.cast_column(column, datasets.Image(decode=False))
+    return rows_digest(dataset)
+
+
+def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
+    """Folder with the checksums of one revision, and its commit.
+
+    Which commit a tag or branch means is never answered from a cache. Raises ReleaseError.
+    """
+    import httpx2
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import (
+        RemoteEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    commit = revision if re.fullmatch("[0-9a-f]{40}", revision or "") else None
+    try:
+        commit = commit or HfApi().dataset_info(repo, revision=revision).sha
+        path = hf_hub_download(repo, CHECKSUMS, repo_type="dataset", revision=commit)
+    except RevisionNotFoundError:
+        raise ReleaseError(
+            f"{repo} has no revision {revision!r}: see the tags on its page"
+        ) from None
+    except RepositoryNotFoundError:
+        raise ReleaseError(
+            f"{repo} is neither a folder nor a dataset that your token sees: check the name, and "
+            f"`hf auth whoami` where it is private"
+        ) from None
+    except RemoteEntryNotFoundError:
+        raise ReleaseError(f"{repo}@{commit} has no {CHECKSUMS}: it is no release") from None
+    except (OSError, httpx2.HTTPError) as error:
+        raise ReleaseError(
+            f"{repo}: the Hub can't be asked for revision {revision!r} ({_first_line(error)}). No "
+            f"cached version is returned in its place, since it may be another: try again later, "
+            f"or give the 40-digit commit of one that you have loaded before"
+        ) from error
     if commit is None:
         raise ReleaseError(f"{repo}: the Hub names no commit for revision {revision!r}")
-    path = hf_hub_download(repo, CHECKSUMS, repo_type="dataset", revision=commit)
     return Path(path).parent, commit
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Problem]:

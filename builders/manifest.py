@@ -37,16 +37,20 @@ class ReviewRound(Struct):
 
 
 class Erratum(Struct):
-    """A released entry that was revised or retired."""
+    """A released entry, or one row of it, that was revised, retired or removed."""
 
     config: str
     """Config that it is in."""
     entry: str
     """Id in the bank."""
-    status: Literal["revised", "retired"]
+    status: Literal["revised", "retired", "removed"]
     """What was done."""
     reason: str
     """Why, one sentence."""
+    row: str = ""
+    """Id of the row; empty where all rows of the entry are meant."""
+    version: str = ""
+    """The first version that has the change; empty where only the bank knows of it."""
 
 
 class Composition(Struct):

@@ -1,4 +1,4 @@
-"""The release folder: parquet, README card, datasheet, Croissant, checksums; diff and validation.
+"""The release: parquet, card, datasheet, Croissant, checksums; diff, validation, push to the Hub.
 
 May import `schema` and the builders' manifest.
 """

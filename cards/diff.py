@@ -14,9 +14,7 @@ from typing import Any, Literal
 from ..release import iter_records, read_checksums
 from ..schema import row_digest
 from .facts import read_facts
-
-Bump = Literal["NONE", "PATCH", "MINOR", "MAJOR"]
-BUMPS: tuple[Bump, ...] = ("NONE", "PATCH", "MINOR", "MAJOR")
+from .versions import BUMPS, Bump
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,8 @@ class ConfigDiff:
 
     name: str
     """Config name."""
+    standing: Literal["kept", "new", "dropped"]
+    """Whether both releases have it, or only the new or the old one."""
     added: tuple[str, ...]
     """Ids that only the new release has."""
     removed: tuple[str, ...]
@@ -41,6 +41,17 @@ class ConfigDiff:
         if self.removed or self.edited or self.columns_removed:
             return "MAJOR"
         return "MINOR" if self.added or self.columns_added else "NONE"
+
+    def sentence(self) -> str:
+        """What happened, for a changelog: `spatial_uc: 3 rows added, 1 row edited`."""
+        if self.standing != "kept":
+            count = len(self.added if self.standing == "new" else self.removed)
+            return f"{self.name}: {self.standing}, {_rows(count)}"
+        counts = {"added": self.added, "edited": self.edited, "removed": self.removed}
+        parts = [f"{_rows(len(ids))} {what}" for what, ids in counts.items() if ids]
+        parts += [f"column `{name}` added" for name in self.columns_added]
+        parts += [f"column `{name}` removed" for name in self.columns_removed]
+        return f"{self.name}: {', '.join(parts) or 'unchanged'}"
 
 
 @dataclass(frozen=True)
@@ -76,8 +87,8 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
         configs=tuple(
             _compare(
                 name,
-                _rows(old, name) if name in configs[0] else {},
-                _rows(new, name) if name in configs[1] else {},
+                rows_by_id(old, name) if name in configs[0] else None,
+                rows_by_id(new, name) if name in configs[1] else None,
             )
             for name in names
         ),
@@ -89,13 +100,15 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
     )
 
 
-def _rows(root: Path, config: str) -> dict[str, dict[str, Any]]:
+def rows_by_id(root: Path, config: str) -> dict[str, dict[str, Any]]:
+    """The rows of one config of a release folder, images as encoded bytes."""
     return {record["id"]: record for record in iter_records(root, config)}
 
 
 def _compare(
-    name: str, old: dict[str, dict[str, Any]], new: dict[str, dict[str, Any]]
+    name: str, published: dict[str, dict[str, Any]] | None, next_: dict[str, dict[str, Any]] | None
 ) -> ConfigDiff:
+    old, new = published or {}, next_ or {}
     columns = [set(next(iter(rows.values()), {})) for rows in (old, new)]
     both = columns[0] & columns[1]
 
@@ -105,6 +118,7 @@ def _compare(
     known = bool(old) and bool(new)
     return ConfigDiff(
         name=name,
+        standing="new" if published is None else "dropped" if next_ is None else "kept",
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         edited=tuple(
@@ -113,3 +127,7 @@ def _compare(
         columns_added=tuple(sorted(columns[1] - columns[0])) if known else (),
         columns_removed=tuple(sorted(columns[0] - columns[1])) if known else (),
     )
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"

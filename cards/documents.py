@@ -216,11 +216,17 @@ def _review_rounds(facts: Facts) -> str:
 
 
 def _errata(facts: Facts) -> str:
-    head = "# Errata\n\nIds stay; a retired row is listed and no longer scored.\n\n"
+    head = (
+        "# Errata\n\n"
+        "Ids stay; a retired row is listed and no longer scored, a removed one is gone.\n\n"
+    )
     if not facts.errata:
         return head + "None so far.\n"
-    rows = [[f"`{e.config}`", e.entry, e.status, e.reason] for e in facts.errata]
-    return head + _table(["config", "entry", "status", "why"], rows) + "\n"
+    rows = [
+        [f"`{e.config}`", e.version, e.row and f"`{e.row}`", e.entry, e.status, e.reason]
+        for e in facts.errata
+    ]
+    return head + _table(["config", "since", "row", "entry", "status", "why"], rows) + "\n"
 
 
 def _changelog(facts: Facts) -> str:

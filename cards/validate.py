@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..release import CHECKSUMS, Problem, iter_records, read_checksums, verify
-from ..schema import ROWS, Row, arrow_schema, image_columns
+from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns
 from .croissant_records import record_problems
 from .documents import render_documents
 from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
@@ -56,8 +56,7 @@ def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report
     to start from.
     """
     facts = read_facts(root)
-    problems = verify(root)
-    notes = []
+    problems, notes = integrity(root, facts)
     if bank_sha256 and bank_sha256 != facts.bank_sha256:
         notes.append("rows compared with another bank than theirs: name that with --bank")
     for config in facts.configs:
@@ -65,6 +64,16 @@ def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report
         if config.elsewhere and facts.holdout is None:
             message = f"says {config.elsewhere}, without a hold-out all rows are here"
             problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
+    return Report(str(root), tuple(problems), tuple(notes))
+
+
+def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
+    """Whether bytes, rows, checksums, manifest, documents and Croissant agree with one another.
+
+    Returns what is wrong, and what could not be checked.
+    """
+    problems = verify(root)
+    notes = []
     problems += _checksum_problems(root, facts)
     made_with = facts.made_with["counterprior"]
     if made_with == metadata.version("counterprior"):
@@ -75,7 +84,7 @@ def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report
         notes.append("Croissant records not iterated: install counterprior[croissant]")
     else:
         problems += record_problems(root, facts)
-    return Report(str(root), tuple(problems), tuple(notes))
+    return problems, notes
 
 
 def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> Iterator[Problem]:
@@ -115,6 +124,7 @@ def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> 
                 field = ".".join(map(str, detail["loc"])) or "id"
                 yield Problem(config.file, detail["msg"], row=label, field=field)
         yield from _image_problems(config, record, label)
+        yield from _canary_problems(config, record, label)
     if rows:
         for row, field, message in check_rows(config.name, rows, not config.elsewhere):
             yield Problem(config.file, message, row=row, field=field)
@@ -139,6 +149,24 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
         else:
             if mode != "RGB":
                 yield Problem(config.file, f"is {mode}, must be RGB", row=label, field=name)
+
+
+def _canary_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
+    """The canary stands in its own column, unchanged, and in no other."""
+    if record.get("canary") != CANARY:
+        yield Problem(config.file, f"must be {CANARY}", row=label, field="canary")
+    for name, value in record.items():
+        if name != "canary" and _holds_canary(value):
+            yield Problem(config.file, "holds the canary; take it out", row=label, field=name)
+
+
+def _holds_canary(value: Any) -> bool:
+    """Whether the canary is in a text, at any depth; the case of its letters hides nothing."""
+    if isinstance(value, str):
+        return CANARY in value.lower()
+    if isinstance(value, dict):
+        return any(map(_holds_canary, value.values()))
+    return isinstance(value, list) and any(map(_holds_canary, value))
 
 
 def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:

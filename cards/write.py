@@ -21,6 +21,20 @@ SAMPLES_PER_CONFIG = SAMPLE_COLUMNS
 
 
 @contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other builds and pushes of `folder` out. Raises ReleaseError where one is under way."""
+    with (folder.with_name(f".{folder.name}.lock")).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ReleaseError(f"{folder}: another process is building or pushing it") from None
+        try:
+            yield
+        finally:
+            os.unlink(lock.name)
+
+
+@contextmanager
 def staged(out: Path) -> Iterator[Path]:
     """A fresh folder that takes the place of `out` when the block ends well.
 
@@ -33,11 +47,7 @@ def staged(out: Path) -> Iterator[Path]:
         raise ReleaseError(f"{out} is not empty and no release: give another --out, or empty it")
     out.parent.mkdir(parents=True, exist_ok=True)
     partial, previous = (out.with_name(f".{out.name}.{what}") for what in ("partial", "previous"))
-    with (out.with_name(f".{out.name}.lock")).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ReleaseError(f"{out}: another process is building it") from None
+    with locked(out):
         for left_over in (partial, previous):
             shutil.rmtree(left_over, ignore_errors=True)
         partial.mkdir()
@@ -49,7 +59,6 @@ def staged(out: Path) -> Iterator[Path]:
         finally:
             for left_over in (partial, previous):
                 shutil.rmtree(left_over, ignore_errors=True)
-            os.unlink(lock.name)
 
 
 def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) -> dict[Path, Facts]:
@@ -71,11 +80,16 @@ def write_release(build: Build, root: Path) -> Facts:
         config.name: write_parquet(config.name, config.rows, root) for config in build.configs
     }
     facts = collect(build, written, _write_samples(build, root))
+    write_texts(facts, root)
+    return facts
+
+
+def write_texts(facts: Facts, root: Path) -> None:
+    """Manifest, documents and checksums of a release whose data are already below `root`."""
     write_facts(facts, root)
     for name, text in render_documents(facts).items():
         (root / name).write_text(text, encoding="utf-8")
     _write_checksums(facts, root)
-    return facts
 
 
 def _write_samples(build: Build, root: Path) -> list[Sample]:

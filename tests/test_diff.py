@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from counterprior.cards.diff import Bump, diff
+from counterprior.cards.diff import diff
+from counterprior.cards.versions import Bump
 from counterprior.release import parquet_path
 
 Records = list[dict[str, Any]]

@@ -45,6 +45,7 @@ NEED_MORE = {
     "race",
     "report",
     "flips",
+    "push",
     "verify-holdout",
 }
 """Commands of the README that want data or a while, and have tests of their own."""

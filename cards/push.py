@@ -1,0 +1,225 @@
+"""Carrying out a plan: one commit, a look at it from a cold cache, and only then the tag.
+
+Each step can be repeated: what the Hub shows decides whether it has been done, not what it
+answered. So a run that lost a response, or was killed, goes on where it was and makes no second
+commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ..release import Problem, ReleaseError
+from .diff import diff
+from .errors import HubError
+from .plan import Plan, Progress
+from .remote import CONFLICT, STALE_PARENT, Repository, differing, is_passing, status_of
+from .rules import SIGNATURE, some
+
+Verify = Callable[[Repository, str], list[str]]
+"""Given a repository and a commit, what is wrong with what a reader gets of it."""
+
+
+def execute(
+    plan: Plan,
+    progress: Progress = lambda stage, done, total: None,
+    verify: Verify | None = None,
+) -> str:
+    """Do what is left of the plan; returns the commit that the tag names.
+
+    Raises HubError, after which the remote is the old release whole, or the new one whole without
+    its tag; running the same push again goes on.
+    """
+    commit = plan.head
+    for step in plan.steps:
+        progress(step, 0, 1)
+        if step == "create":
+            commit = _create(plan)
+        elif step == "commit":
+            commit = _commit(plan, commit)
+        elif step == "verify":
+            _check(plan, commit, verify or verify_cold)
+        else:
+            _tag(plan, commit)
+        progress(step, 1, 1)
+    return commit
+
+
+def _create(plan: Plan) -> str:
+    """Make the repository; returns its first commit."""
+    repository = plan.repository
+    repository.create(plan.private)
+    head = repository.head()
+    if head is None or head.private != plan.private or repository.tree(head.commit):
+        raise HubError("head-moved", f"somebody else made {repository.name} just now; push again")
+    return head.commit
+
+
+def _commit(plan: Plan, parent: str) -> str:
+    """Make the commit, once; returns it. A parent that has moved is never overwritten."""
+    repository = plan.repository
+    waits = [*repository.waits, None]
+    for wait in waits:
+        try:
+            return repository.once(lambda: _send(plan, parent))
+        except Exception as error:
+            if not (is_passing(error) or status_of(error) == STALE_PARENT):
+                raise _refused(repository, error) from error
+            failed = error
+        # The answer says nothing: it may have been lost after the commit was made.
+        head = repository.head()
+        now = head.commit if head else ""
+        if now != parent:
+            if not differing(repository.tree(now), plan.folder):
+                return now
+            raise HubError("head-moved", _what_moved(repository, parent, now)) from failed
+        if wait is None:
+            raise repository.named(failed) from failed
+        time.sleep(wait)
+    raise AssertionError("unreachable")
+
+
+def _send(plan: Plan, parent: str) -> str:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    # Made anew for each try: the client marks them as sent.
+    operations = [
+        CommitOperationDelete(operation.file)
+        if operation.kind == "delete"
+        else CommitOperationAdd(operation.file, plan.folder / operation.file)
+        for operation in plan.operations
+    ]
+    return plan.repository.api.create_commit(
+        plan.repository.name,
+        operations,
+        repo_type="dataset",
+        commit_message=plan.title,
+        commit_description=f"{plan.notes}\n\n{SIGNATURE}",
+        parent_commit=parent,
+    ).oid
+
+
+def _refused(repository: Repository, error: Exception) -> Exception:
+    """A refusal by name; what is wrong with the card comes as ValueError."""
+    if isinstance(error, ValueError) and not status_of(error):
+        return HubError("hub-refuses", f"{repository.name}: {error}")
+    return repository.named(error)
+
+
+def _what_moved(repository: Repository, parent: str, now: str) -> str:
+    """What somebody else did to main while we were pushing, and what to do about it."""
+    before, after = repository.tree(parent), repository.tree(now)
+    files = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
+    titles = []
+    for commit in repository.history(now):
+        if commit.sha == parent:
+            break
+        titles.append(commit.title)
+    with TemporaryDirectory() as folder:
+        rows = _moved_rows(repository, parent, now, Path(folder))
+    return (
+        f"somebody else pushed to main of {repository.name} meanwhile ({'; '.join(titles)}), "
+        f"changing {', '.join(files) or 'nothing'}{rows}. Nothing of ours was written. Take what "
+        f"they changed into the bank or agree to drop it, build anew, and push again"
+    )
+
+
+def _moved_rows(repository: Repository, parent: str, now: str, folder: Path) -> str:
+    """The rows that differ, where both commits are releases."""
+    for commit in (parent, now):
+        repository.download(commit, folder / commit)
+    try:
+        found = diff(folder / parent, folder / now)
+    except (ReleaseError, OSError):
+        return ""
+    changed = [config.sentence() for config in found.configs if config.bump != "NONE"]
+    return f"; {'; '.join(changed)}" if changed else "; no row"
+
+
+def _check(plan: Plan, commit: str, verify: Verify) -> None:
+    """Compare the commit with the plan, then look at it as a reader does."""
+    name = plan.repository.name
+    wrong = [f"{file} differs" for file in differing(plan.repository.tree(commit), plan.folder)]
+    wrong = wrong or verify(plan.repository, commit)
+    if not wrong:
+        return
+    message = (
+        f"main of {name} is at {commit}, which has no tag: {some(wrong)}. No reader of a tag is "
+        f"affected. Push again: that replaces the files that differ"
+    )
+    if plan.last:
+        message += (
+            f". Or go back: `hf download {name} --repo-type dataset --revision v{plan.last} "
+            f"--local-dir last`, then `hf upload {name} last . --repo-type dataset --delete '*'`"
+        )
+    raise HubError("verification-failed", message)
+
+
+def verify_cold(repository: Repository, commit: str) -> list[str]:
+    """`counterprior verify --load` of a commit, by a process that has nothing cached.
+
+    The token goes through the environment. Raises HubError where the Hub could not be asked.
+    """
+    from huggingface_hub import get_token
+
+    command = [sys.executable, "-P", "-m", "counterprior", "verify", repository.name,
+               "--revision", commit, "--load", "--json"]  # fmt: skip
+    with TemporaryDirectory() as home:
+        inherited = {k: v for k, v in os.environ.items() if not k.endswith(("_CACHE", "_OFFLINE"))}
+        environment = inherited | {
+            "HF_HOME": home,
+            "HF_ENDPOINT": repository.api.endpoint,
+            "HF_TOKEN": get_token() or "",
+        }
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise HubError(
+            "hub-unreachable",
+            f"{repository.name}@{commit} is there, has no tag yet, and could not be verified "
+            f"({lines[0]}): run the same command again, it goes on here",
+        ) from None
+    return [str(Problem(**problem)) for problem in report["problems"]]
+
+
+def _tag(plan: Plan, commit: str) -> None:
+    """Set the tag, once; one that is there must hold the same content."""
+    repository = plan.repository
+    for wait in [*repository.waits, None]:
+        failed: Exception | None = None
+        try:
+            repository.once(
+                lambda: repository.api.create_tag(
+                    repository.name,
+                    tag=plan.tag,
+                    tag_message=f"{plan.title}\n\n{plan.notes}",
+                    revision=commit,
+                    repo_type="dataset",
+                )
+            )
+        except Exception as error:
+            if not (is_passing(error) or status_of(error) == CONFLICT):
+                raise repository.named(error) from error
+            failed = error
+        target = repository.tags().get(plan.tag)
+        if target == commit or (target and not differing(repository.tree(target), plan.folder)):
+            return
+        if target:
+            raise HubError(
+                "version-reused",
+                f"somebody else tagged {target[:12]} as {plan.tag} meanwhile, with other content; "
+                f"tags never move: push as a new version",
+            ) from failed
+        if wait is None:
+            break
+        time.sleep(wait)
+    raise repository.named(failed or OSError(f"the Hub does not show {plan.tag}")) from failed

@@ -1,0 +1,138 @@
+"""`counterprior verify NAMESPACE/NAME`: whatever a release is not is named."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from loopback_hub import LoopbackHub
+from pushing import REPO, at, online, push
+from releases import RULES, small_release
+
+from counterprior.cards.errors import HubError
+from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.release import ReleaseError, parquet_path
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A Hub with one release of one config."""
+
+    hub: LoopbackHub
+    files: Files
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    root = tmp_path_factory.mktemp("verify")
+    with (
+        online(),
+        LoopbackHub(root / "hub") as hub,
+        patch("huggingface_hub.constants.ENDPOINT", hub.url),
+        patch(
+            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+            hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+        ),
+    ):
+        push(small_release(root / "build"), at(hub.url, "1.0.0"))
+        yield Published(hub, hub.tree(REPO, "main"))
+
+
+def found(repo: str, revision: str | None = None) -> list[str]:
+    return [str(problem) for problem in verify_release(VerifySettings(repo, revision)).problems]
+
+
+def test_a_release_is_what_it_says(published: Published) -> None:
+    for revision in ("v1.0.0", "main", None, published.hub.head(REPO)):
+        report = verify_release(VerifySettings(REPO, revision))
+        assert (report.problems, report.notes) == ((), ())
+    assert report.checked == f"{REPO}@{published.hub.head(REPO)}"
+
+
+def replaced(name: str, old: bytes, new: bytes) -> Callable[[Files], dict[str, bytes | None]]:
+    def change(files: Files) -> dict[str, bytes | None]:
+        assert old in files[name]
+        return {name: files[name].replace(old, new, 1)}
+
+    return change
+
+
+def recorded(files: Files) -> dict[str, bytes | None]:
+    """A Croissant entry of another file, with checksums that follow suit."""
+    import hashlib
+
+    text = files["croissant.json"].replace(b"/resolve/v1.0.0/", b"/resolve/main/")
+    checksums = json.loads(files["checksums.json"])
+    checksums["files"]["croissant.json"]["sha256"] = hashlib.sha256(text).hexdigest()
+    return {"croissant.json": text, "checksums.json": json.dumps(checksums).encode()}
+
+
+CHANGED = {
+    "card": (replaced("README.md", b"| 198 |", b"| 199 |"), "README.md:line "),
+    "bytes": (replaced("LICENSE", b"International", b"Local"), "LICENSE: bytes differ"),
+    "missing": (lambda files: {"eval.yaml": None}, "eval.yaml: is missing"),
+    "foreign": (lambda files: {"extra.md": b"x"}, "extra.md: is not in checksums.json"),
+    "rows": (lambda files: {parquet_path(RULES): b"PAR1"}, f"{RULES}/test-00000-of-00001.parquet"),
+    "manifest": (replaced("manifest.json", b'"rows": 198', b'"rows": 197'), "checksums.json:"),
+    "croissant": (recorded, f"croissant.json:{parquet_path(RULES)}:contentUrl: says https://"),
+    "address": (replaced("manifest.json", REPO.encode(), b"other/name"), "manifest.json:repo_id"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_every_difference_is_named(published: Published, what: str) -> None:
+    change, place = CHANGED[what]
+    hub = published.hub
+    hub.commit(REPO, change(published.files))
+    try:
+        assert any(place in problem for problem in found(REPO)), found(REPO)
+        assert found(REPO, "v1.0.0") == []
+    finally:
+        now = hub.tree(REPO, "main")
+        hub.commit(REPO, dict.fromkeys(now.keys() - published.files.keys()) | published.files)
+
+
+def test_a_tag_that_was_moved_is_found(published: Published) -> None:
+    from counterprior.cards.remote import Repository
+
+    api = Repository(REPO).api
+    api.create_tag(REPO, tag="v7.0.0", revision="v1.0.0", repo_type="dataset")
+    assert found(REPO, "v7.0.0") == ["manifest.json:changes: says 1.0.0, the tag is v7.0.0"]
+    api.delete_tag(REPO, tag="v7.0.0", repo_type="dataset")
+
+
+def test_bytes_that_the_hub_does_not_list_are_a_problem(published: Published) -> None:
+    (path,) = (
+        path
+        for path in published.hub.root.rglob("*")
+        if path.is_file() and path.read_bytes() == published.files[parquet_path(RULES)]
+    )
+    good = path.read_bytes()
+    path.write_bytes(good[::-1])
+    try:
+        with patch("time.sleep"):
+            (problem,) = found(REPO)
+        assert f"hands out other bytes of {parquet_path(RULES)} than it lists" in problem
+    finally:
+        path.write_bytes(good)
+
+
+def test_what_is_not_there_is_told(published: Published, tmp_path: Path) -> None:
+    with pytest.raises(HubError, match=r"^no-revision: .* name a tag or commit"):
+        found(REPO, "bogus")
+    with pytest.raises(HubError, match=r"^no-repository: tester/nothing .*check the name"):
+        found("tester/nothing")
+    with pytest.raises(ReleaseError, match=r"leave out --revision"):
+        found(str(tmp_path), "v1.0.0")
+    published.hub.create("tester/other")
+    with pytest.raises(ReleaseError, match=r"tester/other@\w{40} a release made by `build`"):
+        found("tester/other")
+    with (
+        patch("huggingface_hub.constants.HF_HUB_OFFLINE", True),
+        pytest.raises(HubError, match=r"^hub-unreachable: HF_HUB_OFFLINE forbids it"),
+    ):
+        found(REPO)
