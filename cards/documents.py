@@ -238,12 +238,15 @@ def _changelog(facts: Facts) -> str:
 
 
 def _eval_yaml(facts: Facts) -> str:
-    """Registers the repository as a benchmark on the Hub (Hub docs, evaluation results)."""
+    """Registers the repository as a benchmark on the Hub (Hub docs, evaluation results).
+
+    Without `evaluation_framework`, which may be left out: the Hub knows a fixed list of them, and
+    may refuse a push that names another.
+    """
     return yaml.safe_dump(
         {
             "name": "counterprior",
             "description": "Does an image generator follow the prompt, or its prior?",
-            "evaluation_framework": "counterprior",
             "tasks": [
                 {"id": c.name, "config": c.name, "split": SPLIT}
                 for c in facts.configs

@@ -13,7 +13,6 @@ from PIL import Image
 import counterprior
 from counterprior.cards.documents import render_documents
 from counterprior.cards.facts import read_facts
-from counterprior.eval.report.exports import FRAMEWORK
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, features
 
@@ -181,8 +180,7 @@ def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
 def test_eval_yaml_registers_the_complete_configs(text_release: Path) -> None:
     """The keys that the Hub documents, and tasks that `load_dataset` finds."""
     found = yaml.safe_load((text_release / "eval.yaml").read_text())
-    assert list(found) == ["name", "description", "evaluation_framework", "tasks"]
-    assert found["evaluation_framework"] == FRAMEWORK
+    assert list(found) == ["name", "description", "tasks"]
     names = datasets.get_dataset_config_names(str(text_release))
     assert found["tasks"] == [{"id": name, "config": name, "split": "test"} for name in names]
     facts = read_facts(text_release)
