@@ -119,6 +119,7 @@ def _by_labels(
     """PPI++ over what both the judge and, where asked, people find valid."""
     pairs: list[tuple[float, float]] = []
     rest: list[float] = []
+    clusters: tuple[list[str], list[str]] = [], []
     invalid, disputed = 0, 0
     for outcome in measure.part:
         said, told = measure.value(outcome), people.get(outcome.case.id)
@@ -127,14 +128,16 @@ def _by_labels(
             invalid += 1
         elif told is None:
             rest.append(said)
+            clusters[1].append(outcome.case.clusters[0])
         elif math.isnan(said) or math.isnan(true):
             disputed += 1
         else:
             pairs.append((said, true))
+            clusters[0].append(outcome.case.clusters[0])
     if len(pairs) < 2:
         return None
     given = np.array(pairs)
-    found = ppi(rest, given[:, 0], given[:, 1], measure.ends)
+    found = ppi(rest, given[:, 0], given[:, 1], measure.ends, clusters=clusters[0] + clusters[1])
     factor = 100 if measure.unit == "%" else 1
     return Score(
         f"{measure.name}_corrected",

@@ -95,7 +95,8 @@ def test_worlds_are_corrected_by_their_weighted_score() -> None:
     rng = random.Random(4)
     outcomes, told, truth = [], {}, []
     for number in range(600):
-        case = Case(f"g{number}", "L2", 0, 0, "", ("law", f"g{number}"), {}, weights)
+        clusters = (f"law{number % 100}", f"g{number}")
+        case = Case(f"g{number}", "L2", 0, 0, "", clusters, {}, weights)
         people = {name: rng.choice(("yes", "no")) for name in weights}
         said = {name: "yes" if rng.random() < 0.3 else label for name, label in people.items()}
         outcomes.append(Outcome(case, {(q, "original"): label for q, label in said.items()}))

@@ -278,6 +278,24 @@ def test_ppi_with_everything_labelled_is_the_mean() -> None:
     assert found.value == 0.5
 
 
+def test_ppi_of_items_that_go_together_is_wider() -> None:
+    rng = np.random.default_rng(0)
+    hits = {"independent": 0, "clustered": 0}
+    for _ in range(400):
+        clusters = np.repeat(np.arange(150), 8)
+        y = (rng.random(1_200) < np.repeat(rng.beta(0.5, 0.5, 150), 8)).astype(float)
+        judged = np.where(rng.random(1_200) < 0.9, y, 1 - y)
+        order = rng.permutation(1_200)
+        y, judged, clusters = y[order], judged[order], clusters[order]
+        parts = judged[300:], judged[:300], y[:300], (0.0, 1.0)
+        hits["independent"] += 0.5 in ppi(*parts).interval
+        hits["clustered"] += 0.5 in ppi(*parts, clusters=clusters).interval
+    assert hits["independent"] < 340 < 370 < hits["clustered"]
+    alone = ppi(*parts, clusters=np.arange(1_200)).interval
+    assert alone.low == pytest.approx(ppi(*parts).interval.low, abs=1e-3)
+    assert ppi(*parts, clusters=np.zeros(1_200)).interval == (0, 1)
+
+
 def test_a_perfect_record_still_has_a_width() -> None:
     ones = [1.0] * 30
     low, high = ppi(ones, ones, ones, (0, 1)).interval

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .intervals import LEVEL, NOTHING, Interval, normal_quantile
 
@@ -79,14 +79,17 @@ def ppi(
     labels: ArrayLike,
     ends: tuple[float, float],
     level: float = LEVEL,
+    clusters: ArrayLike | None = None,
 ) -> Corrected:
     """Mean of the truth from a few labels and many judgements (PPI++, Angelopoulos et al. 2023).
 
     judged: shape (N,), judge on the unlabelled items; labelled_judged and labels: shape (n,), judge
     and truth on items of the same run, drawn at random; ends: the least and the largest value that
-    a label can have. Unbiased whatever the judge does; the better the judge, the narrower. Where
-    all labels agree the variance is that of one odd item among two more, so that a perfect record
-    never has a width of 0. NOT_CORRECTED for fewer than two labels.
+    a label can have; clusters: shape (n + N,), what an item belongs to, the labelled ones first.
+    Items of a cluster may err together, so their errors are added up before they are squared; the
+    variance is never below that of independent items. Unbiased whatever the judge does; the better
+    the judge, the narrower. Where all labels agree the variance is that of one odd item among two
+    more, so that a perfect record never has a width of 0. NOT_CORRECTED for fewer than two labels.
     """
     f = np.asarray(judged, dtype=float)
     g, y = np.asarray(labelled_judged, dtype=float), np.asarray(labels, dtype=float)
@@ -107,8 +110,22 @@ def ppi(
     if many > 1:
         judged_variance = max(float(f.var(ddof=1)), _odd_one_out(many, high - low))
         variance += weight**2 * judged_variance / many
+    if clusters is not None:
+        residuals = y - weight * g
+        parts = [(residuals - residuals.mean()) / n]
+        if many:
+            parts.append(weight * (f - f.mean()) / many)
+        variance = max(variance, _clustered(np.concatenate(parts), np.asarray(clusters)))
     half = normal_quantile(level) * math.sqrt(variance)
     return Corrected(value, Interval(max(low, value - half), min(high, value + half)), weight)
+
+
+def _clustered(parts: NDArray[np.float64], clusters: NDArray[Any]) -> float:
+    """Variance of a sum whose parts, each of mean 0, go together within a cluster."""
+    _, member = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(member, weights=parts)
+    count = len(sums)
+    return float((sums**2).sum()) * count / (count - 1) if count > 1 else math.inf
 
 
 def _odd_one_out(n: int, span: float) -> float:
