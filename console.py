@@ -165,6 +165,7 @@ def print_diff(found: ReleaseDiff) -> None:
     for config in found.configs:
         columns = [f"+{name}" for name in config.columns_added]
         columns += [f"-{name}" for name in config.columns_removed]
+        columns += ["reordered"] * config.reordered
         counts = (f"{len(ids):,}" for ids in (config.added, config.removed, config.edited))
         table.add_row(config.name, " ".join(columns), *counts)
     console = Console(width=None if sys.stdout.isatty() else 100)

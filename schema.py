@@ -85,7 +85,7 @@ class Row(Struct):
     suite: str
     """Name of the config, so that rows keep their origin when configs are concatenated."""
     status: Literal["new", "revised", "retired"] = "new"
-    """`new`, `revised` since an earlier release, or `retired`: still listed, no longer scored."""
+    """`new`, `revised` since an earlier release, or `retired`: no longer scored."""
     review: list[str]
     """What checked the row: `code` (validators), `reviewer-model` (a second model), `human`."""
     provenance: Provenance

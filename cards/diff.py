@@ -1,7 +1,7 @@
 """What changed between two releases, and the version bump that it demands.
 
 The rule is Croissant's (1.1, versioning): PATCH repackages the same data, MINOR only adds (rows,
-columns, configs), MAJOR edits or removes anything that was published.
+columns, configs), MAJOR edits, removes or reshuffles anything that was published.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class ConfigDiff:
     """Ids that only the old release has."""
     edited: tuple[str, ...]
     """Ids whose rows differ in a column that both have."""
+    reordered: bool
+    """Whether rows that both have stand in another order: row 7 is another one."""
     columns_added: tuple[str, ...]
     """Columns that only the new release has."""
     columns_removed: tuple[str, ...]
@@ -38,7 +40,7 @@ class ConfigDiff:
 
     @property
     def bump(self) -> Bump:
-        if self.removed or self.edited or self.columns_removed:
+        if self.removed or self.edited or self.reordered or self.columns_removed:
             return "MAJOR"
         return "MINOR" if self.added or self.columns_added else "NONE"
 
@@ -49,6 +51,7 @@ class ConfigDiff:
             return f"{self.name}: {self.standing}, {_rows(count)}"
         counts = {"added": self.added, "edited": self.edited, "removed": self.removed}
         parts = [f"{_rows(len(ids))} {what}" for what, ids in counts.items() if ids]
+        parts += ["rows reordered"] * self.reordered
         parts += [f"column `{name}` added" for name in self.columns_added]
         parts += [f"column `{name}` removed" for name in self.columns_removed]
         return f"{self.name}: {', '.join(parts) or 'unchanged'}"
@@ -116,6 +119,7 @@ def _compare(
         return row_digest({column: record[column] for column in both})
 
     known = bool(old) and bool(new)
+    stayed = [[row for row in rows if row in old and row in new] for rows in (old, new)]
     return ConfigDiff(
         name=name,
         standing="new" if published is None else "dropped" if next_ is None else "kept",
@@ -124,6 +128,7 @@ def _compare(
         edited=tuple(
             sorted(i for i in old.keys() & new.keys() if shared(old[i]) != shared(new[i]))
         ),
+        reordered=stayed[0] != stayed[1],
         columns_added=tuple(sorted(columns[1] - columns[0])) if known else (),
         columns_removed=tuple(sorted(columns[0] - columns[1])) if known else (),
     )

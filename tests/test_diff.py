@@ -37,7 +37,8 @@ def edit(records: Records) -> Records:
     ("change", "bump", "counts"),
     [
         (lambda r: r, "NONE", (0, 0, 0)),
-        (lambda r: r[::-1], "NONE", (0, 0, 0)),
+        (lambda r: r[::-1], "MAJOR", (0, 0, 0)),
+        (lambda r: [r[0] | {"id": "spatial_uc-new"}, *r], "MINOR", (1, 0, 0)),
         (lambda r: [*r, r[0] | {"id": "spatial_uc-new"}], "MINOR", (1, 0, 0)),
         (lambda r: r[1:], "MAJOR", (0, 1, 0)),
         (edit, "MAJOR", (0, 0, 1)),
