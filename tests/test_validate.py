@@ -4,8 +4,10 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,8 +27,11 @@ def release(text_release: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(text_release, tmp_path / "release"))
 
 
-def problems(root: Path) -> list[Problem]:
-    return list(validate(root, row_checks()).problems)
+def problems(root: Path, croissant: bool = False) -> list[Problem]:
+    """Iterating every Croissant record takes most of a validation: only where it is asked for."""
+    skipped = patch("counterprior.cards.validate.record_problems", return_value=())
+    with nullcontext() if croissant else skipped:
+        return list(validate(root, row_checks()).problems)
 
 
 def rewrite(root: Path, config: str, change: Callable[[Records], Records]) -> None:
@@ -207,8 +212,9 @@ def test_croissant_that_describes_another_file_is_found(release: Path) -> None:
     document = json.loads(path.read_text())
     document["recordSet"][0]["field"][2]["source"]["extract"]["column"] = "canary"
     path.write_text(json.dumps(document))
-    found = [(p.file, p.field) for p in problems(release) if "differs from the" in p.message]
-    assert found == [("croissant.json", "pair_type")], problems(release)
+    wrong = problems(release, croissant=True)
+    found = [(p.file, p.field) for p in wrong if "differs from the" in p.message]
+    assert found == [("croissant.json", "pair_type")]
 
 
 def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
@@ -216,7 +222,8 @@ def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
     document = json.loads(path.read_text())
     del document["rai:dataBiases"]
     path.write_text(json.dumps(document))
-    assert ("croissant.json", "rai:dataBiases") in {(p.file, p.field) for p in problems(release)}
+    wrong = problems(release, croissant=True)
+    assert ("croissant.json", "rai:dataBiases") in {(p.file, p.field) for p in wrong}
 
 
 def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from pushing import REPO, at, online, push
 from releases import RULES, small_release
 
 from counterprior.cards.errors import HubError
+from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.release import ReleaseError, parquet_path
 
@@ -97,8 +99,6 @@ def test_every_difference_is_named(published: Published, what: str) -> None:
 
 
 def test_a_tag_that_was_moved_is_found(published: Published) -> None:
-    from counterprior.cards.remote import Repository
-
     api = Repository(REPO).api
     api.create_tag(REPO, tag="v7.0.0", revision="v1.0.0", repo_type="dataset")
     assert found(REPO, "v7.0.0") == ["manifest.json:changes: says 1.0.0, the tag is v7.0.0"]
@@ -114,7 +114,7 @@ def test_bytes_that_the_hub_does_not_list_are_a_problem(published: Published) ->
     good = path.read_bytes()
     path.write_bytes(good[::-1])
     try:
-        with patch("time.sleep"):
+        with patch("counterprior.cards.verify.Repository", partial(Repository, waits=())):
             (problem,) = found(REPO)
         assert f"hands out other bytes of {parquet_path(RULES)} than it lists" in problem
     finally:
