@@ -131,7 +131,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             command = [python, str(CLIENT), part, str(root / part)]
             environment = hub.environment
             if request.param in OLDER:
-                del environment["PYTHONPATH"]
+                environment.pop("PYTHONPATH", None)
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr[-3000:]
             saw[part] = json.loads(done.stdout)
