@@ -62,11 +62,6 @@ def swapped(a: str, b: str) -> Callable[[Records], Records]:
     return lambda records: [records[0] | {a: records[0][b], b: records[0][a]}, *records[1:]]
 
 
-def test_a_release_as_built_is_valid(text_release: Path, cli: Run) -> None:
-    done = cli("validate", text_release)
-    assert (done.returncode, done.stdout.strip()) == (0, f"{text_release}: valid"), done.stdout
-
-
 def test_the_full_release_is_valid(full_release: Path, cli: Run) -> None:
     done = cli("validate", full_release, "--json")
     assert done.returncode == 0, done.stdout
@@ -248,9 +243,10 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
 
     rewrite(root, config, damage)
     rows = [r["id"] for r in pq.read_table(root / parquet_path(config), columns=["id"]).to_pylist()]
-    found = {(p.row, p.field) for p in problems(root) if "no readable image" in p.message}
+    faults = problems(root)
+    found = {(p.row, p.field) for p in faults if "no readable image" in p.message}
     assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
-    wrong = {p.row for p in problems(root) if p.field == "image_sha256"}
+    wrong = {p.row for p in faults if p.field == "image_sha256"}
     assert wrong == {rows[0], rows[1]}
 
 
