@@ -23,7 +23,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = tmp_path_factory.mktemp("ray") / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     site = environment / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
-    (site / "these.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    # Added as a site folder, so that what is installed there in editable mode is found too.
+    here = sysconfig.get_paths()["purelib"]
+    (site / "these.pth").write_text(f"import site; site.addsitedir({here!r})\n")
     found = environment / "bin" / "python"
     subprocess.run([found, "-m", "pip", "install", "--quiet", "ray>=2.40"], check=True)
     return found
