@@ -10,11 +10,11 @@ from pathlib import Path
 from threading import Lock
 
 from ..agents.budget import PriceTable
+from ..agents.files import write_atomically
 from ..agents.threads import in_threads
 from ..schema import Row, SeededRow
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
-from .files import write_atomically
 from .generators import (
     REPORT,
     Gallery,

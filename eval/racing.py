@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 from PIL.Image import Image
 
+from ..agents.files import write_atomically
 from .agree import read_scores
 from .cases import Case
 from .data import Rows, read_rows, sample_rows
-from .files import write_atomically
 from .generators import Gallery, GeneratorError, ImageRequest, encode_png, open_images
 from .images import ImageError, open_image
 from .judges import Judge, Question, open_judge

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from .files import write_atomically
+from ..agents.files import write_atomically
 
 Model = TypeVar("Model", bound=BaseModel)
 Row = dict[str, Any]

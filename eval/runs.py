@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..agents.files import write_atomically
 from .cases import Case
-from .files import write_atomically
 from .records import RecordLog, read_records
 
 HEADER = "run.json"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..agents.files import write_atomically
 from .cases import ORIGINAL, Outcome, is_failure
 from .corrected import Labels, corrected_by_card, corrected_by_labels, read_cards
-from .files import write_atomically
 from .judge_card import JudgeCard, judge_card
 from .judges.human import read_labels
 from .judging import outcomes

@@ -21,6 +21,7 @@ from typing import Any
 
 from PIL import Image
 
+from ..agents.files import write_atomically
 from ..schema import (
     EncodedImage,
     Entity,
@@ -34,7 +35,6 @@ from ..schema import (
 )
 from .cases import Case
 from .data import Rows
-from .files import write_atomically
 from .generate import GenerateSettings, generate
 from .generators import ImageRequest, encode_png
 from .generators.poses import find_pose

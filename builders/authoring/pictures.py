@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ...agents.consistency.game import Picture, UndrawnError
+from ...agents.files import write_atomically
 from ...eval.generators import Generator, GeneratorError, ImageRequest, encode_png
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
@@ -112,6 +113,4 @@ class CachedDrawer:
 
     def _keep(self, path: Path, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(data)
-        partial.replace(path)
+        write_atomically(path, data)

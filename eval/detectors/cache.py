@@ -13,8 +13,8 @@ from zipfile import BadZipFile
 import numpy as np
 from PIL.Image import Image
 
+from ...agents.files import write_atomically
 from ..checker.boxes import Box
-from ..files import write_atomically
 from . import Detection, Detector, Request
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from PIL import Image
 
+from ...agents.files import write_atomically
 from ..cases import BOTH, ORIGINAL, Case, is_failure
-from ..files import write_atomically
 from ..images import ImageError, open_image
 from ..questions import INVALID
 from ..runs import MadeImage

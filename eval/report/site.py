@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..files import write_atomically
+from ...agents.files import write_atomically
 from ..runs import RunError
 from ..scoring import without_nan
 from .contents import RunContents, read_contents
