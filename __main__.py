@@ -1,6 +1,6 @@
 """``python -m counterprior``: the same as the `counterprior` command."""
 
-from .cli import app
+from .cli.main import app
 
 if __name__ == "__main__":
     app()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .errors import DataError
 from .schema import ROWS, SPLIT, columns, image_columns, rows_digest
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 CHECKSUMS = "checksums.json"
 
 
-class ReleaseError(Exception):
+class ReleaseError(DataError):
     """A release that is not what it says it is; the message names file, config and remedy."""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from ..errors import RunFailed
 from .chat import ChatRequest, Completion, ImagePart, Usage
 from .ledger import Record
 
@@ -31,7 +32,7 @@ FRAME_TOKENS = 200
 MILLION = 1_000_000
 
 
-class BudgetError(RuntimeError):
+class BudgetError(RunFailed):
     """A call that the cap forbids; the run keeps its state and can go on with a higher cap."""
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
+from ..errors import RunFailed
+
 Outcome = Literal["ok", "refused", "truncated", "error"]
 """How a paid call ended.
 
@@ -120,7 +122,7 @@ class Completion:
     """Attempts before this one that timed out or were cut, and may have been billed."""
 
 
-class BackendError(RuntimeError):
+class BackendError(RunFailed):
     """The server can't be used: unreachable after all retries, or it rejects key or model.
 
     Nothing was recorded, so the same command resumes the run.

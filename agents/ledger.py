@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from ..errors import DataError
 from .chat import ChatRequest, Completion, Outcome, Usage
 
 DIFF_LINES = 60
@@ -32,7 +33,7 @@ SHARED_FROM = 2000
 """Characters from which a part of a question is stored as a text of its own."""
 
 
-class LedgerError(ValueError):
+class LedgerError(DataError):
     """A ledger that can't be read or written; the message names file and line."""
 
 

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from ..storage import write_whole
 from .caller import Progress
-from .files import write_atomically
 from .relations import EXTRACTOR, Extracted, agreement, extract
 from .session import SessionSettings, open_session
 
@@ -21,7 +21,7 @@ def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: P
     with open_session(session) as opened:
         caller = opened.author(EXTRACTOR.name)
         results = extract(caller, read_prompts(prompts), progress)
-    write_atomically(out, "".join(_line(result) for result in results))
+    write_whole(out, "".join(_line(result) for result in results))
     found = agreement(results)
     return json.dumps({**asdict(found), "f1": None if found.f1 is None else round(found.f1, 3)})
 

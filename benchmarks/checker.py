@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from counterprior.eval.checker.rules import Rules
-from counterprior.eval.checker.run import check_file
-from counterprior.eval.checker.summary import summarise
+from counterprior.eval.judges.checker.run import check_file
+from counterprior.eval.rules.checker.rules import Rules
+from counterprior.eval.rules.checker.summary import summarise
 
 
 def main() -> None:

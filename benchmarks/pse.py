@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from counterprior.eval.masks import MaskPair, score_pairs
-from counterprior.eval.metrics.pse import pse
+from counterprior.eval.detectors.masks import MaskPair, score_pairs
+from counterprior.eval.rules.pse import pse
 
 SIDE = 1024
 

@@ -14,8 +14,8 @@ import argparse
 
 import numpy as np
 
-from counterprior.eval.race import RaceResult, RaceSettings, race
 from counterprior.eval.stats.power import paired_items
+from counterprior.eval.studies.race import RaceResult, RaceSettings, race
 
 GAPS = (0.02, 0.05, 0.10, 0.40)
 ITEMS = 25_000

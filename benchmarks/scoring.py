@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counterprior.eval.cases import Case
+from counterprior.eval.core import Case
 from counterprior.eval.generators.folder import PictureFolder
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from ..errors import DataError
 from ..schema import Struct
 
 E = TypeVar("E", bound=Struct)
@@ -17,8 +18,10 @@ DEFAULT_BANK = Path(__file__).parent / "bank"
 """The curated bank that ships with the package."""
 
 
-class BankError(ValueError):
+class BankError(DataError):
     """A bank file that can't be used; the message names file, entry and field."""
+
+    exit_code = 1
 
 
 def read_entries(path: Path, model: type[E]) -> list[E]:

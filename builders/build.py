@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ..errors import RunFailed
 from ..eval.generators import open_generator
 from ..schema import Row, SeededRow
 from .bank import DEFAULT_BANK, BankError, read_entries
@@ -41,7 +42,7 @@ class BuildSettings:
     """Processes that draw; the result does not depend on it."""
 
 
-class BuildError(Exception):
+class BuildError(RunFailed):
     """Rows that fail their checks; the message lists them."""
 
 

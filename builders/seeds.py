@@ -8,7 +8,8 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
-from ..eval.generators import Generator, ImageRequest, encode_png, open_generator
+from ..eval.generators import Generator, ImageRequest, open_generator
+from ..images import encode_png
 from ..schema import EncodedImage, SeededRow
 
 _CHUNK = 25

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..errors import RunFailed
+
 Reason = Literal[
     "invalid-folder",
     "canary",
@@ -28,7 +30,7 @@ Reason = Literal[
 every other reason nothing has been released."""
 
 
-class HubError(Exception):
+class HubError(RunFailed):
     """A push that won't begin or won't go on, a repository that can't be read."""
 
     def __init__(self, reason: Reason, message: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..errors import RunFailed
 
-class CorpusError(RuntimeError):
+
+class CorpusError(RunFailed):
     """Shown as one line; the message says what to do."""

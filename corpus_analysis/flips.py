@@ -22,8 +22,8 @@ import yaml
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..eval.images import ImageError, open_image
 from ..eval.judges import Judge, Question
+from ..images import ImageError, open_image
 from .alignment import SIDES
 from .captions.ontology import FOLDER, OntologyError
 from .dataset import FOLDER as DATASET

@@ -19,10 +19,10 @@ from typing import Any
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..eval.images import ImageError, open_image
 from ..eval.judges import Judge, Question, Verdict
 from ..eval.prompts import Prompt
-from ..eval.records import RecordLog, read_records
+from ..images import ImageError, open_image
+from ..storage import RecordLog, read_records
 from .captions.ontology import Ontology
 
 ASPECTS = {

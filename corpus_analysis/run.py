@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..eval.judges import CallPlan, open_judge
-from ..eval.records import read_records
+from ..storage import read_records
 from .alignment import Alignment, Judged, align
 from .dataset import FOLDER as DATASET
 from .dataset import write_dataset

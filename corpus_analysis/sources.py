@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ..errors import UsageError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -28,7 +30,7 @@ COLUMNS = ("url", "caption", "width", "height")
 """Columns of every source under our names; width and height only where the source has them."""
 
 
-class SourceError(ValueError):
+class SourceError(UsageError):
     """A source that can't be read; the message names file, column and what to do."""
 
 

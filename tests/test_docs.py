@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 import counterprior
-from counterprior.cli import app
+from counterprior.cli.main import app
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
 
@@ -19,7 +19,7 @@ MODULES = [
     m.name
     for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")
     if m.name.split(".")[1] in ("agents", "builders", "cards", "corpus_analysis", "eval")
-    or m.name in ("counterprior.schema", "counterprior.release", "counterprior.console")
+    or m.name in ("counterprior.schema", "counterprior.release", "counterprior.cli.console")
 ]
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 

@@ -12,8 +12,9 @@ from typing import Any
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ...agents.consistency.game import Picture, UndrawnError
-from ...agents.files import write_atomically
-from ...eval.generators import Generator, GeneratorError, ImageRequest, encode_png
+from ...eval.generators import Generator, GeneratorError, ImageRequest
+from ...images import encode_png
+from ...storage import write_whole
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
@@ -113,4 +114,4 @@ class CachedDrawer:
 
     def _keep(self, path: Path, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
+        write_whole(path, data)

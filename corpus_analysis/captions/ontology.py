@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from ...errors import DataError
 from ...schema import Struct
 
 FOLDER = Path(__file__).parents[1] / "bank"
@@ -31,7 +32,7 @@ NOT_VISUAL = "not_visual"
 """The file of names that are no entity although they end like one."""
 
 
-class OntologyError(ValueError):
+class OntologyError(DataError):
     """A bank file that can't be used; the message names file and entry."""
 
 

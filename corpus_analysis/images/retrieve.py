@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...eval.records import RecordLog, read_records
+from ...storage import RecordLog, read_records
 from .fetch import Fetched, Fetcher, FetchSettings
 
 LOG = "fetched.jsonl"

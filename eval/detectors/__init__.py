@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
+from ...errors import UsageError
 from ...specs import Spec
-from ..checker.boxes import Box, Size, iou
-from ..extras import named_extras
+from ..checkpoints.extras import named_extras
+from ..rules.checker.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
 
@@ -66,7 +67,7 @@ class Detector(Protocol):
         ...
 
 
-class DetectorError(ValueError):
+class DetectorError(UsageError):
     """A detector that can't be opened or used; the message says what to do."""
 
 

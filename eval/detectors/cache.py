@@ -13,8 +13,8 @@ from zipfile import BadZipFile
 import numpy as np
 from PIL.Image import Image
 
-from ...agents.files import write_atomically
-from ..checker.boxes import Box
+from ...storage import write_whole
+from ..rules.checker.boxes import Box
 from . import Detection, Detector, Request
 
 
@@ -77,7 +77,7 @@ class Cached:
         np.savez_compressed(buffer, rows=np.array(json.dumps(rows)), **masks)  # type: ignore[arg-type]
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
+        write_whole(path, buffer.getvalue())
 
 
 def _detection(row: dict[str, Any], data: Any, number: int) -> Detection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..checker.boxes import Size
+from ..rules.checker.boxes import Size
 from . import Detection, DetectorError, Request, inside, ranked
 from .loading import CheckpointDetector
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...specs import Spec
-from ..checker.boxes import Size
+from ..rules.checker.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import COCO, class_numbers
 from .loading import number

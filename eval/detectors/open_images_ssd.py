@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...specs import Spec
-from ..checker.boxes import Size
+from ..rules.checker.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
 from .loading import number

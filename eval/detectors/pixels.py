@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
+from ...scenes.drawing import acting_image, placed_image
+from ...scenes.language import mentions
+from ...scenes.matching import SCALES, SHRINK, SMALL, Match, Picture
+from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
+from ...scenes.sprites import atlas_digest, entity_names
 from ...specs import Spec
-from ..checker.boxes import Box, Size
-from ..generators.drawing import acting_image, placed_image
-from ..generators.language import mentions
-from ..generators.scene import HEIGHT, WIDTH, Figure, Scene
-from ..generators.sprites import atlas_digest, entity_names
-from ..judges.matching import SCALES, SHRINK, SMALL, Match, Picture
+from ..rules.checker.boxes import Box, Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
 
 FOUND = 0.6

@@ -16,9 +16,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...specs import Spec
-from ..checker.boxes import Box
-from ..checker.recorded import Detectors, Found
-from ..rows import RowError, parse, read_rows
+from ...tables import RowError, parse, read_rows
+from ..rules.checker.boxes import Box
+from ..rules.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Request, ranked
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Literal, Protocol
 
 from PIL.Image import Image
-from PIL.PngImagePlugin import PngInfo
 
 from ...agents.chat import Permit, always
+from ...errors import RunFailed
 from ...specs import Spec
-from ..cases import Case
-from ..extras import named_extras
+from ..checkpoints.extras import named_extras
+from ..core import Case
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ REPORT = "report"
 that may have been billed). It is never saved with the picture."""
 
 
-class GeneratorError(RuntimeError):
+class GeneratorError(RunFailed):
     """A picture that could not be made."""
 
     def __init__(
@@ -148,16 +147,3 @@ def open_images(text: str) -> Generator | Gallery:
         raise ValueError(f"no generator {spec.kind!r}: choose from {', '.join(sorted(GENERATORS))}")
     with named_extras(spec.kind):
         return GENERATORS[spec.kind](spec)
-
-
-def encode_png(image: Image) -> bytes:
-    """The image as PNG: the same bytes for the same pixels under one Pillow.
-
-    Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
-    """
-    metadata = PngInfo()
-    if isinstance(scene := image.info.get("scene"), str):
-        metadata.add_text("scene", scene)
-    buffer = BytesIO()
-    image.convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata)
-    return buffer.getvalue()

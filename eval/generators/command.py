@@ -23,8 +23,8 @@ from typing import IO
 
 from PIL.Image import Image
 
+from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
-from ..images import ImageError, open_image, plain_png
 from . import GeneratorError, ImageRequest
 
 DECLINED = 77

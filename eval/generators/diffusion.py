@@ -19,8 +19,8 @@ import numpy as np
 from PIL import Image
 
 from ...specs import Spec
-from ..checkpoints import Checkpoint, LoadError, Placement
-from ..processors import pipeline_processor
+from ..checkpoints.placement import Checkpoint, LoadError, Placement
+from ..checkpoints.processors import pipeline_processor
 from . import GeneratorError, ImageRequest
 
 MARKER = "model_index.json"

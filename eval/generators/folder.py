@@ -7,8 +7,8 @@ from pathlib import Path
 from string import Formatter
 
 from ...specs import Spec
-from ..cases import Case
-from ..rows import read_rows
+from ...tables import read_rows
+from ..core import Case
 from . import Gallery
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")

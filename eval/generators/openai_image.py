@@ -18,8 +18,8 @@ from PIL.Image import Image
 
 from ...agents.backends.http import Wire
 from ...agents.chat import Completion, Permit, always
+from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
-from ..images import ImageError, open_image, plain_png
 from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from PIL.Image import Image
 
 from ...agents.budget import Budget, PriceTable, UnpricedError
-from ..runs import MadeImage
+from ..engine.run import MadeImage
 from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
 
 USD = "usd"

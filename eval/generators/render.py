@@ -13,10 +13,8 @@ from dataclasses import dataclass, fields, replace
 
 from PIL.Image import Image
 
-from ...specs import Spec
-from . import ImageRequest
-from .drawing import draw_scene
-from .language import (
+from ...scenes.drawing import draw_scene
+from ...scenes.language import (
     Layout,
     is_directed,
     is_passive,
@@ -25,9 +23,11 @@ from .language import (
     mentions,
     names_nobody,
 )
-from .poses import find_pose
-from .scene import Figure, Scene
-from .sprites import atlas_digest, clothes, entity_names
+from ...scenes.poses import find_pose
+from ...scenes.scene import Figure, Scene
+from ...scenes.sprites import atlas_digest, clothes, entity_names
+from ...specs import Spec
+from . import ImageRequest
 
 VERSION = "1"
 """Raised whenever the same request gives other pixels."""

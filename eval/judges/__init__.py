@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from PIL.Image import Image
 
 from ...specs import Spec
-from ..extras import named_extras
+from ..checkpoints.extras import named_extras
 
 Task = Literal["order", "arrangement", "actor", "binding", "gate", "yes_no"]
 """What is asked, for judges that measure instead of reading the prompt.

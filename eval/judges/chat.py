@@ -28,8 +28,8 @@ from ...agents.chat import (
     always,
 )
 from ...agents.ledger import Ledger, spec_hash
+from ...images import plain_png
 from ...specs import Spec
-from ..images import plain_png
 from ..prompts import read_prompt
 from . import CallPlan, Question, Verdict
 from .parsing import parse_answer

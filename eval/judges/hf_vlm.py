@@ -15,8 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..checkpoints import Checkpoint, LoadError, Placement
-from ..processors import load_processor
+from ..checkpoints.placement import Checkpoint, LoadError, Placement
+from ..checkpoints.processors import load_processor
 from . import Question, Verdict
 
 if TYPE_CHECKING:

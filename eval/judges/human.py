@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ...specs import Spec
-from ..rows import read_rows
+from ...tables import read_rows
 from . import FAILURES, Question, Verdict
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ...scenes.language import mentions
+from ...scenes.matching import SCALES, SMALL, Match, Picture
+from ...scenes.poses import find_pose
+from ...scenes.sprites import atlas_digest
 from ...specs import Spec
-from ..generators.language import mentions
-from ..generators.poses import find_pose
-from ..generators.sprites import atlas_digest
 from . import Question, Verdict
-from .matching import SCALES, SMALL, Match, Picture
 
 FOUND = 0.6
 """Correlation from which a figure counts as there: 97 % of 300 posed figures are above, and 5 % of

@@ -16,13 +16,13 @@ from typing import Any
 
 import yaml
 
-from ..cases import ORIGINAL, is_failure
-from ..runs import JudgeFolder
-from ..scores import Score
-from ..scoring import without_nan
-from .contents import JudgedRun, RunContents, describe
+from ..core import ORIGINAL, is_failure
+from ..engine.run import JudgeFolder
+from ..results.contents import JudgedRun, RunContents, describe
+from ..results.scoring import without_nan
+from ..suites.headlines import HEADLINES
+from ..suites.scores import Score
 from .gallery import answers_by_case
-from .headlines import HEADLINES
 from .numbers import show, show_interval
 
 FRAMEWORK = "counterprior"

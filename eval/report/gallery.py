@@ -14,12 +14,12 @@ from typing import Any
 
 from PIL import Image
 
-from ...agents.files import write_atomically
-from ..cases import BOTH, ORIGINAL, Case, is_failure
-from ..images import ImageError, open_image
-from ..questions import INVALID
-from ..runs import MadeImage
-from .contents import RunContents
+from ...images import ImageError, open_image
+from ...storage import write_whole
+from ..core import BOTH, ORIGINAL, Case, is_failure
+from ..engine.run import MadeImage
+from ..results.contents import RunContents
+from ..suites.asking import INVALID
 
 Progress = Callable[[str, int, int], None]
 """Told stage, done and total."""
@@ -137,7 +137,7 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
                 picture = open_image(path)
             except ImageError:
                 continue
-            write_atomically(folder / name, thumbnail(picture))
+            write_whole(folder / name, thumbnail(picture))
         found[digest] = f"{THUMBNAILS}/{name}"
     progress("thumbnails", len(wanted), len(wanted))
     return found

@@ -16,16 +16,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...schema import CANARY
-from ..judge_card import JudgeCard
-from ..scores import ALL, Score
-from ..scoring import Result
+from ..results.contents import JudgedRun, RunContents, describe
+from ..results.judge_card import JudgeCard
+from ..results.leaderboard import Leaderboard
+from ..results.scoring import Result
 from ..stats.intervals import NOTHING, wilson
 from ..suites.correctness import VARIANTS
+from ..suites.headlines import HEADLINES
+from ..suites.scores import ALL, Score
 from . import numbers
-from .contents import JudgedRun, RunContents, describe
 from .gallery import FILTERS
-from .headlines import HEADLINES
-from .leaderboard import Leaderboard
 from .plots import Curve, Point, interval_plot, legend, risk_plot, slope_plot
 
 

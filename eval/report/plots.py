@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..scores import Score
 from ..stats.abstention import RiskCoverage
 from ..stats.intervals import Interval
+from ..suites.scores import Score
 from .numbers import show, show_interval
 from .svg import CHARACTER, ROW, Axis, Drawing, shortened
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...agents.files import write_atomically
-from ..runs import RunError
-from ..scoring import without_nan
-from .contents import RunContents, read_contents
+from ...storage import write_whole
+from ..engine.run import RunError
+from ..results.contents import RunContents, read_contents
+from ..results.leaderboard import Leaderboard, leaderboards
+from ..results.risk import risk_curves
+from ..results.scoring import without_nan
 from .exports import FOLDER, Dataset, check_forms, export
 from .gallery import THUMBNAILS, Progress, gallery, make_thumbnails
-from .leaderboard import Leaderboard, leaderboards
 from .pages import Report, public, render_pages
-from .risk import risk_curves
 
 MANIFEST = "report.json"
 FORMAT = "counterprior report 1"
@@ -70,9 +70,9 @@ def write_report(
     files = render_pages(report) | export(settings.export, runs, dataset)
     for name, text in files.items():
         (settings.out / name).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(settings.out / name, text)
+        write_whole(settings.out / name, text)
     _remove_stale(settings.out, {*files, *thumbnails.values()})
-    write_atomically(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
+    write_whole(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
     return settings.out / "index.html"
 
 
@@ -83,7 +83,7 @@ def _claim(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out} is not empty and no report: choose another --out")
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
+    write_whole(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
 
 
 def _remove_stale(out: Path, kept: Set[str]) -> None:

@@ -12,15 +12,15 @@ from typing import Protocol
 from PIL import Image
 
 from ...schema import Row, SeededRow
-from ..cases import Case, Outcome
+from ..core import Case, Outcome
 from ..judges import Question
-from ..scores import Score
 from .attribute_decoupling import AttributeDecouplingSuite
 from .counterfactual import CounterfactualSuite
 from .counterfactual_denominalized import CounterfactualDenominalizedSuite
 from .i2i_correctness import I2ICorrectnessSuite
 from .i2i_homogenization import I2IHomogenizationSuite
 from .rule_decoupling import RuleDecouplingSuite
+from .scores import Score
 from .spatial import SpatialSuite
 from .t2i_correctness import T2ICorrectnessSuite
 from .t2i_homogenization import T2IHomogenizationSuite

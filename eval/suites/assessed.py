@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from PIL.Image import Image
 
-from ..cases import Case, Outcome, count_excluded
+from ..core import Case, Outcome, count_excluded
 from ..judges import Question
 from ..prompts import Prompt
-from ..questions import ask_yes_no
-from ..scores import ALL, Score, cluster_labels, mean_score
 from ..stats.bootstrap import Array, cluster_bootstrap
+from .asking import ask_yes_no
 from .counterfactual import ANSWERS
+from .scores import ALL, Score, cluster_labels, mean_score
 
 QUESTION = "shows"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import AttributeDecoupling, Row
-from ..cases import Case, Outcome
+from ..core import Case, Outcome
 from ..judges import Question
 from ..prompts import read_prompt
-from ..scores import Score
 from .assessed import ask_point, shown_by_variant
+from .scores import Score
 
 VARIANTS = ("common", "rare")
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..cases import Outcome, count_excluded
-from ..scores import MANY, Score, cluster_labels
+from ..core import Outcome, count_excluded
 from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING, bounds, wilson
+from .scores import MANY, Score, cluster_labels
 
 RIGHT = {"correct": 1.0, "wrong": 0.0}
 """Labels that count; `invalid` does not."""

@@ -9,13 +9,13 @@ import numpy as np
 from PIL.Image import Image
 
 from ...schema import Counterfactual, Row
-from ..cases import Case, Outcome
+from ..core import Case, Outcome
 from ..judges import Question
-from ..metrics.worlds import gated, premise_ratio, reasoning_ratio, weighted_score
 from ..prompts import read_prompt
-from ..questions import ask_yes_no
-from ..scores import Score, in_groups
 from ..stats.bootstrap import Array, cluster_bootstrap
+from .asking import ask_yes_no
+from .scores import Score, in_groups
+from .worlds import gated, premise_ratio, reasoning_ratio, weighted_score
 
 LEVELS: tuple[str, ...] = get_args(Counterfactual.model_fields["level"].annotation)
 QUESTIONS = ("visual_integrity", "assessment", "logic_consistency")

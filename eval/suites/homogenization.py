@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..cases import PROBES, Outcome, count_excluded
-from ..metrics.order import (
+from ..core import PROBES, Outcome, count_excluded
+from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
+from ..stats.intervals import NOTHING, bounds, folded, wilson
+from .order import (
     expected_homogenization,
     homogenization,
     order_and_entity_effect,
     signed_index,
 )
-from ..scores import MANY, Score, cluster_labels, member_labels
-from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
-from ..stats.intervals import NOTHING, bounds, folded, wilson
+from .scores import MANY, Score, cluster_labels, member_labels
 
 
 def signs_of(

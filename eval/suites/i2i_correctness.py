@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import I2ICorrectness, Row
-from ..cases import Case, Outcome, both
+from ..core import Case, Outcome, both
 from ..judges import Question
 from ..prompts import read_prompt
-from ..questions import Subject, ask_binding
-from ..scores import Score, in_groups
+from .asking import Subject, ask_binding
 from .correctness import VARIANTS, accuracy_scores
+from .scores import Score, in_groups
 
 QUESTION = "binding"
 

@@ -11,11 +11,11 @@ import numpy as np
 from PIL.Image import Image
 
 from ...schema import Row, SpatialUC, SpatialVISOR
-from ..cases import Case, Outcome, count_excluded
+from ..core import Case, Outcome, count_excluded
 from ..judges import Question
 from ..prompts import read_prompt
-from ..questions import INVALID, Subject, ask_which
-from ..scores import Score, in_groups, mean_score
+from .asking import INVALID, Subject, ask_which
+from .scores import Score, in_groups, mean_score
 
 QUESTION = "order"
 VALUES = {"holds": 1.0, "opposite": 0.0}

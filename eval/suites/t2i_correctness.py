@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import Row, T2ICorrectness
-from ..cases import Case, Outcome
+from ..core import Case, Outcome
 from ..judges import Question
 from ..prompts import read_prompt
-from ..questions import Subject, ask_which
-from ..scores import Score, in_groups
+from .asking import Subject, ask_which
 from .correctness import VARIANTS, accuracy_scores
+from .scores import Score, in_groups
 
 QUESTION = "arrangement"
 

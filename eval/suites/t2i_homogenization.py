@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from PIL.Image import Image
 
 from ...schema import Row, T2IHomogenization
-from ..cases import Case, Outcome, both
+from ..core import Case, Outcome, both
 from ..judges import Question
 from ..prompts import read_prompt
-from ..questions import Subject, ask_which
-from ..scores import Score, in_groups
+from .asking import Subject, ask_which
 from .homogenization import bias_scores, effect_scores
+from .scores import Score, in_groups
 
 QUESTION = "order"
 VARIANTS = ("plain", "swapped")

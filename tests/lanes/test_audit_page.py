@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from counterprior.eval.audit.clicks import read_clicks
-from counterprior.eval.audit.forms import FORMS
-from counterprior.eval.audit.serve import Audit, AuditServer
-from counterprior.eval.generators import ImageRequest, encode_png
+from counterprior.eval.generators import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.people.clicks import read_clicks
+from counterprior.eval.people.forms import FORMS
+from counterprior.eval.people.serve import Audit, AuditServer
+from counterprior.images import encode_png
 
 SCRIPT = Path(__file__).with_name("audit_page.mjs")
 ANSWERS = {"0": "invalid", "1": "first_left", "2": "first_right"}

@@ -21,16 +21,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from counterprior.eval.checker.decide import Checked
-from counterprior.eval.checker.live import Picture, check_pictures
-from counterprior.eval.checker.rules import Rules
-from counterprior.eval.checker.summary import summarise
 from counterprior.eval.detectors import DetectorError, open_detector
 from counterprior.eval.detectors.cache import Cached
-from counterprior.eval.generators.drawing import draw_scene
-from counterprior.eval.generators.scene import Figure, Scene
-from counterprior.eval.metrics.compbench import position, score_2d
-from counterprior.eval.metrics.visor import relation_holds, visor
+from counterprior.eval.judges.checker.live import Picture, check_pictures
+from counterprior.eval.rules.checker.decide import Checked
+from counterprior.eval.rules.checker.rules import Rules
+from counterprior.eval.rules.checker.summary import summarise
+from counterprior.eval.rules.compbench import position, score_2d
+from counterprior.eval.rules.visor import relation_holds, visor
+from counterprior.scenes.drawing import draw_scene
+from counterprior.scenes.scene import Figure, Scene
 
 
 @dataclass(frozen=True)

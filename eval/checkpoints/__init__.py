@@ -1,0 +1,1 @@
+"""Loading models that run here, shared by the adapters."""

@@ -1,0 +1,118 @@
+"""A model that runs here: which files it is, and where and how precisely it computes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import RunFailed
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+class LoadError(RunFailed):
+    """A model whose files can't be loaded: it ends the run, as no item can be done without it."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder, or a repository of the Hub at one commit."""
+
+    source: str
+    """What `from_pretrained` is given."""
+    commit: str | None
+    """Commit of a repository; None for a folder."""
+    version: str
+    """The commit, or the digest of a folder's files."""
+
+    @classmethod
+    def find(cls, model: str, revision: str | None, marker: str) -> Checkpoint:
+        """Resolves a branch or tag to the commit that it stands for now.
+
+        marker: file at the top that tells what the model is, e.g. ``model_index.json``. Raises
+        ValueError where there is neither such a folder nor such a repository.
+        """
+        if not model:
+            raise ValueError("name a model: a folder, or NAMESPACE/NAME on the Hub")
+        folder = Path(model)
+        if folder.is_dir():
+            if revision:
+                raise ValueError(f"{model} is a folder and has no revision {revision!r}")
+            if not (folder / marker).is_file():
+                raise ValueError(f"{model} holds no {marker}")
+            return cls(str(folder), None, f"sha256:{_digest(folder)[:16]}")
+        import huggingface_hub
+
+        try:
+            path = huggingface_hub.hf_hub_download(model, marker, revision=revision)
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"{model}: neither a folder nor readable on the Hub: {reason}"
+            ) from None
+        commit = Path(path).parent.name
+        return cls(model, commit, commit)
+
+    @property
+    def name(self) -> str:
+        """The repository, or the folder's own name: where it lies is nobody's business."""
+        return self.source if self.commit else Path(self.source).resolve().name
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 over names and contents of a folder's files, hidden ones left out."""
+    total = hashlib.sha256()
+    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    for name in sorted(n for n in names if not any(part.startswith(".") for part in n.parts)):
+        with (folder / name).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        total.update(f"{name.as_posix()} {content}\n".encode())
+    return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model computes, and in which numbers; both can change a result."""
+
+    device: str
+    """As torch names it: `cpu`, `cuda`, `cuda:1`, `mps`."""
+    dtype: str
+    """One of `DTYPES`."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Placement:
+        """From `device` and `dtype`; what isn't given is the best that is there.
+
+        Raises ValueError for a device that isn't there.
+        """
+        import torch
+
+        device = options.get("device") or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError):
+            raise ValueError(f"device {device!r} is not there; try device=cpu") from None
+        dtype = options.get("dtype") or ("float32" if device == "cpu" else "bfloat16")
+        if dtype not in DTYPES:
+            raise ValueError(f"dtype {dtype!r}: choose from {', '.join(DTYPES)}")
+        return cls(device, dtype)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        import torch
+
+        found: torch.dtype = getattr(torch, self.dtype)
+        return found
+
+    def identity(self) -> dict[str, str]:
+        """Device (without its number), numbers, and the version of torch."""
+        import torch
+
+        device = self.device.partition(":")[0]
+        return {"device": device, "dtype": self.dtype, "torch": torch.__version__}

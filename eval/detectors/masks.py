@@ -1,0 +1,80 @@
+"""PSE of many masks that lie in files, on several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from ...errors import DataError
+from ..rules.pse import Relation, present, pse
+
+_CHUNK = 64
+
+
+class MaskError(DataError):
+    """A file that holds no mask; the message names it."""
+
+
+@dataclass(frozen=True)
+class MaskPair:
+    """Two objects of one picture and what the prompt says of them."""
+
+    a: Path | None
+    """PNG of object a, any pixel above 0 belongs to it; None where it was not found."""
+    b: Path | None
+    """PNG of object b."""
+    relation: Relation
+    """What a is of b."""
+
+
+@dataclass(frozen=True)
+class MaskScore:
+    """PSE of one pair."""
+
+    pse: float
+    """In [0, 1]; 0 where either object is missing."""
+    missing: tuple[str, ...]
+    """`a`, `b`: no file, or an empty mask."""
+
+
+def read_mask(path: Path) -> NDArray[np.bool_]:
+    """A mask of shape (H, W). Raises MaskError for a file that is missing or no picture."""
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("L")) > 0
+    except FileNotFoundError:
+        raise MaskError(f"{path}: no such mask") from None
+    except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
+        raise MaskError(f"{path}: no readable mask ({type(error).__name__})") from None
+
+
+def score_pair(pair: MaskPair) -> MaskScore:
+    """PSE of one pair. Raises MaskError for unreadable masks or masks of different size."""
+    masks = {name: read_mask(path) for name in "ab" if (path := getattr(pair, name)) is not None}
+    missing = tuple(name for name in "ab" if name not in masks or not present(masks[name]))
+    if missing:
+        return MaskScore(0.0, missing)
+    a, b = masks["a"], masks["b"]
+    if a.shape != b.shape:
+        raise MaskError(f"{pair.a}, {pair.b}: masks of {a.shape} and {b.shape} pixels do not fit")
+    return MaskScore(float(pse(a, b, pair.relation)), ())
+
+
+def score_pairs(
+    pairs: Sequence[MaskPair],
+    jobs: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Iterator[MaskScore]:
+    """Scores in the order of the pairs, whatever the number of processes."""
+    with ProcessPoolExecutor(jobs) as pool:
+        scores = pool.map(score_pair, pairs, chunksize=_CHUNK)
+        for done, score in enumerate(scores, 1):
+            if progress:
+                progress("masks", done, len(pairs))
+            yield score

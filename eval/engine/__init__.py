@@ -1,0 +1,1 @@
+"""One run: a generator on a suite, made and judged case by case, resumable."""

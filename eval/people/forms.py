@@ -1,0 +1,220 @@
+"""What people are asked, by kind of review, and where the rows to review come from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...tables import RowError, read_rows
+
+
+@dataclass(frozen=True)
+class Field:
+    """One thing to decide about a row."""
+
+    name: str
+    """Key in the label."""
+    title: str
+    """What is asked."""
+    options: tuple[tuple[str, str], ...]
+    """Value and the key that chooses it."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of review."""
+
+    key: tuple[str, ...]
+    """Columns that together name a row; they stand in every label."""
+    fields: tuple[Field, ...]
+    """What is decided, in order; a row is done when all are."""
+    note: bool = False
+    """Whether a text may be added, e.g. an edit."""
+    shown: tuple[str, ...] = ()
+    """The only columns sent to the page, in this order; all but `_OFFICE` where empty."""
+    aliases: tuple[str, ...] = ()
+    """Columns that name a row where the key's are missing."""
+
+
+def _yes_no(name: str, title: str) -> Field:
+    return Field(name, title, (("yes", "y"), ("no", "n")))
+
+
+_REVIEW = Field(
+    "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
+)
+_OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
+"""What a release says of a row besides its content, and who else has read it."""
+_PLACE = ("image", "images", "level")
+"""What is shown otherwise than as a text of its own."""
+
+FORMS: dict[str, Form] = {
+    "verdict": Form(
+        ("sample_id",),
+        (
+            Field(
+                "human_verdict",
+                "Does the picture show what the prompt says?",
+                (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
+            ),
+        ),
+        shown=("prompt",),
+    ),
+    "judge": Form(
+        ("case", "question"),
+        (
+            Field(
+                "label",
+                "0 invalid, 1 as the question says, 2 the other way round",
+                (("0", "0"), ("1", "1"), ("2", "2")),
+            ),
+        ),
+        shown=("prompt", "asked"),
+    ),
+    "worlds": Form(
+        ("group",),
+        (
+            _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
+            _yes_no("deduction", "Does it take logical deduction from the altered law?"),
+            _yes_no("safe", "Is it safe?"),
+            _yes_no("valid", "Is it scientifically valid, the altered law aside?"),
+            _REVIEW,
+        ),
+        note=True,
+    ),
+    "bank": Form(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
+}
+"""By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
+
+
+def open_form(kind: str) -> Form:
+    """The form of a kind of review. Raises ValueError for none."""
+    if kind not in FORMS:
+        raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+    return FORMS[kind]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row to review."""
+
+    key: tuple[tuple[str, str], ...]
+    """Column and value of what names it; unique in the audit."""
+    texts: tuple[tuple[str, str], ...]
+    """Column and text, shown in this order."""
+    images: tuple[Path, ...]
+    """Shown side by side, a source before its edit."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Value and key of the one field, where the row's `answers` say what its digits mean."""
+
+    @property
+    def id(self) -> str:
+        """The key as one text."""
+        return "/".join(value for _, value in self.key)
+
+
+def read_tasks(path: Path, form: Form) -> list[Task]:
+    """Rows of `.jsonl`, `.json`, `.csv`, a bank's `.yaml` or a release's `.parquet`, in its order.
+
+    `image` or `images` hold paths, relative to the file. Rows of one group (L1, L2, L3) are one
+    task. Raises RowError for a row without its id, an id twice, or a picture that is not there.
+    """
+    tasks: dict[str, Task] = {}
+    for number, row in _rows(path):
+        key = _key(row, form, path, number)
+        name = "/".join(value for _, value in key)
+        level = f"{row['level']} " if "group" in form.key and "level" in row else ""
+        columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
+        texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
+        options = _options(row, form, path, number)
+        task = Task(key, texts, _images(row, path, number), options)
+        if name in tasks:
+            if not level:
+                raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
+            seen = tasks[name]
+            new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
+            task = Task(key, seen.texts + new, seen.images + task.images)
+        tasks[name] = task
+    if not tasks:
+        raise RowError(f"{path}: nothing to review")
+    return list(tasks.values())
+
+
+def _key(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """Column and value of all that names a row."""
+    key = []
+    for column in form.key:
+        values = (row.get(name) for name in (column, *form.aliases))
+        value = next((str(one) for one in values if isinstance(one, (str, int)) and one != ""), "")
+        if not value:
+            names = " or ".join((column, *form.aliases))
+            raise RowError(f"{path}:{number}: {names}: a non-empty text is needed")
+        key.append((column, value))
+    return tuple(key)
+
+
+def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        return list(enumerate(pyarrow.parquet.read_table(path).to_pylist(), 1))
+    if path.suffix not in (".yaml", ".yml"):
+        return list(read_rows(path))
+    import yaml
+
+    try:
+        entries = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise RowError(f"{path}: not readable ({type(error).__name__})") from None
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise RowError(f"{path}: holds no list of entries")
+    return list(enumerate(entries, 1))
+
+
+def _options(
+    row: Mapping[str, Any], form: Form, path: Path, number: int
+) -> tuple[tuple[str, str], ...]:
+    """The labels of `answers` (key -> label), for a judge's question; none where there is none."""
+    answers = row.get("answers")
+    if form is not FORMS["judge"] or answers is None:
+        return ()
+    keys = [key for _, key in form.fields[0].options]
+    if not isinstance(answers, Mapping) or sorted(answers) != keys:
+        raise RowError(f"{path}:{number}: answers: write what each of {', '.join(keys)} means")
+    return tuple((str(label), key) for key, label in sorted(answers.items()))
+
+
+def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]:
+    named = row.get("images") or ([row["image"]] if row.get("image") else [])
+    found = tuple(path.parent / str(name) for name in named)
+    for image in found:
+        if not image.is_file():
+            raise RowError(f"{path}:{number}: image: {image} is not there")
+    return found
+
+
+def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """A value as lines to read, those of what it holds by their own names; none for nothing."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _lines(f"{name} {key}", one)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if any(isinstance(one, Mapping) for one in value):
+            for number, one in enumerate(value, 1):
+                yield from _lines(f"{name} {number}", one)
+        elif value:
+            yield name, "; ".join(map(str, value))
+    elif not isinstance(value, bytes) and value not in (None, ""):
+        yield name, str(value)
+
+
+def shuffled(tasks: Sequence[Task], annotator: str) -> list[Task]:
+    """The order in which somebody sees the tasks: random, another for everyone, always the same."""
+    order = sorted(tasks, key=lambda task: task.id)
+    random.Random(f"audit {annotator}").shuffle(order)
+    return order

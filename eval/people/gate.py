@@ -1,0 +1,246 @@
+"""`counterprior audit gate`: from which score of the plain scene (L1) on a group should count.
+
+CF-World lets a group count from S of L1 = 0.5 on. Here people say which of the pictures they accept
+as drawings of the plain scene, and every threshold of a grid is held against that: which agrees
+best, how surely, and what the choice is worth on laws that it was not made on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import Outcome
+from ..engine.judging import outcomes
+from ..engine.run import Run, RunError
+from ..results.scoring import run_labels, without_nan
+from ..stats.bootstrap import Array, cluster_bootstrap
+from ..suites.counterfactual import LEVELS, picture_score, score_table
+from ..suites.worlds import GATE, gated, premise_ratio
+
+GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
+"""Thresholds that are tried, 0.05 to 0.95."""
+_NEAREST = np.array(sorted(range(len(GRID)), key=lambda place: abs(GRID[place] - GATE)))
+"""Places of the grid, those nearest to the published gate first."""
+REPEATS = 20
+FEW = 10
+"""Accepted or rejected pictures below which the choice hangs on single ones."""
+
+
+@dataclass(frozen=True)
+class GateSettings:
+    """What is calibrated."""
+
+    run: Path
+    """Folder of a judged run of `counterfactual`."""
+    labels: Path
+    """People's `yes` or `no` for some of its L1 pictures."""
+    question: str = "accept"
+    """Under which name the labels stand."""
+    folds: int = 5
+    """Parts of the cross-validation."""
+
+
+class Labelled(NamedTuple):
+    """The L1 pictures that both judge and people speak of."""
+
+    scores: Array
+    """Shape (n,): S in [0, 1]."""
+    accepted: NDArray[np.bool_]
+    """Shape (n,): whether people accept the picture."""
+    laws: NDArray[np.str_]
+    """Shape (n,): the law of its group; pictures of one law stay together."""
+
+
+def calibrate_run(settings: GateSettings) -> dict[str, Any]:
+    """Judge -> its best threshold, with what is known of it; undefined numbers are None.
+
+    Raises RunError for a run of another suite or an unjudged one, ValueError for labels that no
+    threshold can be held against.
+    """
+    run = Run.open(settings.run)
+    if run.header.suite != "counterfactual":
+        raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
+    labels = {
+        case: label
+        for (case, question), label in run_labels(run, settings.labels, several=False).items()
+        if question == settings.question
+    }
+    if not labels:
+        raise ValueError(f"{settings.labels}: no label of the question {settings.question!r}")
+    if unknown := sorted(labels.keys() - {case.id for case in run.cases()}):
+        raise ValueError(f"{settings.labels}: {settings.run} has no case {unknown[0]!r}")
+    found = {}
+    for folder in run.judges():
+        judged = outcomes(run, folder)
+        labelled, left_out = _labelled(judged, labels)
+        found[folder.name] = {
+            **calibrate(labelled, settings.folds),
+            "left_out": left_out,
+        }
+        chosen = found[folder.name]["chosen"]["threshold"]
+        found[folder.name]["prr"] = {
+            "published": _prr(judged, GATE),
+            "chosen": _prr(judged, chosen),
+        }
+    if not found:
+        raise RunError(f"{settings.run}: nobody has judged it; run `counterprior judge` first")
+    plain: dict[str, Any] = without_nan(found)
+    return plain
+
+
+def _labelled(
+    judged: Sequence[Outcome], labels: Mapping[str, str]
+) -> tuple[Labelled, dict[str, int]]:
+    """What can be calibrated on, and how many labels can't be used, by reason."""
+    kept: list[tuple[float, bool, str]] = []
+    left_out: Counter[str] = Counter()
+    for outcome in sorted(judged, key=lambda one: one.case.id):
+        label = labels.get(outcome.case.id)
+        if label is None:
+            continue
+        score = picture_score(outcome)
+        if outcome.case.variant != LEVELS[0]:
+            left_out["of another level"] += 1
+        elif label not in ("yes", "no"):
+            left_out["neither yes nor no"] += 1
+        elif np.isnan(score):
+            left_out["without a score"] += 1
+        else:
+            kept.append((score, label == "yes", outcome.case.clusters[0]))
+    scores, accepted, laws = zip(*kept, strict=True) if kept else ((), (), ())
+    return Labelled(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
+        sorted(left_out.items())
+    )
+
+
+def calibrate(labelled: Labelled, folds: int = 5, seed: int = 0) -> dict[str, Any]:
+    """The threshold with the highest kappa, its interval, and its kappa on laws held out.
+
+    Equally good ones are a plateau, of which the one nearest to the published gate is chosen.
+    Raises ValueError where people accept all pictures, or none, or there are fewer laws than folds.
+    """
+    n, accepted = len(labelled.scores), int(labelled.accepted.sum())
+    if not 0 < accepted < n:
+        raise ValueError(
+            f"people accept {accepted} of {n} labelled L1 pictures: label good and bad ones, else "
+            f"no threshold is better than another"
+        )
+    cells = _cells(labelled)
+    drawn = cluster_bootstrap(cells.reshape(n, -1), labelled.laws, _kappas_of_flat)
+    kappas = drawn.estimate
+    best = int(_best(kappas))
+    plateau = [t for t, kappa in zip(GRID, kappas, strict=True) if kappa == kappas[best]]
+    picks = np.array(GRID)[_best(drawn.draws)]
+    held_out, chosen_in_folds = _cross_validate(cells, labelled.laws, folds, seed)
+    grid = [
+        {
+            "threshold": threshold,
+            "kappa": float(kappas[place]),
+            "kappa_95": list(drawn.interval(place)),
+            "agreement": float(cells[:, place, [0, 3]].sum() / n),
+        }
+        for place, threshold in enumerate(GRID)
+    ]
+    return {
+        "labelled": n,
+        "accepted": accepted,
+        "chosen": grid[best] | {"threshold_95": list(np.quantile(picks, (0.025, 0.975)))},
+        "plateau": [plateau[0], plateau[-1]],
+        "published": grid[GRID.index(GATE)],
+        "cross_validated": {
+            "kappa": held_out,
+            "optimism": float(kappas[best]) - held_out,
+            "folds": folds,
+            "repeats": REPEATS,
+            "chosen_share": {
+                str(GRID[place]): count / (folds * REPEATS)
+                for place, count in sorted(chosen_in_folds.items())
+            },
+        },
+        "warnings": _warnings(GRID[best], accepted, n - accepted),
+        "grid": grid,
+    }
+
+
+def _cells(labelled: Labelled) -> Array:
+    """Shape (n, T, 4): of each picture and threshold, which cell of the 2 x 2 table it is in.
+
+    The cells are both accept, the gate alone, people alone, neither.
+    """
+    passes = labelled.scores[:, None] >= np.array(GRID)
+    people = labelled.accepted[:, None]
+    cells = [passes & people, passes & ~people, ~passes & people, ~passes & ~people]
+    return np.stack(cells, axis=-1).astype(float)
+
+
+def _kappas(tables: Array) -> Array:
+    """Cohen's kappa of 2 x 2 tables of shape (..., 4), counts or shares; NaN where undefined."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = tables / tables.sum(axis=-1, keepdims=True)
+        both, gate, people, neither = np.moveaxis(share, -1, 0)
+        chance = (both + gate) * (both + people) + (neither + gate) * (neither + people)
+        kappas: Array = (both + neither - chance) / (1 - chance)
+        return np.where(chance < 1, kappas, np.nan)
+
+
+def _kappas_of_flat(means: Array) -> Array:
+    return _kappas(means.reshape(*means.shape[:-1], len(GRID), 4))
+
+
+def _best(kappas: Array) -> NDArray[np.intp]:
+    """Places, shape (...), of the highest of kappas of shape (..., T).
+
+    Of equally high ones it is the one nearest to the published gate.
+    """
+    known = np.where(np.isnan(kappas), -np.inf, kappas)
+    best: NDArray[np.intp] = _NEAREST[np.argmax(known[..., _NEAREST], axis=-1)]
+    return best
+
+
+def _cross_validate(
+    cells: Array, laws: NDArray[np.str_], folds: int, seed: int
+) -> tuple[float, Counter[int]]:
+    """Mean kappa of decisions by a threshold that was chosen on other laws, and the choices."""
+    names = sorted(set(laws.tolist()))
+    if not 2 <= folds <= len(names):
+        raise ValueError(f"{folds} folds for the labelled pictures of {len(names)} laws")
+    rng = random.Random(seed)
+    kappas, picks = [], Counter[int]()
+    for _ in range(REPEATS):
+        rng.shuffle(names)
+        fold_of = {name: number % folds for number, name in enumerate(names)}
+        fold = np.array([fold_of[law] for law in laws.tolist()])
+        table = np.zeros(4)
+        for number in range(folds):
+            place = int(_best(_kappas(cells[fold != number].sum(axis=0))))
+            picks[place] += 1
+            table += cells[fold == number, place].sum(axis=0)
+        kappas.append(float(_kappas(table)))
+    return float(np.mean(kappas)), picks
+
+
+def _prr(judged: Sequence[Outcome], gate: float) -> float:
+    table = gated(score_table(judged)[1], gate)
+    with np.errstate(invalid="ignore"):
+        means = np.nansum(table, axis=0) / (~np.isnan(table)).sum(axis=0)
+    return float(premise_ratio(means[0], means[1]))
+
+
+def _warnings(chosen: float, accepted: int, rejected: int) -> list[str]:
+    """What the calibration can't know."""
+    found = []
+    if chosen in (GRID[0], GRID[-1]):
+        end = "smallest" if chosen == GRID[0] else "largest"
+        found.append(f"{chosen} is the {end} of the grid: the best threshold may lie beyond it")
+    for what, count in (("accepted", accepted), ("rejected", rejected)):
+        if count < FEW:
+            found.append(f"people {what} {count} pictures only: the choice hangs on single ones")
+    return found

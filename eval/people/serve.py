@@ -1,0 +1,241 @@
+"""`counterprior audit serve`: a local page on which people label, one click on disk at a time.
+
+Loopback only, and nothing without the random token of this start. The page needs no package and no
+network. Each annotator has a file of clicks in the folder; the last click on a field counts.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import mimetypes
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ...storage import RecordLog
+from .clicks import Labels, agreement, read_clicks
+from .forms import Form, Task, open_form, read_tasks, shuffled
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_MOST = 20_000
+"""Bytes of a request's body."""
+
+
+class Refused(ValueError):
+    """A request that is answered with 400; the message says why."""
+
+
+@dataclass
+class Audit:
+    """The tasks, and what everyone has said of them so far."""
+
+    form: Form
+    """What is asked."""
+    tasks: list[Task]
+    """In the file's order."""
+    folder: Path
+    """Of the files of clicks."""
+    _lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def open(cls, rows: Path, kind: str, folder: Path) -> Audit:
+        """Raises ValueError for an unknown kind, RowError for rows that can't be reviewed."""
+        form = open_form(kind)
+        tasks = read_tasks(rows, form)
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(form, tasks, folder)
+
+    def file(self, annotator: str) -> Path:
+        """Somebody's clicks. Raises Refused for a name that is no plain word."""
+        if not _NAME.fullmatch(annotator) or annotator.startswith("."):
+            raise Refused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
+        return self.folder / f"{annotator}.jsonl"
+
+    def labels(self, annotator: str) -> Labels:
+        """Task -> field -> value, as last clicked."""
+        return read_clicks(self.file(annotator), self.form)
+
+    def click(self, annotator: str, task: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Puts a label on disk, whole: what was clicked before and what is new.
+
+        Raises Refused for an unknown task, field or value.
+        """
+        asked = next((one for one in self.tasks if one.id == task), None)
+        if asked is None:
+            raise Refused(f"no task {task!r}")
+        allowed = {
+            one.name: {value for value, _ in asked.options or one.options}
+            for one in self.form.fields
+        }
+        for name, value in values.items():
+            if name == "note" and self.form.note and isinstance(value, str):
+                continue
+            if name not in allowed or not isinstance(value, str) or value not in allowed[name]:
+                raise Refused(f"field {name!r} can't be {value!r}")
+        with self._lock:
+            known = self.labels(annotator).get(task, {})
+            record = {
+                **dict(asked.key),
+                **known,
+                **values,
+                "annotator": annotator,
+                "clicked": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            with RecordLog(self.file(annotator)) as log:
+                log.append(record)
+        return record
+
+    def state(self, annotator: str) -> dict[str, Any]:
+        """Everything that somebody's page needs; never what others or a machine said."""
+        return {
+            "annotator": annotator,
+            "fields": [
+                {"name": f.name, "title": f.title, "options": f.options} for f in self.form.fields
+            ],
+            "note": self.form.note,
+            "tasks": [
+                {
+                    "id": task.id,
+                    "texts": task.texts,
+                    "images": len(task.images),
+                    "options": task.options,
+                }
+                for task in shuffled(self.tasks, annotator)
+            ],
+            "labels": self.labels(annotator),
+        }
+
+    def agreement(self) -> dict[str, Any]:
+        """Krippendorff's alpha of each field over all annotators, and how much each has done."""
+        files = sorted(self.folder.glob("*.jsonl"))
+        everyone = {path.stem: self.labels(path.stem) for path in files}
+        return {
+            "done": {name: self._done(labels) for name, labels in everyone.items()},
+            "tasks": len(self.tasks),
+            "alpha": agreement(everyone, self.form),
+        }
+
+    def _done(self, labels: Labels) -> int:
+        wanted = {one.name for one in self.form.fields}
+        return sum(wanted <= set(given) for given in labels.values())
+
+    def image(self, task: str, index: int) -> Path:
+        """A picture of a task. Raises Refused for any other."""
+        for one in self.tasks:
+            if one.id == task and 0 <= index < len(one.images):
+                return one.images[index]
+        raise Refused("no such picture")
+
+
+class AuditServer(ThreadingHTTPServer):
+    """Serves one audit on the loopback interface."""
+
+    daemon_threads = True
+
+    def __init__(self, audit: Audit, port: int = 0) -> None:
+        """port 0: any that is free."""
+        self.audit = audit
+        self.token = secrets.token_urlsafe(24)
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """What to open; whoever has it may label."""
+        return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: AuditServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing: request lines hold the token."""
+
+    def do_GET(self) -> None:
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        self._answer(self._post)
+
+    def _answer(self, work: Any) -> None:
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        # Another name for this address would be a page elsewhere that points here.
+        hosts = (f"127.0.0.1:{self.server.server_port}", f"localhost:{self.server.server_port}")
+        token = query.get("token", self.headers.get("X-Token", ""))
+        if self.headers.get("Host") not in hosts or not hmac.compare_digest(
+            token.encode(), self.server.token.encode()
+        ):
+            self.close_connection = True
+            self._send(HTTPStatus.FORBIDDEN, b"open the address that the command printed")
+            return
+        try:
+            work(parts.path, query)
+        except (Refused, ValueError, KeyError) as error:
+            self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+
+    def _get(self, path: str, query: Mapping[str, str]) -> None:
+        audit = self.server.audit
+        if path == "/":
+            page = resources.files(__package__).joinpath("page.html").read_bytes()
+            self._send(HTTPStatus.OK, page, "text/html; charset=utf-8")
+        elif path == "/state":
+            self._json(audit.state(query["annotator"]))
+        elif path == "/agreement":
+            self._json(audit.agreement())
+        elif path == "/image":
+            file = audit.image(query["task"], int(query["index"]))
+            kind = mimetypes.guess_type(file.name)[0] or ""
+            if not kind.startswith("image/"):
+                raise Refused("no picture")
+            self._send(HTTPStatus.OK, file.read_bytes(), kind)
+        else:
+            self._send(HTTPStatus.NOT_FOUND, b"nothing here")
+
+    def _post(self, path: str, query: Mapping[str, str]) -> None:
+        length = int(self.headers.get("Content-Length", "0"))
+        if path != "/click" or not 0 < length <= _MOST:
+            self.close_connection = True
+            raise Refused("a click is a short JSON object")
+        body = json.loads(self.rfile.read(length))
+        if not isinstance(body, dict) or not isinstance(body.get("values"), dict):
+            raise Refused("a click is an object with annotator, task and values")
+        record = self.server.audit.click(str(body["annotator"]), str(body["task"]), body["values"])
+        self._json(record)
+
+    def _json(self, data: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
+        self._send(status, json.dumps(data).encode(), "application/json")
+
+    def _send(
+        self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8"
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header(
+            "Content-Security-Policy",
+            "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
+            "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
+        )
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def serve(rows: Path, kind: str, folder: Path, port: int = 0) -> None:
+    """Serves until it is interrupted; prints the address first."""
+    with AuditServer(Audit.open(rows, kind, folder), port) as server:
+        print(f"open {server.url}\nlabels go to {folder}; stop with Ctrl-C", flush=True)
+        server.serve_forever()

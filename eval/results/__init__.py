@@ -1,0 +1,1 @@
+"""From records to results: scores, corrections, judge cards, comparisons. Reading never writes."""

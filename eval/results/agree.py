@@ -1,0 +1,205 @@
+"""`counterprior agree`: how far metrics say what people say.
+
+The published study and its exchanged columns are explained in `docs/agreement.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+from ...tables import RowError, parse, read_rows
+from ..stats.agreement import reliability
+from ..stats.correlation import Kind, correlation
+from ..stats.intervals import LEVEL, NOTHING, Interval, wilson
+
+WORDS = {"PASS": 1.0, "CORRECT": 1.0, "FAIL": 0.0, "WRONG": 0.0, "MISSING": 0.0}
+"""Labels in words; `UNDECIDABLE` says nothing and is counted as such."""
+UNDECIDED = "UNDECIDABLE"
+KINDS: tuple[Kind, ...] = ("spearman", "kendall", "pearson")
+THRESHOLD = 0.5
+_DRAWS = 10_000
+
+
+class _HumanRow(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    sample_id: str = Field(min_length=1)
+    label: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        validation_alias=AliasChoices("label", "human_verdict", "verdict")
+    )
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _from_words(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        word = value.strip().upper()
+        return None if word == UNDECIDED else WORDS.get(word, value)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval, both None where nothing defines them."""
+
+    value: float | None
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What one metric has to do with what people say."""
+
+    metric: str
+    """Column of the scores."""
+    n: int
+    """Samples with a score and a decided label."""
+    unscored: int
+    """Labelled samples without a number for this metric; left out, never 0."""
+    undecided: int
+    """Scored samples that people could not decide; left out."""
+    threshold: float
+    """From this score on the metric says yes; people do from a mean label of 0.5 on."""
+    counts: Mapping[str, int]
+    """tp, fp, fn, tn."""
+    estimates: Mapping[str, Estimate]
+    """spearman, kendall, pearson, precision, recall, specificity, npv, accuracy, f1."""
+
+
+def read_human(path: Path) -> dict[str, float | None]:
+    """Sample -> mean of its labels in [0, 1]; None where nobody decided.
+
+    Labels are numbers in [0, 1] or words (`WORDS`). Raises RowError for others.
+    """
+    given: dict[str, list[float]] = {}
+    for number, row in read_rows(path):
+        one = parse(_HumanRow, row, path, number)
+        given.setdefault(one.sample_id, []).extend([] if one.label is None else [one.label])
+    return {name: float(np.mean(labels)) if labels else None for name, labels in given.items()}
+
+
+def read_scores(path: Path) -> dict[str, dict[str, float]]:
+    """Metric -> sample -> score, from rows with sample_id and one number a metric.
+
+    A null score is missing. Raises RowError for a sample that occurs twice, a score that is not
+    finite, and a file without any metric; columns that are no numbers are passed over.
+    """
+    scores: dict[str, dict[str, float]] = {}
+    seen: set[str] = set()
+    for number, row in read_rows(path):
+        sample = row.get("sample_id")
+        if not isinstance(sample, str) or not sample:
+            raise RowError(f"{path}:{number}: sample_id: a non-empty text is needed")
+        if sample in seen:
+            raise RowError(f"{path}:{number}: sample_id: {sample!r} occurs twice")
+        seen.add(sample)
+        for name, value in row.items():
+            score = _number(value, path.suffix == ".csv") if name != "sample_id" else None
+            if score is None:
+                continue
+            if not math.isfinite(score):
+                raise RowError(f"{path}:{number}: {name}: {score} is no score; write null")
+            scores.setdefault(name, {})[sample] = score
+    if not scores:
+        raise RowError(f"{path}: no column of numbers beside sample_id")
+    return scores
+
+
+def _number(value: object, textual: bool) -> float | None:
+    if isinstance(value, (int, float)):
+        return float(value)
+    if textual and isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+def agreement(
+    metric: str,
+    scores: Mapping[str, float],
+    human: Mapping[str, float | None],
+    threshold: float = THRESHOLD,
+) -> Agreement:
+    """One metric against the labels; intervals are Wilson's, the others by bootstrap (seed 0)."""
+    common = sorted(set(scores) & set(human))
+    decided = [name for name in common if human[name] is not None]
+    x = np.array([scores[name] for name in decided], dtype=float)
+    y = np.array([human[name] for name in decided], dtype=float)
+    yes, truth = x >= threshold, y >= 0.5
+    counts = {
+        "tp": int((yes & truth).sum()),
+        "fp": int((yes & ~truth).sum()),
+        "fn": int((~yes & truth).sum()),
+        "tn": int((~yes & ~truth).sum()),
+    }
+    found = {kind: correlation(x, y, kind) for kind in KINDS}
+    return Agreement(
+        metric=metric,
+        n=len(decided),
+        unscored=len(set(human) - set(scores)),
+        undecided=len(common) - len(decided),
+        threshold=threshold,
+        counts=counts,
+        estimates={
+            **{kind: _estimate(one.value, one.interval) for kind, one in found.items()},
+            **_reliabilities(counts),
+        },
+    )
+
+
+def _reliabilities(counts: Mapping[str, int]) -> dict[str, Estimate]:
+    tp, fp, fn, tn = (counts[name] for name in ("tp", "fp", "fn", "tn"))
+    found = reliability(tp, fp, fn, tn)
+    return {
+        "precision": _estimate(found.precision, wilson(tp, tp + fp)),
+        "recall": _estimate(found.recall, wilson(tp, tp + fn)),
+        "specificity": _estimate(found.specificity, wilson(tn, tn + fp)),
+        "npv": _estimate(found.npv, wilson(tn, tn + fn)),
+        "accuracy": _estimate(found.accuracy, wilson(tp + tn, found.n)),
+        "f1": _estimate(found.f1, _f1_interval(np.array([tp, fp, fn, tn]))),
+    }
+
+
+def _f1_interval(counts: NDArray[np.int64]) -> Interval:
+    """Percentile bootstrap: F1 is no proportion of independent items."""
+    n = int(counts.sum())
+    if not n or not counts[:3].any():
+        return NOTHING
+    draws = np.random.default_rng(0).multinomial(n, counts / n, _DRAWS)
+    whole = 2 * draws[:, 0] + draws[:, 1] + draws[:, 2]
+    f1 = 2 * draws[:, 0][whole > 0] / whole[whole > 0]
+    low, high = np.quantile(f1, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(low), float(high))
+
+
+def _estimate(value: float, interval: Interval) -> Estimate:
+    if math.isnan(value):
+        return Estimate(None, None)
+    return Estimate(value, None if math.isnan(interval.low) else (interval.low, interval.high))
+
+
+def run_agree(
+    scores: Path, labels: Path, metrics: Sequence[str] = (), threshold: float = THRESHOLD
+) -> list[dict[str, Any]]:
+    """One row a metric. Raises RowError for an unknown metric and labels of unknown samples."""
+    columns, human = read_scores(scores), read_human(labels)
+    unknown = [name for name in metrics if name not in columns]
+    if unknown:
+        raise RowError(f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(columns)}")
+    strangers = sorted(set(human) - set().union(*columns.values()))
+    if strangers:
+        raise RowError(
+            f"{labels}: labels for {len(strangers)} samples without any score, the first "
+            f"{strangers[0]!r}"
+        )
+    chosen = metrics or list(columns)
+    return [asdict(agreement(name, columns[name], human, threshold)) for name in chosen]

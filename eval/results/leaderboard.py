@@ -1,0 +1,164 @@
+"""Who is better than whom, and who can't be told apart: paired, and adjusted for looking often."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..stats.bootstrap import Array, Bootstrap, cluster_bootstrap
+from ..stats.comparison import holm, tied_groups
+from ..stats.intervals import Interval
+from ..suites.headlines import HEADLINES, Headline, Items
+from ..suites.scores import Score
+from .contents import JudgedRun, RunContents, describe
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of a leaderboard."""
+
+    name: str
+    """Unique in the leaderboard."""
+    judged: JudgedRun
+    """The run."""
+    score: Score
+    """Its headline score."""
+    groups: str
+    """Letters of the tied groups that it is in; empty where its score is undefined."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs on the items that both have a value for."""
+
+    first: str
+    """The better one in the leaderboard."""
+    second: str
+    difference: float
+    """First - second, in the unit of the score."""
+    interval: Interval
+    """95 %."""
+    p_value: float
+    """Two-sided, of the paired bootstrap."""
+    adjusted: float
+    """The same after Holm, over all pairs of the leaderboard."""
+    n: int
+    """Items that both have a value for."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.__dict__, "interval": list(self.interval)}
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The runs of a suite under one judge, or under several where that was asked for."""
+
+    suite: str
+    """Config."""
+    judge: str
+    """In one line; empty where several judges are mixed."""
+    headline: Headline
+    """What it stands on."""
+    standings: Sequence[Standing]
+    """Best first; those with an undefined score last."""
+    comparisons: Sequence[Comparison]
+    """Every pair of those with a score."""
+
+
+def leaderboards(runs: Sequence[RunContents], across_judges: bool) -> list[Leaderboard]:
+    """One for every suite that has a headline score and every judge; one a suite across judges."""
+    parts: dict[tuple[str, str], list[JudgedRun]] = {}
+    for run in runs:
+        if run.suite not in HEADLINES:
+            continue
+        for judged in run.judged:
+            card = "" if across_judges else json.dumps(dict(judged.result.card.comparable))
+            parts.setdefault((run.suite, card), []).append(judged)
+    return [
+        _leaderboard(suite, judged, bool(card))
+        for (suite, card), judged in sorted(parts.items(), key=lambda part: part[0])
+    ]
+
+
+def _leaderboard(suite: str, judged: Sequence[JudgedRun], alike: bool) -> Leaderboard:
+    headline = HEADLINES[suite]
+    mixed = not alike and len({run.result.judge for run in judged}) > 1
+    entries = {f"{run.name} · {run.result.judge}" if mixed else run.name: run for run in judged}
+    scores = {name: run.whole[headline.score] for name, run in entries.items()}
+    sign = 1 if headline.better == "higher" else -1
+    ranks = {n: sign * s.value for n, s in scores.items() if not math.isnan(s.value)}
+    ranked = sorted(ranks, key=lambda name: (-ranks[name], name))
+    comparisons = _compare(headline, {name: entries[name] for name in ranked}, scores)
+    # A pair that shares no item was not told apart.
+    p_values = {
+        (c.first, c.second): 1.0 if math.isnan(c.adjusted) else c.adjusted for c in comparisons
+    }
+    tied = tied_groups(ranks, p_values)
+    letters = {
+        name: " ".join(_letter(number) for number, group in enumerate(tied) if name in group)
+        for name in ranked
+    }
+    undefined = sorted(set(entries) - set(ranked))
+    standings = [
+        Standing(name, entries[name], scores[name], letters.get(name, ""))
+        for name in [*ranked, *undefined]
+    ]
+    judge = "" if mixed else describe(judged[0].result.card.identity)
+    return Leaderboard(suite, judge, headline, standings, comparisons)
+
+
+def _letter(number: int) -> str:
+    """A to Z, then A1, B1, ...
+
+    >>> _letter(0), _letter(27)
+    ('A', 'B1')
+    """
+    return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
+
+
+def _compare(
+    headline: Headline, entries: dict[str, JudgedRun], scores: dict[str, Score]
+) -> list[Comparison]:
+    items = {name: headline.items(run.outcomes) for name, run in entries.items()}
+    found = []
+    for first, second in combinations(entries, 2):
+        drawn, n = paired(items[first], items[second], headline)
+        factor = 100.0 if scores[first].unit == "%" else 1.0
+        found.append(
+            (first, second, factor * float(drawn.estimate[0]), drawn.interval().scaled(factor),
+             drawn.p_value() if n else math.nan, n)
+        )  # fmt: skip
+    known = [i for i, comparison in enumerate(found) if not math.isnan(comparison[4])]
+    adjusted = dict(zip(known, holm([found[i][4] for i in known]), strict=True))
+    return [
+        Comparison(first, second, difference, interval, p_value, adjusted.get(i, math.nan), n)
+        for i, (first, second, difference, interval, p_value, n) in enumerate(found)
+    ]
+
+
+def paired(first: Items, second: Items, headline: Headline) -> tuple[Bootstrap, int]:
+    """The difference of a headline's statistic over the items that both have, and their number.
+
+    A value that one of the two lacks is left out of both, so that they stand on the same items.
+    """
+    shared = sorted(first.keys() & second.keys(), key=str)
+    a = np.array([first[key].values for key in shared]).reshape(len(shared), -1)
+    b = np.array([second[key].values for key in shared]).reshape(len(shared), -1)
+    gaps = np.isnan(a) | np.isnan(b)
+    a, b = np.where(gaps, np.nan, a), np.where(gaps, np.nan, b)
+    width = a.shape[1]
+
+    def difference(means: Array) -> Array:
+        return headline.statistic(means[..., :width]) - headline.statistic(means[..., width:])
+
+    n = int((~gaps).all(axis=1).sum()) if width else 0
+    if not n:
+        return Bootstrap(np.array([math.nan]), np.full((1, 1), math.nan)), 0
+    clusters = [first[key].cluster for key in shared]
+    return cluster_bootstrap(np.hstack([a, b]), clusters, difference), n

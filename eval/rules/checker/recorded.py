@@ -1,0 +1,175 @@
+"""Published or own detections of a run: what the checker reads instead of running a detector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ....tables import RowError, parse, read_rows
+from .boxes import Box, Relation, Size
+
+TOLERANCE = 0.02
+"""Share of a side by which a regressed box may reach over the picture's edge."""
+
+
+class Found(BaseModel):
+    """One detection."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    """What was found."""
+    score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    """How sure the detector is."""
+    box_xyxy: Box
+    """Where, pixels."""
+
+    def names(self, label: str) -> bool:
+        """Whether it is a detection of `label`; case does not count."""
+        return self.label.lower() == label.lower()
+
+
+class Detected(BaseModel):
+    """What one detector found."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str = ""
+    """Name of the detector."""
+    detections: tuple[Found, ...]
+    """In the detector's order: of equal scores the first counts."""
+
+
+class Detectors(BaseModel):
+    """The detectors of a sample."""
+
+    model_config = ConfigDict(frozen=True)
+
+    primary: Detected
+    """Decides."""
+    secondary: Detected | None = None
+    """Is asked whether it agrees."""
+
+
+class Components(BaseModel):
+    """The parts of a recorded confidence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the verdict that held under perturbations."""
+    agreement: Annotated[float, Field(ge=0, le=1)] | None = None
+    """How far the second detector agreed."""
+
+
+class Sample(BaseModel):
+    """One picture with its prompt's relation and what was detected in it."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    sample_id: Annotated[str, Field(min_length=1)]
+    """Unique in the file."""
+    prompt_id: Annotated[str, Field(min_length=1)]
+    """Shared by the pictures (seeds) of one prompt."""
+    relation: Relation
+    """What the prompt says of a and b."""
+    object_a: Annotated[str, Field(min_length=1)]
+    """Subject of the relation."""
+    object_b: Annotated[str, Field(min_length=1)]
+    """What it is related to."""
+    detectors: Detectors
+    """What was detected."""
+    width: Annotated[int, Field(gt=0)] | None = None
+    """Of the picture, pixels; None where the whole run has one size."""
+    height: Annotated[int, Field(gt=0)] | None = None
+    """Of the picture, pixels."""
+    verdict_raw: Literal["PASS", "FAIL", "UNDECIDABLE"] | None = None
+    """What was decided when the detections were recorded."""
+    verdict_reason: str | None = None
+    """Why it was not decided then."""
+    conf_components: Annotated[Components, BeforeValidator(lambda parts: parts or {})] = (
+        Components()
+    )
+    """Stability and agreement as they were measured then; null where nothing was."""
+
+    @property
+    def measured_stability(self) -> float | None:
+        """The recorded stability; None where it is only a placeholder.
+
+        It was measured where a verdict was reached, be it withdrawn as unstable afterwards. A file
+        without its verdicts doesn't say; there only what early abstentions write is none.
+        """
+        if self.verdict_raw is None and self.verdict_reason is None:
+            tried = not self._abstained_early
+        else:
+            reason = self.verdict_reason or ""
+            tried = self.verdict_raw in ("PASS", "FAIL") or reason.startswith("unstable")
+        return self.conf_components.stability if tried else None
+
+    @property
+    def measured_agreement(self) -> float | None:
+        """The recorded agreement; None where the second detector was not asked."""
+        return None if self._abstained_early else self.conf_components.agreement
+
+    @property
+    def _abstained_early(self) -> bool:
+        """Whether both are the zeros that an abstention before the geometry writes."""
+        return not self.conf_components.stability and not self.conf_components.agreement
+
+
+def read_samples(path: Path, size: Size) -> Iterator[tuple[Sample, Size]]:
+    """Every sample with the size of its picture (`size` where the row has none).
+
+    Raises RowError, naming file, line and field, for a row that does not fit, a sample id that
+    occurs twice, a detection outside the picture or of a label that was not asked for.
+    """
+    seen: dict[str, int] = {}
+    for number, row in read_rows(path):
+        sample = parse(Sample, row, path, number)
+        if sample.sample_id in seen:
+            raise RowError(
+                f"{path}:{number}: sample_id: {sample.sample_id!r} stands in line "
+                f"{seen[sample.sample_id]} already"
+            )
+        seen[sample.sample_id] = number
+        own = Size(sample.width or size.width, sample.height or size.height)
+        for field, problem in _problems(sample, own):
+            raise RowError(f"{path}:{number}: {field}: {problem} (sample {sample.sample_id})")
+        yield sample, own
+
+
+def _problems(sample: Sample, size: Size) -> Iterator[tuple[str, str]]:
+    if sample.object_a.lower() == sample.object_b.lower():
+        yield "object_b", f"{sample.object_b!r} is object_a too"
+    for role in ("primary", "secondary"):
+        detected: Detected | None = getattr(sample.detectors, role)
+        for index, found in enumerate(detected.detections if detected else ()):
+            field = f"detectors.{role}.detections.{index}"
+            if problem := box_problem(found.box_xyxy, size):
+                yield f"{field}.box_xyxy", problem
+            # The second detector may run phrases together ("a dog horse"): that is no detection
+            # of either and is passed over, as in the published evaluation.
+            known = found.names(sample.object_a) or found.names(sample.object_b)
+            if role == "primary" and not known:
+                wanted = f"{sample.object_a!r} nor {sample.object_b!r}"
+                yield f"{field}.label", f"{found.label!r} is neither {wanted}"
+
+
+def box_problem(box: Box, size: Size) -> str:
+    """What is wrong with a box in a picture of this size; empty where nothing is."""
+    if not all(map(math.isfinite, box)):
+        return f"{tuple(box)} is not finite"
+    if box.x1 >= box.x2 or box.y1 >= box.y2:
+        return f"{tuple(box)} has no area: write left, top, right, bottom"
+    over_x, over_y = TOLERANCE * size.width, TOLERANCE * size.height
+    inside = (
+        -over_x <= box.x1
+        and box.x2 <= size.width + over_x
+        and -over_y <= box.y1
+        and box.y2 <= size.height + over_y
+    )
+    return "" if inside else f"{tuple(box)} is outside the {size.width} x {size.height} picture"

@@ -1,0 +1,127 @@
+"""The settings of the checker, as `checker.yaml` holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field
+
+from ....schema import Struct
+from ....tables import RowError, parse
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Thresholds(Struct):
+    """What a detection must be to count."""
+
+    detection_score: Share = 0.2
+    """Least score."""
+    min_area_fraction: Share = 0.005
+    """Least area, as a share of the picture."""
+    ambiguity_delta: Share = 0.1
+    """Two best scores of one label closer than this are ambiguous."""
+    max_overlap_iou: Share = 0.5
+    """Two boxes that overlap more are beside each other in no useful sense; left and right only."""
+
+
+class Geometry(Struct):
+    """Where a relation begins."""
+
+    margin: Share = 0.1
+    """Centres closer than this share of the picture's side decide nothing."""
+
+
+class Perturbation(Struct):
+    """A change of the picture that no verdict should depend on."""
+
+    type: Literal["brightness", "gaussian_blur", "resize"]
+    """Which change."""
+    factor: Positive | None = None
+    """Brightness."""
+    sigma: Positive | None = None
+    """Radius of the blur, pixels."""
+    scale: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Size it is brought to before it is brought back."""
+
+
+class Stability(Struct):
+    """How a verdict must hold under perturbations."""
+
+    enabled: bool = True
+    """Whether verdicts are tried at all."""
+    consistency_threshold: Share = 0.5
+    """A verdict less stable than this is withdrawn."""
+    perturbations: tuple[Perturbation, ...] = (
+        Perturbation(type="brightness", factor=1.1),
+        Perturbation(type="brightness", factor=0.9),
+        Perturbation(type="gaussian_blur", sigma=1.0),
+        Perturbation(type="resize", scale=0.9),
+    )
+    """What is tried."""
+
+
+class Weights(Struct):
+    """Exponents of the four parts of the confidence; used as they are, never re-normalised."""
+
+    detection: Share = 0.4
+    geometry: Share = 0.3
+    stability: Share = 0.2
+    agreement: Share = 0.1
+
+
+class Confidence(Struct):
+    """How sure a verdict is."""
+
+    weights: Weights = Weights()
+    """Exponents."""
+    geom_slope: Positive = 0.15
+    """Distance beyond the margin at which geometry is certain."""
+
+
+class Rules(Struct):
+    """Everything the checker can be set to; the defaults are the published, calibrated ones."""
+
+    thresholds: Thresholds = Thresholds()
+    """What a detection must be to count."""
+    geometry: Geometry = Geometry()
+    """Where a relation begins."""
+    stability: Stability = Stability()
+    """How a verdict must hold under perturbations."""
+    confidence: Confidence = Confidence()
+    """How sure a verdict is."""
+    detector: dict[str, Any] = Field(default_factory=dict)
+    """Which detectors were run. Only whether there is a `secondary` is read; the rest is kept so
+    that published files are rules as they are."""
+    output: dict[str, Any] = Field(default_factory=dict)
+    """What the authors' program wrote; not read."""
+
+    @classmethod
+    def load(cls, path: Path | None) -> Rules:
+        """From YAML, or the published ones. Raises RowError, naming the field, for a file that
+        holds no rules."""
+        if path is None:
+            return cls()
+        if not path.is_file():
+            raise RowError(f"{path}: no such file")
+        try:
+            data = yaml.safe_load(path.read_text("utf-8"))
+        except yaml.YAMLError as error:
+            raise RowError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+        if not isinstance(data, dict):
+            raise RowError(f"{path}: holds no settings: write thresholds:, geometry: …")
+        return parse(cls, data, path, 1)
+
+    def moved(self, margin: float, detection_score: float) -> Rules:
+        """The same rules with the two settings that calibration moves."""
+        return self.model_copy(
+            update={
+                "geometry": Geometry(margin=margin),
+                "thresholds": self.thresholds.model_copy(
+                    update={"detection_score": detection_score}
+                ),
+            }
+        )

@@ -1,0 +1,1 @@
+"""Loops around the engine: races, planning, the self-test."""

@@ -1,0 +1,284 @@
+"""Which generator is best, with as few pictures as it takes.
+
+`eliminate` compares all generators on the same items and drops one as soon as the evidence that
+another is better is beyond doubt: it may look after every item, and the best is dropped with
+probability at most alpha. `ucb` is OPSE's bandit as published, which gives no such promise.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rules.boxes import Convention, check_convention
+from ..stats.intervals import Interval
+from ..stats.sequential import Wealth, confidence_sequence
+
+Scorer = Callable[[str, str], float | None]
+"""From generator and item to a score in [0, 1], or None where there is no picture or no verdict."""
+Progress = Callable[[str, int, int], None]
+Policy = Literal["eliminate", "ucb"]
+POLICIES = ("eliminate", "ucb")
+
+PULL = 5
+"""Pictures of one pull of the bandit, drawn with replacement."""
+_FIRST_LOOK = 32
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """How to race."""
+
+    policy: Policy = "eliminate"
+    """What decides who is drawn next."""
+    alpha: float = 0.05
+    """Probability with which the best may be dropped."""
+    delta: float = 0.0
+    """Difference of means below which generators count as tied; 0: never."""
+    seed: int = 0
+    """Order of the items, and the bandit's draws."""
+    rounds: int = 100
+    """Pulls of the bandit."""
+    exploration: float = 2.0
+    """Weight of the bandit's bonus; sqrt(2) is the textbook's for scores in [0, 1]."""
+    convention: Convention = "authors"
+    """The bandit's clock: it starts at the authors' 5 M + 1, or at the pulls made (`paper`)."""
+
+    def __post_init__(self) -> None:
+        check_convention(self.convention)
+        if self.policy not in POLICIES:
+            raise ValueError(f"no policy {self.policy!r}: choose from {', '.join(POLICIES)}")
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha {self.alpha} is not between 0 and 1")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta {self.delta} is not in [0, 1)")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A generator that is not the best."""
+
+    name: str
+    by: str
+    """The generator that is better."""
+    items: int
+    """Items that it took."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of one generator less that of another, over the items that both have."""
+
+    first: str
+    second: str
+    mean: float | None
+    interval: tuple[float, float] | None
+    """All intervals of a race hold together, at all times, with probability 1 - alpha."""
+    items: int
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """How a race ended."""
+
+    policy: str
+    leaders: tuple[str, ...]
+    """Who may still be the best: one where it is decided, several where the items ran out or the
+    rest is tied within delta."""
+    ending: Literal["decided", "tied", "exhausted", "rounds"]
+    """Why it ended."""
+    means: dict[str, float | None]
+    """Mean score of each generator over its own pictures."""
+    pictures: dict[str, int]
+    """Pictures of each generator."""
+    missing: dict[str, int]
+    """Pictures without a score."""
+    items: int
+    """Items drawn."""
+    saved: int
+    """Pictures that scoring every generator on every item would have taken besides."""
+    dropped: tuple[Dropped, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass
+class _Table:
+    """Scores so far, each asked for once."""
+
+    names: Sequence[str]
+    score: Scorer
+    found: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def get(self, name: str, item: str) -> float:
+        """The score; NaN where there is none. Raises ValueError for one outside [0, 1]."""
+        key = name, item
+        if key not in self.found:
+            value = self.score(name, item)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name}, item {item}: score {value} is not in [0, 1]")
+            self.found[key] = math.nan if value is None else float(value)
+        return self.found[key]
+
+    def result(self, policy: str, leaders: Sequence[str], ending: Any, all_items: int,
+               dropped: Sequence[Dropped] = (), differences: Sequence[Difference] = ()
+               ) -> RaceResult:  # fmt: skip
+        own = {name: [v for (n, _), v in self.found.items() if n == name] for name in self.names}
+        scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
+        return RaceResult(
+            policy=policy,
+            leaders=tuple(leaders),
+            ending=ending,
+            means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
+            pictures={name: len(values) for name, values in own.items()},
+            missing={name: len(own[name]) - len(scored[name]) for name in self.names},
+            items=len({item for _, item in self.found}),
+            saved=len(self.names) * all_items - len(self.found),
+            dropped=tuple(dropped),
+            differences=tuple(differences),
+        )
+
+
+def race(
+    names: Sequence[str], items: Sequence[str], score: Scorer,
+    settings: RaceSettings | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> RaceResult:  # fmt: skip
+    """Races generators over items. Raises ValueError for fewer than two, or names that repeat."""
+    settings = settings or RaceSettings()
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError("a race needs two or more generators, each once")
+    if not items or len(set(items)) < len(items):
+        raise ValueError("a race needs items, each once")
+    run = _eliminate if settings.policy == "eliminate" else _ucb
+    return run(_Table(names, score), sorted(items), settings, progress)
+
+
+def _eliminate(
+    table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
+) -> RaceResult:
+    """Successive elimination on paired differences.
+
+    The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1).
+    """
+    names, rng = table.names, random.Random(settings.seed)
+    order = rng.sample(items, len(items))
+    alive = list(range(len(names)))
+    wealth = Wealth((len(names), len(names)))
+    limit = math.log((len(names) - 1) / settings.alpha)
+    scores = np.full((len(order), len(names)), np.nan)
+    dropped: list[Dropped] = []
+    ending, look = "exhausted", _FIRST_LOOK
+    for number, item in enumerate(order):
+        progress("items", number, len(order))
+        for index in alive:
+            scores[number, index] = table.get(names[index], item)
+        row = scores[number]
+        wealth.add(row[:, None] - row[None, :])
+        evidence = wealth.evidence
+        for loser in list(alive):
+            winner = max((i for i in alive if i != loser), key=lambda i: evidence[i, loser])
+            if evidence[winner, loser] >= limit:
+                dropped.append(Dropped(names[loser], names[winner], number + 1))
+                alive.remove(loser)
+                if len(alive) == 1:
+                    break
+        if len(alive) == 1:
+            ending = "decided"
+            break
+        if settings.delta and number + 1 >= look:
+            look = look * 5 // 4
+            if _are_tied(scores[: number + 1], alive, len(names), settings):
+                ending = "tied"
+                break
+    progress("items", len(order), len(order))
+    seen = scores[~np.isnan(scores).all(axis=1)]
+    differences = [
+        _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
+    ]
+    leaders = [names[index] for index in alive]
+    return table.result("eliminate", leaders, ending, len(items), dropped, differences)
+
+
+def _interval(
+    scores: NDArray[np.float64], pair: tuple[int, int], generators: int, settings: RaceSettings
+) -> Interval:
+    """Of one difference; all pairs together err with alpha."""
+    pairs = generators * (generators - 1) / 2
+    difference = scores[:, pair[0]] - scores[:, pair[1]]
+    return confidence_sequence(difference, 1 - settings.alpha / pairs)
+
+
+def _are_tied(
+    scores: NDArray[np.float64], alive: Sequence[int], generators: int, settings: RaceSettings
+) -> bool:
+    ends = [_interval(scores, pair, generators, settings) for pair in combinations(alive, 2)]
+    return all(-settings.delta <= end.low and end.high <= settings.delta for end in ends)
+
+
+def _difference(
+    scores: NDArray[np.float64], names: Sequence[str], pair: tuple[int, int],
+    settings: RaceSettings,
+) -> Difference:  # fmt: skip
+    difference = scores[:, pair[0]] - scores[:, pair[1]]
+    both = difference[~np.isnan(difference)]
+    found = _interval(scores, pair, len(names), settings)
+    return Difference(
+        names[pair[0]],
+        names[pair[1]],
+        float(both.mean()) if len(both) else None,
+        (found.low, found.high) if len(both) else None,
+        len(both),
+    )
+
+
+def ucb_index(mean: float, pulls: int, clock: float, exploration: float = 2.0) -> float:
+    """mean + exploration * sqrt(ln(clock) / pulls): OPSE's Eq. 7."""
+    return mean + exploration * math.sqrt(math.log(clock) / pulls)
+
+
+def _ucb(
+    table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
+) -> RaceResult:
+    """Pulls whoever has the largest index; a pull is the mean of `PULL` items with replacement.
+
+    No error guarantee: where means are close it is as good as a coin.
+    """
+    rng = random.Random(settings.seed)
+    pulls: dict[str, list[float]] = {name: [] for name in table.names}
+
+    def pull(name: str) -> None:
+        drawn = [table.get(name, item) for item in rng.choices(items, k=PULL)]
+        scored = [value for value in drawn if not math.isnan(value)]
+        if scored:  # a pull without any score tells nothing
+            pulls[name].append(sum(scored) / len(scored))
+
+    def index(name: str, clock: int) -> float:
+        if not pulls[name]:
+            return math.inf
+        mean = sum(pulls[name]) / len(pulls[name])
+        return ucb_index(mean, len(pulls[name]), clock, settings.exploration)
+
+    for name in table.names:
+        pull(name)
+    start = PULL * len(table.names) if settings.convention == "authors" else len(table.names)
+    for number in range(settings.rounds):
+        progress("pulls", number, settings.rounds)
+        clock = start + 1 + number
+        shuffled = rng.sample(table.names, len(table.names))  # ties fall at random
+        pull(max(shuffled, key=partial(index, clock=clock)))
+    progress("pulls", settings.rounds, settings.rounds)
+    pulled = [name for name in table.names if pulls[name]]
+    best = sorted(pulled, key=lambda name: -sum(pulls[name]) / len(pulls[name]))[:1]
+    return table.result("ucb", best, "rounds", len(items))

@@ -1,0 +1,96 @@
+"""Opening pictures that somebody else made, without trusting them."""
+
+from __future__ import annotations
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image, ImageOps
+from PIL.PngImagePlugin import PngInfo
+
+from .errors import DataError
+
+MOST_PIXELS = 64_000_000
+"""Width times height above which a picture is refused before it is decoded."""
+LEAST_SIDE = 16
+"""Shorter side, pixels, below which a picture shows nothing."""
+
+
+class ImageError(DataError):
+    """A file that can't be judged as a picture; the message says why."""
+
+
+def open_image(file: Path | BytesIO) -> Image.Image:
+    """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
+
+    Raises ImageError for a file that is missing, no picture, truncated, animated, below
+    `LEAST_SIDE` or above `MOST_PIXELS`. CMYK, grey and palette pictures are converted, transparent
+    ones put on white.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(file) as image:
+                _check(image)
+                image.load()
+                upright = ImageOps.exif_transpose(image)
+    except Image.DecompressionBombError:
+        raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
+    except FileNotFoundError:
+        raise ImageError("does not exist") from None
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        if isinstance(error, ImageError):
+            raise
+        raise ImageError(f"is no readable picture: {_reason(error, file)}") from None
+    plain = _on_white(upright)
+    plain.info.clear()
+    return plain
+
+
+def encode_png(image: Image.Image) -> bytes:
+    """The image as PNG: the same bytes for the same pixels under one Pillow.
+
+    Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
+    """
+    metadata = PngInfo()
+    if isinstance(scene := image.info.get("scene"), str):
+        metadata.add_text("scene", scene)
+    buffer = BytesIO()
+    image.convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata)
+    return buffer.getvalue()
+
+
+def plain_png(image: Image.Image) -> bytes:
+    """PNG of the pixels alone, for whoever must not see how a picture came about."""
+    plain = image.convert("RGB")
+    plain.info = {}
+    buffer = BytesIO()
+    plain.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+def _check(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"is {width} x {height}, more than {MOST_PIXELS:,} pixels")
+    if min(width, height) < LEAST_SIDE:
+        raise ImageError(f"is {width} x {height}, a side below {LEAST_SIDE} pixels")
+    if getattr(image, "n_frames", 1) > 1:
+        raise ImageError(f"is animated, {getattr(image, 'n_frames', 0)} frames")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if "A" in image.getbands() or "transparency" in image.info:
+        layered = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layered.size, "white"), layered).convert(
+            "RGB"
+        )
+    return image.convert("RGB")
+
+
+def _reason(error: Exception, file: Path | BytesIO) -> str:
+    if isinstance(file, BytesIO):
+        return str(error).replace(repr(file), "it") or type(error).__name__
+    return str(error).replace(str(file), file.name) or type(error).__name__

@@ -1,0 +1,3 @@
+"""The drawing library: sprites, people, poses, effects and scenes, and finding them in an image.
+
+Knows no suite. May import the root modules only."""

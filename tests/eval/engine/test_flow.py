@@ -1,0 +1,248 @@
+"""How a run flows: questions and pictures without barriers, money under a cap."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from counterprior.agents.budget import BudgetError
+from counterprior.agents.threads import in_threads
+from counterprior.eval.engine import judging
+from counterprior.eval.engine.generate import GenerateSettings, generate
+from counterprior.eval.engine.judging import JudgeSettings, judge_run
+from counterprior.eval.engine.run import Run
+from counterprior.eval.judges import Question, Verdict
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def pictures(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 100 pictures, all alike."""
+    folder = tmp_path_factory.mktemp("flow")
+    (folder / "pictures").mkdir()
+    Image.new("RGB", (32, 32), "red").save(folder / "pictures" / "one.png")
+    settings = GenerateSettings(
+        "t2i_homogenization", f"folder:{folder / 'pictures'}?template=one", str(text_release),
+        folder / "run", limit=50,
+    )  # fmt: skip
+    assert len(generate(settings).images()) == 100
+    return folder / "run"
+
+
+class Reading:
+    """A judge that answers when it has been given `ahead` questions, the newest first."""
+
+    def __init__(self, ahead: int, dies_after: int = 1000) -> None:
+        self.ahead, self.dies_after = ahead, dies_after
+        self.most = 0
+        self.answered: list[str] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "reading"}
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        held: list[Question] = []
+        for question in questions:
+            held.append(question)
+            self.most = max(self.most, len(held))
+            if len(held) == self.ahead:
+                yield from self._answer(held)
+        yield from self._answer(held)
+
+    def _answer(self, held: list[Question]) -> Iterator[tuple[Question, Verdict]]:
+        while held:
+            if len(self.answered) == self.dies_after:
+                raise BudgetError("enough")
+            question = held.pop()
+            self.answered.append(question.id)
+            label = random.Random(question.id).choice(question.labels)
+            yield question, Verdict(label, label)
+
+
+def judged(run: Path, out: Path, judge: Reading) -> list[dict[str, Any]]:
+    """The verdicts on a copy of the run, which may have some already."""
+    if not out.exists():
+        out.mkdir()
+        for name in ("run.json", "cases.jsonl", "images.jsonl"):
+            (out / name).write_bytes((run / name).read_bytes())
+    return list(judge_run(JudgeSettings(out, ("swap",)), judge).verdicts())
+
+
+def test_a_judge_may_read_as_far_ahead_as_it_likes(pictures: Path, tmp_path: Path) -> None:
+    plain = judged(pictures, tmp_path / "plain", Reading(1))
+    eager = Reading(1000)
+    far = judged(pictures, tmp_path / "far", eager)
+    assert eager.most == 200
+    key = lambda record: record["key"]  # noqa: E731
+    assert plain != far and sorted(plain, key=key) == sorted(far, key=key)
+
+
+def test_pictures_are_opened_when_a_judge_wants_them(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    real = judging.open_image
+    monkeypatch.setattr(judging, "open_image", lambda path: opened.append(path) or real(path))
+    judge = Reading(1, dies_after=10)
+    with pytest.raises(BudgetError):
+        judged(pictures, tmp_path / "run", judge)
+    assert len(opened) == 6  # two questions each, and the one that was not answered
+
+
+def test_what_was_answered_is_not_asked_again(pictures: Path, tmp_path: Path) -> None:
+    first, second = Reading(64, dies_after=77), Reading(64)
+    with pytest.raises(BudgetError):
+        judged(pictures, tmp_path / "run", first)
+    records = judged(pictures, tmp_path / "run", second)
+    assert len(first.answered) == 77 and len(second.answered) == 200 - 77
+    assert len({record["key"] for record in records}) == len(records) == 200
+
+
+def test_an_error_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
+    began, ended = [], []
+    release = threading.Event()
+
+    def work(number: int) -> int:
+        began.append(number)
+        if number == 2:
+            threading.Timer(0.1, release.set).start()
+            raise ValueError("two")
+        release.wait(10)
+        ended.append(number)
+        return number
+
+    with pytest.raises(ValueError, match="two"):
+        list(in_threads(work, range(1000), 3))
+    assert sorted(began) == [0, 1, 2] and sorted(ended) == [0, 1]
+
+
+# Pictures that a server makes.
+
+
+def spec(server: Any, options: str = "attempts=2&timeout=5") -> str:
+    return f"openai-image:img-1@{server.url}/v1?{options}"
+
+
+def red(body: dict[str, Any]) -> bytes:
+    """A picture that its prompt decides."""
+    buffer = io.BytesIO()
+    colour = random.Random(body["prompt"]).randbytes(3)
+    Image.new("RGB", (32, 32), tuple(colour)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def price_table(folder: Path, text: str = "{picture: 0.04, edit: 0.06}") -> Path:
+    path = folder / "prices.yaml"
+    path.write_text(f"openai-image:img-1: {text}\n")
+    return path
+
+
+def test_pictures_of_a_server_are_made_several_at_a_time(
+    text_release: Path, tmp_path: Path, server: Any
+) -> None:
+    together = threading.Barrier(4, timeout=10)
+    server.draw = lambda body: together.wait() >= 0 and red(body)
+    data = str(text_release)
+    made = {}
+    for number in (4, 1):
+        out = tmp_path / str(number)
+        settings = GenerateSettings(
+            "t2i_homogenization", spec(server), data, out, limit=4, concurrency=number
+        )
+        run = generate(settings)
+        made[number] = {i.case: (i.status, i.sha256) for i in run.images().values()}
+        server.draw = red
+    assert made[4] == made[1] and len(made[4]) == 8
+    assert {status for status, _ in made[4].values()} == {"made"}
+
+
+def test_a_cap_ends_the_pictures_and_a_higher_one_goes_on(
+    text_release: Path, tmp_path: Path, server: Any, fault: Any, cli: Cli
+) -> None:
+    server.draw = red
+    server.faults.extend([None, fault(status=400, code="moderation_blocked")])
+    words: list[object] = [
+        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "5",
+        "--generator", spec(server), "--out", tmp_path / "run", "--prices", price_table(tmp_path),
+    ]  # fmt: skip
+    capped = cli(*words, "--max-usd", "0.3")
+    assert capped.returncode == 1, capped.stderr
+    assert "picture may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr
+    assert len(server.asked) == 7  # 0.28; a refusal counts in full
+    run = Run.open(tmp_path / "run")
+    assert sum(Decimal(i.usd) for i in run.attempts()) == Decimal("0.28")
+    assert [i.status for i in run.images().values()].count("refused") == 1
+    assert cli(*words, "--max-usd", "0.31").returncode == 1 and len(server.asked) == 7
+    done = cli(*words, "--max-usd", "0.4")
+    assert done.returncode == 0, done.stderr
+    assert len(server.asked) == 10 and len(run.images()) == 10
+    assert "9 pictures; 1 refused; 0.40 USD" in done.stderr
+
+
+def test_lost_attempts_and_pictures_without_a_price_count(
+    text_release: Path, tmp_path: Path, server: Any, fault: Any, naps: Any
+) -> None:
+    server.draw = red
+    plain = GenerateSettings(
+        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
+        concurrency=1,
+    )  # fmt: skip
+    server.faults.append(fault(cut=True))
+    unpriced = generate(plain)
+    assert [image.usd for image in unpriced.attempts()] == ["", ""]
+    lines = (tmp_path / "run" / "images.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run" / "images.jsonl").write_text(lines[0])
+    server.faults.append(fault(cut=True))
+    table = price_table(tmp_path, "{picture: 1, edit: 2}")
+    settings = {**plain.__dict__, "prices": table, "max_usd": 2.5}
+    with pytest.raises(BudgetError, match=r"may cost 1\.0000 USD; with 2\.0000 spent"):
+        generate(GenerateSettings(**settings))
+    settings["max_usd"] = 4
+    *_, last = generate(GenerateSettings(**settings)).attempts()
+    assert last.usd == "2" and json.loads(last.report)["lost_attempts"] == 1
+
+
+def test_a_lost_attempt_is_not_repeated_past_the_cap(
+    text_release: Path, tmp_path: Path, server: Any, fault: Any, naps: Any
+) -> None:
+    server.draw = red
+    server.faults.extend([fault(cut=True), fault(cut=True)])
+    settings = GenerateSettings(
+        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
+        concurrency=1, prices=price_table(tmp_path, "{picture: 1, edit: 2}"), max_usd=1.5,
+    )  # fmt: skip
+    with pytest.raises(BudgetError, match=r"next attempt at a picture may cost 1\.0000 USD"):
+        generate(settings)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (None, "no price is known for openai-image:img-1"),
+        ("{input: 1, output: 2}", "give exactly `picture` and `edit`"),
+        ("{picture: 1, edit: -2}", "edit: must be 0 or more"),
+    ],
+)
+def test_a_cap_needs_a_price(
+    table: str | None, reason: str, text_release: Path, tmp_path: Path, server: Any
+) -> None:
+    prices = price_table(tmp_path, table) if table else None
+    settings = GenerateSettings(
+        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
+        max_usd=1, prices=prices,
+    )  # fmt: skip
+    with pytest.raises((BudgetError, ValueError), match=reason):
+        generate(settings)
+    assert server.asked == []

@@ -1,0 +1,91 @@
+"""Whole runs from the command line, with models in place of the renderer and the pixel judge."""
+
+from __future__ import annotations
+
+import json
+import operator
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterprior.eval.engine.generate import GenerateSettings, generate
+from counterprior.eval.engine.judging import JudgeSettings, judge_run
+from counterprior.eval.judges import open_judge
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_command_is_judged_over_the_wire_and_paid_once(
+    text_release: Path, tmp_path: Path, cli: Cli, server: Any
+) -> None:
+    draw = tmp_path / "draw.py"
+    draw.write_text(
+        "import random, sys\nfrom PIL import Image\nprompt, seed, output = sys.argv[1:]\n"
+        "pixels = random.Random(prompt + seed).randbytes(32 * 32 * 3)\n"
+        "Image.frombytes('RGB', (32, 32), pixels).save(output)\n"
+    )
+    command = shlex.join([sys.executable, str(draw)]) + " {prompt} {seed} {output}"
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai:m-1: {input: 1, output: 1}\n")
+    server.answer = lambda body: "1"
+    run = tmp_path / "run"
+    words: list[object] = [
+        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "3",
+        "--generator", f"command:{command}", "--judge", server.spec("openai"), "--out", run,
+        "--concurrency", "2", "--max-usd", "1", "--prices", prices,
+    ]  # fmt: skip
+    done = cli(*words)
+    assert done.returncode == 0, done.stderr
+    paid = server.paid
+    assert paid == len(server.asked) > 0
+    verdicts = next(run.glob("verdicts/openai-*/verdicts.jsonl"))
+    before = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    assert len(before) == paid and {r["raw"] for r in before} == {"1"}
+    verdicts.unlink()  # the verdicts are lost, what was paid is not
+    again = cli(*words)
+    assert again.returncode == 0, again.stderr
+    key = operator.itemgetter("key")
+    after = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    assert server.paid == paid and sorted(after, key=key) == sorted(before, key=key)
+    written = [path for path in run.rglob("*") if path.is_file()]
+    assert not [path for path in written if b"4f1c0de" in path.read_bytes()]
+
+
+def test_a_cap_and_an_outage_are_one_line(
+    text_release: Path, tmp_path: Path, cli: Cli, server: Any
+) -> None:
+    words: list[object] = [
+        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "2",
+        "--generator", "render:", "--out", tmp_path / "run",
+    ]  # fmt: skip
+    capped = cli(*words, "--judge", server.spec("openai"), "--max-usd", "1")
+    assert capped.returncode == 1 and "no price is known for openai:m-1" in capped.stderr
+    assert "Traceback" not in capped.stderr and server.asked == []
+    spec = server.spec("openai", "attempts=1&timeout=5")
+    server.close()
+    gone = cli(*words, "--judge", spec)
+    assert gone.returncode == 0, gone.stderr
+    verdicts = next((tmp_path / "run").glob("verdicts/openai-*/verdicts.jsonl"))
+    labels = {json.loads(line)["label"] for line in verdicts.read_text().splitlines()}
+    assert labels == {"error"}
+
+
+def test_a_pipeline_is_judged_by_a_local_model(
+    text_release: Path, tmp_path: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    pipeline = f"diffusers:{checkpoint('sd15')}?device=cpu&steps=2&height=64&width=64"
+    judge = open_judge(f"hf-vlm:{checkpoint('llava')}?device=cpu&min_mass=0")
+    data = str(text_release)
+    run = generate(GenerateSettings("t2i_homogenization", pipeline, data, tmp_path, limit=1))
+    folder = judge_run(JudgeSettings(tmp_path), judge)
+    assert [image.status for image in run.images().values()] == ["made", "made"]
+    records = list(folder.verdicts())
+    assert len(records) == 2
+    for record in records:
+        assert record["label"] in record["labels"] and 0 < record["mass"] < 1
+        assert sum(record["probabilities"].values()) == pytest.approx(1)

@@ -1,0 +1,79 @@
+"""From a generator to the checker's table: a spatial run, detected and checked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from counterprior.eval.engine.generate import GenerateSettings, generate
+from counterprior.eval.engine.judging import JudgeSettings, judge_run, outcomes
+from counterprior.eval.engine.run import Run
+from counterprior.eval.judges.checker.detecting import DetectSettings, detect_manifest
+from counterprior.eval.judges.checker.run import CheckSettings, run_check
+from counterprior.eval.judges.pixels import PixelJudge
+
+
+@pytest.fixture(scope="module")
+def run(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Pictures of prompts side by side and above each other, one of them lost; read only."""
+    out = tmp_path_factory.mktemp("spatial") / "run"
+    made = generate(GenerateSettings("spatial_uc", "render:", str(text_release), out, limit=20))
+    first, *_ = [image for image in made.images().values() if image.status == "made"]
+    made.image_path(first).unlink()
+    return made
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The published rules without perturbations, which take the time."""
+    path = tmp_path_factory.mktemp("rules") / "checker.yaml"
+    path.write_text("stability: {enabled: false}\n")
+    return path
+
+
+def rows_of(run: Run) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (run.root / "manifest.jsonl").read_text().splitlines()]
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path) -> None:
+    drawn = {image.case for image in run.images().values() if image.status == "made"}
+    lost = {case.id for case in run.cases() if not (run.root / f"images/{case.id}.png").exists()}
+    assert {row["sample_id"] for row in rows_of(run)} == {case.id for case in run.cases()}
+    detected = tmp_path / "d.jsonl"
+    settings = DetectSettings(run.root / "manifest.jsonl", steady, "pixels", detected)
+    counts = detect_manifest(settings, quiet)
+    unreadable = json.loads((tmp_path / "d.unreadable.json").read_text())
+    assert counts["pictures"] == 20 == counts["recorded_now"] + len(unreadable)
+    assert lost <= unreadable.keys()
+    unknown = [why for name, why in unreadable.items() if name not in lost]
+    assert all("is no single entity of the atlas" in why for why in unknown)
+    metrics = run_check(CheckSettings(detected, steady, tmp_path / "verdicts.jsonl"))
+    # The renderer does as it is told, and the picture that is lost is no failure of it.
+    assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
+    assert {"left_of", "above"} <= set(metrics["by_relation"])
+    assert metrics["counterfactual_pairs"]["both_pass"] >= 2
+    assert (tmp_path / "metrics.md").read_text().startswith("| Pictures |")
+
+
+def test_pictures_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
+    exchanged = tmp_path / "exchanged.jsonl"
+    with exchanged.open("w") as file:
+        for row in [row for row in rows_of(run) if (run.root / row["file"]).exists()][:4]:
+            a, b = row["object_b"], row["object_a"]
+            there = row | {"object_a": a, "object_b": b, "file": str(run.root / row["file"])}
+            file.write(json.dumps(there) + "\n")
+    detected = tmp_path / "d.jsonl"
+    detect_manifest(DetectSettings(exchanged, None, "pixels", detected), quiet)
+    metrics = run_check(CheckSettings(detected, None, tmp_path / "verdicts.jsonl"))
+    assert metrics["total_samples"] == metrics["fail_count"] == 4
+
+
+def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
+    folder = judge_run(JudgeSettings(run.root), PixelJudge())
+    said = [o for o in outcomes(run, folder) if o.label("order") in ("holds", "opposite")]
+    assert {o.label("order") for o in said} == {"holds"}
+    assert {o.case.groups["relation"] for o in said} == {"left_of", "right_of", "above", "below"}

@@ -1,0 +1,128 @@
+"""`audit gate`: the threshold that people's acceptance speaks for, and how surely."""
+
+import csv
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from counterprior.eval.engine.run import Run
+from counterprior.eval.people.gate import GRID, Labelled, calibrate
+from counterprior.eval.stats.agreement import cohen_kappa, confusion
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> Labelled:
+    """Scores anywhere in [0, 1], accepted from `cut` on, save for a share of slips; 40 laws."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n)
+    accepted = (scores >= cut) != (rng.random(n) < noise)
+    return Labelled(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
+
+
+def test_the_threshold_that_people_use_is_found() -> None:
+    labelled = people(0.7, 0.05)
+    found = calibrate(labelled)
+    assert found["chosen"]["threshold"] == 0.7
+    low, high = found["chosen"]["threshold_95"]
+    assert 0.6 <= low <= 0.7 <= high <= 0.8
+    assert found["published"]["threshold"] == 0.5
+    assert found["published"]["kappa"] < found["chosen"]["kappa_95"][0]
+    assert found["warnings"] == []
+    for point in found["grid"]:
+        passes = np.where(labelled.scores >= point["threshold"], "yes", "no").tolist()
+        said = np.where(labelled.accepted, "yes", "no").tolist()
+        assert point["kappa"] == pytest.approx(
+            cohen_kappa(confusion(said, passes, ["no", "yes"])).value
+        )
+        assert point["agreement"] == pytest.approx(np.mean(np.array(passes) == said))
+
+
+def test_labels_that_say_nothing_of_the_score_are_worth_nothing_held_out() -> None:
+    found = calibrate(people(0.5, 0.5))
+    held_out = found["cross_validated"]
+    assert held_out["kappa"] < 0.05 < held_out["optimism"]
+    assert len(held_out["chosen_share"]) > 3
+    assert sum(held_out["chosen_share"].values()) == pytest.approx(1)
+
+
+def test_of_equally_good_thresholds_the_published_one_is_chosen() -> None:
+    scores = np.array([0.25, 0.75] * 30)
+    found = calibrate(Labelled(scores, scores > 0.5, np.array([f"l{i % 6}" for i in range(60)])))
+    assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
+    assert found["plateau"] == [0.3, 0.75]
+    assert found["cross_validated"]["optimism"] == pytest.approx(0)
+
+
+def test_an_edge_and_few_labels_are_named() -> None:
+    found = calibrate(people(0.97, 0, n=200))
+    assert found["chosen"]["threshold"] == GRID[-1]
+    edge, few = found["warnings"]
+    assert "0.95 is the largest of the grid" in edge and "accepted" in few
+
+
+def test_order_changes_nothing() -> None:
+    labelled = people(0.6, 0.2, n=120)
+    order = np.random.default_rng(0).permutation(120)
+    assert calibrate(Labelled(*(part[order] for part in labelled))) == calibrate(labelled)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "folds", "reason"),
+    [
+        (people(0, 0, n=8), 2, "people accept 8 of 8"),
+        (people(2, 0, n=8), 2, "people accept 0 of 8"),
+        (people(0.5, 0, n=8), 9, "9 folds for the labelled pictures of 8 laws"),
+    ],
+)
+def test_what_can_not_be_calibrated_says_why(labelled: Labelled, folds: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        calibrate(labelled, folds)
+
+
+def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("case", "question", "label"), *rows])
+    return path
+
+
+def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
+    """People answer the three questions, as a judge; others accept where the scene is there."""
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (32, 32), "red").save(tmp_path / "pictures" / "one.png")
+    run = tmp_path / "run"
+    made = cli(
+        "generate", "--suite", "counterfactual", "--data", full_release, "--limit", "300",
+        "--generator", f"folder:{tmp_path / 'pictures'}?template=one", "--out", run,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    rng = random.Random(0)
+    answers, accepted = [], []
+    for case in Run.open(run).cases():
+        said = {name: rng.choice(("yes", "no")) for name in case.weights}
+        answers += [(case.id, name, label) for name, label in said.items()]
+        if case.variant == "L1":
+            accepted.append((case.id, "accept", said["assessment"]))
+    answered, unsure = answers[:-3], ("L1", accepted[0][0])
+    accepted[0] = (unsure[1], "accept", "unsure")
+    judge = f"human:{write(tmp_path / 'answers.csv', answered)}"
+    assert cli("judge", run, "--judge", judge).returncode == 0
+    done = cli("audit", "gate", run, "--labels", write(tmp_path / "a.csv", accepted), "--json")
+    assert done.returncode == 0, done.stderr
+    ((name, found),) = json.loads(done.stdout).items()
+    assert name.startswith("human-") and found["left_out"]["neither yes nor no"] == 1
+    assert found["labelled"] + sum(found["left_out"].values()) == len(accepted)
+    # The assessment weighs more than the other two together: it alone passes the gate.
+    assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
+    assert found["prr"]["published"] == found["prr"]["chosen"]
+    nobody = cli("audit", "gate", run, "--labels", tmp_path / "a.csv", "--question", "fine")
+    assert nobody.returncode == 2 and "no label of the question 'fine'" in nobody.stderr
+    accepted[1] = ("elsewhere", "accept", "yes")
+    other = cli("audit", "gate", run, "--labels", write(tmp_path / "b.csv", accepted))
+    assert other.returncode == 2 and "has no case 'elsewhere'" in other.stderr

@@ -1,0 +1,136 @@
+"""Scores with the judge's errors taken out, by labels of the run or by the judge's card."""
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from judged import judged_run
+
+from counterprior.eval.core import Case, Outcome
+from counterprior.eval.engine.run import Run
+from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
+from counterprior.eval.results.judge_card import Agreement, judge_card
+from counterprior.eval.results.scoring import score_run
+from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.suites.scores import Score
+
+TRUE_RATE = 0.9
+OTHER = {"correct": "wrong", "wrong": "correct"}
+
+
+def draw(n: int, errors: float, seed: int = 1) -> tuple[list[Outcome], dict[str, str]]:
+    """Outcomes of a judge that errs in a share of cases, and the truth by case."""
+    rng = random.Random(seed)
+    found, truth = [], {}
+    for number in range(n):
+        case = Case(f"row{number}", "reverse", 0, 0, "", (f"pair{number}",))
+        truth[case.id] = "correct" if rng.random() < TRUE_RATE else "wrong"
+        said = OTHER[truth[case.id]] if rng.random() < errors else truth[case.id]
+        said = "invalid" if rng.random() < 0.05 else said
+        found.append(Outcome(case, {("arrangement", "original"): said}))
+    return found, truth
+
+
+def card_of(outcomes: list[Outcome], truth: Mapping[str, str]) -> dict[str, Agreement]:
+    records = [
+        {"question": q, "probe": p, "label": label, "case": o.case.id, "answers": {},
+         "labels": ["correct", "wrong", "invalid"]}
+        for o in outcomes
+        for (q, p), label in o.labels.items()
+    ]  # fmt: skip
+    told = {(case, "arrangement"): label for case, label in truth.items()}
+    return dict(judge_card({"kind": "test"}, (), records, told).agreement)
+
+
+def one(scores: list[Score]) -> Score:
+    (score,) = scores
+    return score
+
+
+def test_labels_of_a_part_take_the_errors_out() -> None:
+    outcomes, truth = draw(2_000, errors=0.2)
+    told = {(case, "arrangement"): label for case, label in list(truth.items())[::8]}
+    found = one(corrected_by_labels(outcomes, told))
+    assert found.name == "accuracy_reverse_corrected" and found.unit == "%"
+    # What the judge says is 0.9 x 0.8 + 0.1 x 0.2 = 74 %.
+    assert 82 < found.interval.low < 90 < found.interval.high < 96
+    assert found.n + sum(found.excluded.values()) == 2_000
+    assert corrected_by_labels(outcomes, {}) == []
+
+
+def test_a_card_from_elsewhere_takes_the_errors_out() -> None:
+    outcomes, _ = draw(2_000, errors=0.05)
+    found = one(corrected_by_card(outcomes, card_of(*draw(2_000, errors=0.05, seed=2))))
+    assert found.name == "accuracy_reverse_by_card"
+    assert 86 < found.interval.low < 90 < found.interval.high < 94
+    raw = sum(o.label("arrangement") == "correct" for o in outcomes) / found.n
+    assert 100 * raw < found.interval.low
+    assert found.n + sum(found.excluded.values()) == 2_000
+
+
+def test_a_card_of_a_poor_judge_corrects_nothing() -> None:
+    outcomes, truth = draw(400, errors=0.1)  # Youden's index is 0.8
+    assert corrected_by_card(outcomes, card_of(outcomes, truth)) == []
+
+
+def test_a_signed_index_keeps_its_sign() -> None:
+    cases = [Case(f"r{n}", "plain", 0, 0, "", (f"p{n}",)) for n in range(100)]
+    said = ["first_left"] * 20 + ["first_right"] * 80
+    outcomes = [
+        Outcome(case, {("order", "original"): label})
+        for case, label in zip(cases, said, strict=True)
+    ]
+    matrix = [[50, 0], [0, 50]]
+    kappa = cohen_kappa(matrix)
+    card = {"order": Agreement(["first_left", "first_right"], matrix, kappa.value, 1, 1, 100)}
+    found = one(corrected_by_card(outcomes, card))
+    assert found.value == pytest.approx(-60)
+    assert -80 < found.interval.low < -60 < found.interval.high < -40
+
+
+def test_worlds_are_corrected_by_their_weighted_score() -> None:
+    weights = {"visual_integrity": 2.0, "assessment": 14.0, "logic_consistency": 8.0}
+    rng = random.Random(4)
+    outcomes, told, truth = [], {}, []
+    for number in range(600):
+        clusters = (f"law{number % 100}", f"g{number}")
+        case = Case(f"g{number}", "L2", 0, 0, "", clusters, {}, weights)
+        people = {name: rng.choice(("yes", "no")) for name in weights}
+        said = {name: "yes" if rng.random() < 0.3 else label for name, label in people.items()}
+        outcomes.append(Outcome(case, {(q, "original"): label for q, label in said.items()}))
+        if number % 3 == 0:
+            told |= {(case.id, name): label for name, label in people.items()}
+        truth.append(sum(w for name, w in weights.items() if people[name] == "yes") / 24)
+    found = one(corrected_by_labels(outcomes, told))
+    assert found.name == "ungated_L2_corrected" and found.unit == "1"
+    assert found.interval.low < sum(truth) / 600 < found.interval.high < 0.62
+    assert (
+        corrected_by_labels(outcomes, {k: v for k, v in told.items() if k[1] != "assessment"}) == []
+    )
+
+
+def test_scores_of_a_labelled_run_correct_another(tmp_path: Path) -> None:
+    outcomes, truth = draw(150, 0.03)
+    labelled = judged_run(tmp_path / "labelled", outcomes)
+    labels = tmp_path / "labels.json"
+    labels.write_text(
+        json.dumps([{"case": c, "question": "arrangement", "label": v} for c, v in truth.items()])
+    )
+    (result,) = score_run(labelled, labels)
+    names = {score.name for score in result.scores}
+    assert "accuracy_reverse_corrected" in names
+    # Of people and the judge, as raters: about as far apart as kappa says.
+    kappa = result.card.agreement["arrangement"].kappa
+    assert result.alpha["arrangement"] == pytest.approx(kappa, abs=0.02)
+    other = judged_run(tmp_path / "other", draw(150, 0.03, seed=9)[0])
+    (corrected,) = score_run(other, card=labelled / "scores.json")
+    assert "accuracy_reverse_by_card" in {score.name for score in corrected.scores}
+    assert corrected.alpha == {}
+    (stranger, *_) = Run.open(other).judges()
+    (stranger.root / "judge.json").write_text('{"kind": "test", "persona": "strict"}')
+    with pytest.raises(ValueError, match="no card of test"):
+        score_run(other, card=labelled / "scores.json")
+    with pytest.raises(ValueError, match="no card has people's labels"):
+        list(read_cards(other / "scores.json"))

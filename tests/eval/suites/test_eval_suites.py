@@ -1,0 +1,367 @@
+"""Suites, questions and scores: what must hold whatever a generator or judge does."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from counterprior.eval.core import Case, Outcome
+from counterprior.eval.engine.data import read_rows
+from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.eval.judges import Question, Verdict
+from counterprior.eval.judges.faulty import Faults, FaultyJudge
+from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.results.judge_card import judge_card
+from counterprior.eval.studies.selftest import selftest
+from counterprior.eval.suites import SUITES, open_suite, source_image
+from counterprior.eval.suites.scores import Score
+from counterprior.schema import Row
+
+LABELS = {
+    "t2i_homogenization": ("order", ("plain", "swapped"), ("first_left", "first_right")),
+    "i2i_homogenization": ("actor", ("edit",), ("left_acts", "right_acts")),
+    "t2i_correctness": ("arrangement", ("aligned", "reverse"), ("correct", "wrong")),
+    "i2i_correctness": ("binding", ("aligned", "reverse"), ("correct", "wrong")),
+}
+LEFT_OUT = ("invalid", "unparsed", "refused", "error", "missing")
+
+
+def outcomes_of(suite: str, labels: Sequence[str]) -> list[Outcome]:
+    """Outcomes of rows of three pairs with these labels, variants in turn."""
+    question, variants, _ = LABELS[suite]
+    found = []
+    for number, label in enumerate(labels):
+        row, variant = divmod(number, len(variants))
+        pair = (f"a{row % 3}", f"b{row % 3}")
+        clusters = ("/".join(pair), *pair) if "homogenization" in suite else ("/".join(pair),)
+        case = Case(f"row{row}", variants[variant], 0, 0, "", clusters, {"kind": str(row % 2)})
+        answered = {} if label == "missing" else {(question, "original"): label}
+        found.append(Outcome(case, answered))
+    return found
+
+
+def by_name(scores: Sequence[Score]) -> dict[tuple[str, str], Score]:
+    return {(score.name, score.group): score for score in scores}
+
+
+def same(a: float, b: float) -> bool:
+    return (math.isnan(a) and math.isnan(b)) or a == pytest.approx(b)
+
+
+suites = st.sampled_from(sorted(LABELS))
+
+
+@st.composite
+def judged(draw: st.DrawFn, suite: str | None = None) -> tuple[str, list[Outcome]]:
+    name = suite or draw(suites)
+    allowed = (*LABELS[name][2], *LEFT_OUT)
+    return name, outcomes_of(name, draw(st.lists(st.sampled_from(allowed), max_size=24)))
+
+
+few = settings(max_examples=25, deadline=None)
+
+
+@few
+@given(judged(), st.randoms())
+def test_the_order_of_work_changes_nothing(case: tuple, rng: random.Random) -> None:
+    name, outcomes = case
+    shuffled = rng.sample(outcomes, len(outcomes))
+    one, other = (
+        by_name(open_suite(name).score(outcomes)),
+        by_name(open_suite(name).score(shuffled)),
+    )
+    assert one.keys() == other.keys()
+    for key, score in one.items():
+        assert same(score.value, other[key].value) and score.n == other[key].n
+        assert score.excluded == other[key].excluded
+
+
+@few
+@given(judged())
+def test_what_does_not_count_moves_no_value_and_always_shows(case: tuple) -> None:
+    name, outcomes = case
+    question, _, values = LABELS[name]
+    scores = by_name(open_suite(name).score(outcomes))
+    valid = [outcome for outcome in outcomes if outcome.label(question) in values]
+    without = by_name(open_suite(name).score(valid))
+    dropped = len(outcomes) - len(valid)
+    for (metric, group), score in scores.items():
+        if group != "all" or metric.startswith(("valid", "delta")):
+            continue
+        assert same(score.value, without[metric, group].value)
+        assert score.n == without[metric, group].n
+    if "hom" in {metric for metric, _ in scores}:
+        assert sum(scores["hom", "all"].excluded.values()) == dropped
+        assert scores["valid", "all"].n == len(outcomes)
+        counted = Counter(o.label(question) for o in outcomes if o not in valid)
+        assert scores["hom", "all"].excluded == dict(sorted(counted.items()))
+
+
+@few
+@given(judged())
+def test_nothing_valid_is_undefined_and_never_zero(case: tuple) -> None:
+    name, outcomes = case
+    question = LABELS[name][0]
+    nothing = [replace(outcome, labels={(question, "original"): "invalid"}) for outcome in outcomes]
+    for score in open_suite(name).score(nothing):
+        if not score.name.startswith("valid"):
+            assert math.isnan(score.value) and score.n == 0
+
+
+@few
+@given(judged("t2i_homogenization"))
+def test_exchanging_left_and_right_flips_the_sign_and_keeps_hom(case: tuple) -> None:
+    _, outcomes = case
+    flip = {"first_left": "first_right", "first_right": "first_left"}
+    flipped = [
+        replace(o, labels={key: flip.get(label, label) for key, label in o.labels.items()})
+        for o in outcomes
+    ]
+    suite = open_suite("t2i_homogenization")
+    one, other = by_name(suite.score(outcomes)), by_name(suite.score(flipped))
+    assert same(one["hom", "all"].value, other["hom", "all"].value)
+    assert same(one["signed_index", "all"].value, -other["signed_index", "all"].value)
+
+
+def test_entities_that_prefer_a_side_are_no_order_effect() -> None:
+    """Humans always left, whatever is mentioned first: Hom in one order only would be 100."""
+    labels = [label for _ in range(20) for label in ("first_left", "first_right")]
+    scores = by_name(
+        open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", labels))
+    )
+    assert scores["order_effect", "all"].value == 0
+    assert scores["entity_effect", "all"].value == 100
+
+
+def test_bounds_show_where_much_is_left_out() -> None:
+    labels = ["first_left"] * 6 + ["missing"] * 4
+    scores = by_name(
+        open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", labels))
+    )
+    assert scores["signed_index", "all"].value == 100
+    assert scores["signed_index", "all"].bounds == pytest.approx((20, 100))
+    few_out = ["first_left"] * 19 + ["missing"]
+    scores = by_name(
+        open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", few_out))
+    )
+    assert math.isnan(scores["signed_index", "all"].bounds.low)
+
+
+# Counterfactual worlds.
+
+
+def world(group: str, level: str, answers: dict[str, str]) -> Outcome:
+    weights = {"visual_integrity": 2.0, "assessment": 14.0, "logic_consistency": 8.0}
+    case = Case(f"{group}-{level}", level, 0, 0, "", ("law", group), {"discipline": "X"}, weights)
+    return Outcome(case, {(name, "original"): label for name, label in answers.items()})
+
+
+YES = dict.fromkeys(("visual_integrity", "assessment", "logic_consistency"), "yes")
+NO = dict.fromkeys(YES, "no")
+
+
+def test_worlds_are_weighted_gated_and_never_half_counted() -> None:
+    half = YES | {"assessment": "no"}  # 10 of 24: below the gate
+    outcomes = [
+        world("g1", "L1", YES), world("g1", "L2", YES), world("g1", "L3", half),
+        world("g2", "L1", half), world("g2", "L2", YES), world("g2", "L3", YES),
+        world("g3", "L1", YES), world("g3", "L2", NO),
+        world("g3", "L3", YES | {"assessment": "refused"}),
+    ]  # fmt: skip
+    suite = open_suite("counterfactual")
+    scores = by_name(suite.score(outcomes))
+    assert scores["score_L1", "all"].value == pytest.approx((1 + 10 / 24 + 1) / 3)
+    assert scores["score_L2", "all"].value == pytest.approx((1 + 0 + 0) / 3)
+    assert scores["score_L3", "all"].value == pytest.approx((10 / 24 + 0) / 2)
+    assert scores["score_L3", "all"].n == 2
+    assert scores["score_L3", "all"].excluded == {"group_incomplete": 1}
+    assert scores["gate_passed", "all"].value == pytest.approx(2 / 3)
+    l1, l2, l3 = (scores[f"score_{level}", "all"].value for level in ("L1", "L2", "L3"))
+    assert scores["prr", "all"].value == pytest.approx(l2 / math.sqrt(l1))
+    assert scores["rrr", "all"].value == pytest.approx(l3 / math.sqrt(l2))
+
+
+def test_personas_are_two_versioned_prompts(full_release: Path) -> None:
+    row = read_rows(str(full_release), "counterfactual").rows[0]
+    image = Image.new("RGB", (32, 32))
+    asked = {}
+    for persona in ("standard", "strict"):
+        suite = open_suite("counterfactual", persona)
+        (case,) = suite.cases(row, 1)
+        questions = suite.questions(row, case, [image], "original")
+        assert [q.id.split("/")[1] for q in questions] == list(YES)
+        assert suite.questions(row, case, [image], "mirror") == []
+        asked[persona] = questions[0].prompt
+        assert set(questions[0].answers.values()) == {"yes", "no"}
+    assert asked["standard"] != asked["strict"]
+
+
+# Questions.
+
+
+@pytest.mark.parametrize("name", sorted(SUITES))
+def test_every_suite_asks_of_real_rows(full_release: Path, name: str) -> None:
+    suite = open_suite(name)
+    rows = read_rows(str(full_release), name).rows
+    digits: Counter[str] = Counter()
+    for row in random.Random(0).sample(rows, min(60, len(rows))):
+        cases = list(suite.cases(row, 2))
+        assert len({case.id for case in cases}) == len(cases)
+        assert {case.seed for case in cases} == set(row.seeds[:2])
+        source = source_image(row)
+        images = [image for image in (source, Image.new("RGB", (64, 48))) if image is not None]
+        for case in cases:
+            (question, *_) = suite.questions(row, case, images, "original")
+            assert "$" not in question.prompt and "{" not in question.prompt
+            for subject in question.subjects:
+                assert subject in question.prompt
+            lines = question.prompt.splitlines()
+            for digit in question.answers:
+                assert sum(line.startswith(f"{digit}: ") for line in lines) == 1
+            right = question.labels[0]
+            digits[next(d for d, label in question.answers.items() if label == right)] += 1
+    # No digit is usually the answer that the prior, or the truth, asks for.
+    total = sum(digits.values())
+    assert max(digits.values()) < total * (0.75 if len(digits) == 2 else 0.55)
+
+
+def pictured(name: str, row: Row, bias: str) -> tuple[list[Image.Image], Case]:
+    suite = open_suite(name)
+    case = next(iter(suite.cases(row, 1)))
+    source = source_image(row)
+    generator = open_generator(f"render:?{bias}")
+    made = generator.generate(ImageRequest(case.prompt, case.seed, source))
+    return [made] if source is None else [source, made], case
+
+
+@pytest.mark.parametrize(
+    ("name", "bias", "first", "second"),
+    [
+        ("t2i_homogenization", "order_bias={}", "first_left", "first_right"),
+        ("i2i_homogenization", "order_bias={}", "left_acts", "right_acts"),
+    ],
+)
+def test_the_pixel_judge_sees_what_was_drawn_under_every_probe(
+    full_release: Path, name: str, bias: str, first: str, second: str
+) -> None:
+    rows = read_rows(str(full_release), name).rows
+    judge = PixelJudge()
+    seen: Counter[str] = Counter()
+    for row in random.Random(2).sample(rows, 12):
+        for logit, truth in ((50, first), (-50, second)):
+            images, case = pictured(name, row, bias.format(logit))
+            for probe in ("original", "swap", "mirror"):
+                questions = open_suite(name).questions(row, case, images, probe)
+                ((_, verdict),) = judge.judge(questions)
+                seen["right" if verdict.label == truth else verdict.label] += 1
+                assert verdict.label in (truth, "invalid"), (case.prompt, probe, verdict)
+    assert seen["right"] > 0.85 * sum(seen.values())
+
+
+def test_the_pixel_judge_answers_no_free_question_and_no_stranger() -> None:
+    image = Image.new("RGB", (512, 384))
+    free = Question("a/b/original", "yes_no", (), ("yes", "no"), "?", {"1": "yes"}, (image,))
+    strange = Question("a/order/original", "order", ("a unicorn", "a cat"),
+                       ("x", "y", "invalid"), "?", {}, (image,))  # fmt: skip
+    square = replace(strange, subjects=("a dog", "a cat"), images=(Image.new("RGB", (512, 512)),))
+    verdicts = [verdict for _, verdict in PixelJudge().judge([free, strange, square])]
+    assert [verdict.label for verdict in verdicts] == ["error"] * 3
+    for verdict, reason in zip(verdicts, ("free question", "unicorn", "512 x 384"), strict=True):
+        assert reason in verdict.raw
+
+
+class Truthful:
+    """A judge that always says the second label."""
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "truthful"}
+
+    def judge(self, questions: Sequence[Question]):
+        for question in questions:
+            yield question, Verdict(question.labels[1], "seen")
+
+
+def many_questions(count: int, name: str = "order") -> list[Question]:
+    image = Image.new("RGB", (8, 8))
+    return [
+        Question(f"case{n}/{name}/{probe}", "order", ("a", "b"),
+                 ("first_left", "first_right", "invalid")[:: 1] if n % 2 else
+                 ("first_right", "first_left", "invalid"),
+                 "?", {"1": "first_left", "2": "first_right", "3": "invalid"}, (image,))
+        for n in range(count)
+        for probe in ("original", "mirror")
+    ]  # fmt: skip
+
+
+def test_faults_come_as_often_as_they_are_set() -> None:
+    faults = Faults(name=0.1, side=0.2, swap=0.1, unparsed=0.1, refuse=0.05)
+    judge = FaultyJudge(Truthful(), faults)
+    found = list(judge.judge(many_questions(3_000)))
+    raw = Counter(verdict.raw for _, verdict in found)
+    for said, share in (("name bias", 0.1), ("side bias", 0.2), ("swapped", 0.1)):
+        assert raw[said] / len(found) == pytest.approx(share, abs=0.02)
+    labels = Counter(verdict.label for _, verdict in found)
+    assert labels["unparsed"] / len(found) == pytest.approx(0.1, abs=0.02)
+    assert labels["refused"] / len(found) == pytest.approx(0.05, abs=0.02)
+    assert [v for _, v in judge.judge(many_questions(50))] == [
+        v for _, v in judge.judge(many_questions(50))
+    ]
+
+
+def card_of(judge: FaultyJudge):
+    records = []
+    for question, verdict in judge.judge(many_questions(1_500)):
+        case, name, probe = question.id.split("/")
+        records.append(
+            {"case": case, "question": name, "probe": probe, "label": verdict.label,
+             "labels": list(question.labels), "answers": dict(question.answers)}
+        )  # fmt: skip
+    return judge_card(judge.identity(), ("order",), records)
+
+
+def test_a_card_shows_the_faults() -> None:
+    good = card_of(FaultyJudge(Truthful(), Faults()))
+    assert good.parse_rate == 1 and good.failures == {} and good.asked == 3_000
+    named = card_of(FaultyJudge(Truthful(), Faults(name=0.5)))
+    assert named.first_named == pytest.approx(0.5, abs=0.05)  # the truth is always the second
+    sided = card_of(FaultyJudge(Truthful(), Faults(side=0.6)))
+    assert sided.side_bias == pytest.approx(0.6, abs=0.06)
+    assert abs(good.side_bias) < 0.06
+    assert sided.probes["mirror"].consistency < good.probes["mirror"].consistency == 1
+    mumbling = card_of(FaultyJudge(Truthful(), Faults(unparsed=0.2, refuse=0.1)))
+    assert mumbling.parse_rate == pytest.approx(0.7 / 0.9, abs=0.03)
+    assert set(mumbling.failures) == {"unparsed", "refused"}
+
+
+def test_the_selftest_holds() -> None:
+    checks = selftest()
+    assert len(checks) == 32
+    assert {check.trial.split(",")[0] for check in checks} == {
+        "T2I homogenization", "T2I correctness", "I2I homogenization", "I2I correctness",
+    }  # fmt: skip
+    assert all(check.holds for check in checks)
+    # Uncorrected, a judge that sees the prior is far off: the test would notice a broken chain.
+    off = [c for c in checks if c.judge == "sees the prior" and c.score == "signed_index"]
+    assert np.mean([c.raw.value - c.truth for c in off]) > 8
+
+
+def test_an_item_counts_in_the_categories_of_both_its_entities(text_release: Path) -> None:
+    suite = open_suite("t2i_homogenization")
+    rows = read_rows(str(text_release), "t2i_homogenization").rows[:40]
+    cases = [case for row in rows for case in suite.cases(row, 1)]
+    found = by_name(suite.score([Outcome(c, {("order", "original"): "first_left"}) for c in cases]))
+    assert found["hom", "all"].n == 80
+    for category in {row.first.category for row in rows}:
+        having = [r for r in rows if category in (r.first.category, r.second.category)]
+        score = found["hom", f"category={category}"]
+        assert score.n == 2 * len(having) and score.value == 100
+        # Always the same in a handful of pairs is no certainty.
+        assert 0 < score.interval.low < 100

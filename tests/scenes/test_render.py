@@ -1,0 +1,345 @@
+"""The scene renderer: known truth in, pixels out."""
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageChops
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.suite import Banks
+from counterprior.builders.suites.i2i_homogenization import instruction, seed_prompt
+from counterprior.builders.taxonomy import suits
+from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.images import encode_png
+from counterprior.scenes.drawing import draw_scene, figure_image
+from counterprior.scenes.effects import EFFECTS
+from counterprior.scenes.language import layout, mentions
+from counterprior.scenes.poses import POSES, find_pose
+from counterprior.scenes.scene import HEIGHT, WIDTH, Figure, Scene
+from counterprior.scenes.sprites import entity_names, sprite
+
+TAXONOMY = Banks(DEFAULT_BANK).taxonomy
+PLAIN = open_generator("render:")
+
+
+def scene_of(image: Image.Image) -> Scene:
+    return Scene.from_json(image.info["scene"])
+
+
+def draw(prompt: str, seed: int = 0, spec: str = "render:") -> Image.Image:
+    return open_generator(spec).generate(ImageRequest(prompt, seed))
+
+
+def edit(source: Image.Image, text: str, seed: int = 0, spec: str = "render:") -> Image.Image:
+    return open_generator(spec).generate(ImageRequest(text, seed, source))
+
+
+def test_the_atlas_has_exactly_the_entities_of_the_taxonomy() -> None:
+    assert set(entity_names()) == set(TAXONOMY.entities)
+
+
+def small(name: str) -> Any:
+    """The figure as it stands in a scene, 24 x 32 pixels on grey."""
+    figure = figure_image(Figure(name, 0.5, 0.9, 1.0))
+    canvas = Image.new("RGB", (max(figure.width, figure.height * 3 // 4), figure.height), "#808080")
+    canvas.paste(figure, ((canvas.width - figure.width) // 2, 0), figure)
+    return np.asarray(canvas.resize((24, 32)), dtype=float)
+
+
+def test_no_two_entities_look_the_same() -> None:
+    names = entity_names()
+    pictures = np.stack([small(name) for name in names]).reshape(len(names), -1)
+    distances = np.sqrt(((pictures[:, None] - pictures[None]) ** 2).mean(axis=2))
+    np.fill_diagonal(distances, np.inf)
+    closest = np.unravel_index(distances.argmin(), distances.shape)
+    assert distances.min() > 6, (names[closest[0]], names[closest[1]], distances.min())
+
+
+def test_sprites_are_cut_out() -> None:
+    for name in entity_names():
+        alpha = np.asarray(sprite(name).getchannel("A"))
+        assert 0.1 < (alpha > 128).mean() <= 1, name
+        assert max(alpha.shape) >= 120, name
+
+
+@pytest.mark.parametrize("prompt", ["A cat on the left and an owl on the right.", "One bus."])
+def test_the_same_request_gives_the_same_bytes_in_another_process(prompt: str) -> None:
+    code = (
+        "import hashlib; from counterprior.eval.generators import *\n"
+        "from counterprior.images import encode_png\n"
+        f"image = open_generator('render:').generate(ImageRequest({prompt!r}, 3))\n"
+        "print(hashlib.sha256(encode_png(image)).hexdigest())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONHASHSEED": "1"}
+    )
+    here = hashlib.sha256(encode_png(draw(prompt, 3))).hexdigest()
+    assert done.stdout.strip() == here, done.stderr
+    assert hashlib.sha256(encode_png(draw(prompt, 4))).hexdigest() != here
+
+
+def centre(image: Image.Image, figure: Figure) -> float:
+    """Where the figure is in the picture, found from the pixels: share of the width."""
+    picture = np.asarray(image, dtype=float)
+    template = figure_image(figure)
+    pixels = np.asarray(template, dtype=float)
+    mask = pixels[..., 3] > 250
+    top = round(figure.base * HEIGHT) - template.height
+    best = (np.inf, 0.0)
+    for left in range(0, WIDTH - template.width, 4):
+        for rows in (-4, 0, 4):
+            if top + rows < 0 or top + rows + template.height > HEIGHT:
+                continue
+            patch = picture[top + rows : top + rows + template.height, left : left + template.width]
+            error = float(np.abs(patch[mask] - pixels[..., :3][mask]).mean())
+            best = min(best, (error, (left + template.width / 2) / WIDTH))
+    return best[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("cat", "owl"), ("male chef", "female nurse"), ("laptop", "vase"), ("horse", "guinea pig")],
+)
+def test_an_explicit_layout_is_what_the_pixels_show(left: str, right: str, seed: int) -> None:
+    for prompt in (
+        seed_prompt(left, right),
+        f"A {right} on the right and a {left} on the left.",
+        f"A {left} to the left of a {right}.",
+        f"A {right} to the right of a {left}.",
+    ):
+        image = draw(prompt, seed)
+        figures = {f.entity: f for f in scene_of(image).figures}
+        assert centre(image, figures[left]) < 0.45 < 0.55 < centre(image, figures[right])
+
+
+@pytest.mark.parametrize(
+    ("bias", "low", "high"), [("0", 0.4, 0.6), ("2.5", 0.86, 0.99), ("-2.5", 0.01, 0.14)]
+)
+def test_the_order_bias_is_the_one_that_was_set(bias: str, low: float, high: float) -> None:
+    left = 0
+    for seed in range(300):
+        figures = scene_of_request("One cat and one dog.", seed, f"render:?order_bias={bias}")
+        left += min(figures, key=lambda f: f.x).entity == "cat"
+    assert low < left / 300 < high
+
+
+def scene_of_request(prompt: str, seed: int, spec: str) -> tuple[Figure, ...]:
+    """The scene alone: these statistics need no pixels."""
+    from counterprior.eval.generators import render
+
+    generator: Any = open_generator(spec)
+    request = ImageRequest(prompt, seed)
+    scene: Scene = generator._compose(prompt, render._rng(request))
+    return scene.figures
+
+
+def test_an_entity_preference_holds_in_both_orders_of_mention() -> None:
+    spec = "render:?preference_sd=9"
+    shares = {}
+    for first, second in (("cat", "dog"), ("dog", "cat")):
+        left = Counter(
+            min(
+                scene_of_request(f"One {first} and one {second}.", s, spec), key=lambda f: f.x
+            ).entity
+            for s in range(100)
+        )
+        shares[first] = left["cat"] / 100
+    assert abs(shares["cat"] - shares["dog"]) < 0.2
+    assert abs(shares["cat"] - 0.5) > 0.2
+
+
+def test_neutral_axes() -> None:
+    above = scene_of(draw("One cat and one dog, one above the other."))
+    assert abs(above.figures[0].base - above.figures[1].base) > 0.3
+    depth = scene_of(draw("A cat behind a dog."))
+    assert [f.entity for f in depth.figures] == ["cat", "dog"]
+    assert depth.figures[0].base < depth.figures[1].base
+
+
+@pytest.mark.parametrize("fault", ["missing", "extra", "duplicate", "overlap", "vertical", "wrong"])
+def test_faults_happen_when_asked_for_and_are_recorded(fault: str) -> None:
+    prompt = "A cat on the left and an owl on the right."
+    image = draw(prompt, 5, f"render:?{fault}=1")
+    scene = scene_of(image)
+    assert scene.faults == (fault,)
+    names = Counter(f.entity for f in scene.figures)
+    x, base = [f.x for f in scene.figures], [f.base for f in scene.figures]
+    shown = {
+        "missing": len(scene.figures) == 1,
+        "extra": len(names) == 3,
+        "duplicate": max(names.values()) == 2,
+        "overlap": abs(x[0] - x[-1]) < 0.1,
+        "vertical": abs(base[0] - base[-1]) > 0.3,
+        "wrong": len(set(names) & {"cat", "owl"}) == 1 and len(names) == 2,
+    }
+    assert shown[fault]
+    assert ImageChops.difference(image, draw(prompt, 5)).getbbox() is not None
+
+
+ACTIONS = [a for a in TAXONOMY.actions.values() if a.visible]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda a: a.id)
+def test_every_visible_action_of_the_taxonomy_has_a_pose(action: Any) -> None:
+    texts = [action.participle, action.clause]
+    if action.directed:
+        texts += [action.directed.active, action.directed.passive]
+    if action.pair:
+        members = [find_pose(member.clause) for member in action.pair]
+        assert None not in members and members[0] != members[1]
+    for text in filter(None, texts):
+        assert find_pose(text) is not None, text
+    for other in action.contrast:
+        assert find_pose(action.clause) != find_pose(TAXONOMY.actions[other].clause or "")
+
+
+NEUTRAL = {"standing", "intact", "unoccupied"}
+"""What every figure is like before an edit."""
+
+
+@pytest.mark.parametrize("name", sorted(set(POSES) - NEUTRAL))
+def test_every_pose_changes_the_picture_and_only_near_its_figure(name: str) -> None:
+    kind = next((a.kind for a in ACTIONS if name in {find_pose(t) for t in texts_of(a)}), "object")
+    actor = next(
+        (e.name for a in ACTIONS if name in {find_pose(t) for t in texts_of(a)}
+         for e in TAXONOMY.of_kind(kind) if suits(a, e)),
+    )  # fmt: skip
+    plain = Scene((Figure(actor, 0.27, 0.9, 0.9), Figure("clock", 0.8, 0.9, 0.9)), 1)
+    posed = Scene((Figure(actor, 0.27, 0.9, 0.9, pose=name), plain.figures[1]), 1)
+    changed = ImageChops.difference(draw_scene(plain), draw_scene(posed)).getbbox()
+    assert changed is not None
+    assert changed[2] <= 0.66 * WIDTH
+
+
+def texts_of(action: Any) -> list[str]:
+    texts = [action.clause, action.participle]
+    if action.directed:
+        texts += [action.directed.active]
+    texts += [member.clause for member in action.pair or ()]
+    return [text for text in texts if text]
+
+
+def test_poses_use_known_effects_and_all_of_them() -> None:
+    used = {effect for pose in POSES.values() for effect in (*pose.behind, *pose.over)}
+    assert used == set(EFFECTS)
+
+
+SEED = draw(seed_prompt("dog", "pig"), 1)
+
+
+def pose_of(image: Image.Image, entity: str) -> str:
+    return next(f.pose for f in scene_of(image).figures if f.entity == entity)
+
+
+def test_an_edit_binds_actions_to_the_entities_it_names() -> None:
+    for text in (
+        "The dog is standing on all fours and the pig is lying down on the ground.",
+        "The pig is lying down on the ground and the dog is standing on all fours.",
+    ):
+        edited = edit(SEED, text)
+        assert (pose_of(edited, "dog"), pose_of(edited, "pig")) == ("standing", "lying")
+
+
+def test_a_binding_bias_follows_the_order_of_mention_instead() -> None:
+    text = "The pig is lying down on the ground and the dog is looking up at the sky."
+    edited = edit(SEED, text, spec="render:?binding_bias=1")
+    assert pose_of(edited, "dog") == "lying"  # the dog is the left one
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The male chef is pointing at the male waiter.",
+     "The male waiter is being pointed at by the male chef."],
+)  # fmt: skip
+def test_a_directed_edit_makes_the_agent_act_towards_the_other(text: str) -> None:
+    for left, right, faces in (("chef", "waiter", 1), ("waiter", "chef", -1)):
+        source = draw(seed_prompt(f"male {left}", f"male {right}"), 2)
+        chef = next(f for f in scene_of(edit(source, text)).figures if f.entity == "male chef")
+        assert (chef.pose, chef.faces) == ("pointing", faces)
+        assert pose_of(edit(source, text), "male waiter") == ""
+
+
+def test_an_open_edit_lets_one_act_by_the_order_bias() -> None:
+    text = instruction("animal", "is lying down on the ground")
+    left = sum(
+        pose_of(edit(SEED, text, s, "render:?order_bias=2.5"), "dog") != "" for s in range(40)
+    )
+    assert 31 <= left <= 40
+    assert all(
+        (pose_of(e := edit(SEED, text, s), "dog") == "") != (pose_of(e, "pig") == "")
+        for s in range(5)
+    )
+
+
+def test_an_edited_picture_can_be_edited_again_from_its_file() -> None:
+    import io
+
+    with Image.open(io.BytesIO(encode_png(SEED))) as reopened:
+        assert reopened.mode == "RGB"
+        assert scene_of(edit(reopened, "The dog is lying down on the ground.")).figures
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [("", "no entity"), ("A unicorn and a dragon.", "no entity of the atlas")],
+)
+def test_a_prompt_without_entities_is_an_error(prompt: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        draw(prompt)
+
+
+def test_edits_that_can_not_be_drawn_are_errors() -> None:
+    with pytest.raises(ValueError, match="edits only its own pictures"):
+        edit(Image.new("RGB", (64, 64)), "The dog is lying down on the ground.")
+    with pytest.raises(ValueError, match="shows nothing that is named"):
+        edit(SEED, "The cat is lying down on the ground.")
+    with pytest.raises(ValueError, match="no pose of the renderer"):
+        edit(SEED, "One animal is reciting a poem.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("render:?colour=red", "has no option 'colour'"),
+        ("render:?order_bias=much", "must be a number"),
+        ("render:?order_bias=nan", "out of range"),
+        ("render:?missing=2", "out of range"),
+        ("render:folder", "takes options only"),
+        ("magic:", "no generator 'magic'"),
+        (":", "has no kind"),
+        ("render:?missing=1&missing=1", "gives an option twice"),
+    ],
+)
+def test_a_wrong_spec_names_what_is_wrong(spec: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        open_generator(spec)
+
+
+def test_the_identity_names_version_atlas_and_changed_options() -> None:
+    plain = open_generator("render:").identity()
+    biased = open_generator("render:?order_bias=1").identity()
+    assert plain["kind"] == "render"
+    assert set(biased.items()) - set(plain.items()) == {("order_bias", "1")}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(entity_names()), min_size=1, max_size=4, unique=True))
+def test_every_entity_is_found_in_order_of_mention(names: list[str]) -> None:
+    text = "One " + " and one ".join(names) + "."
+    assert [m.entity for m in mentions(text)] == names
+    assert layout(text, mentions(text)).order is None
+
+
+def test_scenes_survive_json() -> None:
+    scene = Scene((Figure("cat", 0.2, 0.9, 1.0, -1, "lying"),), 3, ("missing",))
+    assert Scene.from_json(scene.to_json()) == scene
+    with pytest.raises(ValueError, match="not a scene"):
+        Scene.from_json("{}")
