@@ -290,8 +290,24 @@ class CounterfactualDenominalized(Row):
     """The L2 prompt it was made from."""
     replaced: list[str]
     """The nouns that were replaced."""
+    altered_law: str
+    """The premise of the counterfactual world."""
     assessment_point: str
     """What the picture must show."""
+    visual_integrity: EvaluationQuestion
+    """Of both L2 prompts: is the picture sound in itself?"""
+    assessment: EvaluationQuestion
+    """Of both L2 prompts: does it show the assessment point?"""
+    logic_consistency: EvaluationQuestion
+    """Of both L2 prompts: does the whole scene obey the altered law?"""
+    plain_prompt: str
+    """The group's L1 prompt, whose score decides whether the group counts."""
+    plain_visual_integrity: EvaluationQuestion
+    """Of the L1 prompt."""
+    plain_assessment: EvaluationQuestion
+    """Of the L1 prompt."""
+    plain_logic_consistency: EvaluationQuestion
+    """Of the L1 prompt."""
 
 
 class RuleDecoupling(Row):

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from ..errors import RunFailed
 
-Outcome = Literal["ok", "refused", "truncated", "error"]
+CallOutcome = Literal["ok", "refused", "truncated", "error"]
 """How a paid call ended.
 
 `ok`: the model stopped by itself; `refused`: it or a filter declined; `truncated`: it ran into
@@ -108,7 +108,7 @@ class Usage:
 class Completion:
     """What came back from one call."""
 
-    outcome: Outcome
+    outcome: CallOutcome
     """How it ended."""
     text: str
     """The answer verbatim; for `refused` and `error` what the server said instead."""
@@ -127,6 +127,11 @@ class BackendError(RunFailed):
 
     Nothing was recorded, so the same command resumes the run.
     """
+
+    def __init__(self, message: str, lost_attempts: int = 0) -> None:
+        super().__init__(message)
+        self.lost_attempts = lost_attempts
+        """Attempts that timed out or were cut off, and may have been billed."""
 
 
 class NotRecordedError(BackendError):
@@ -148,6 +153,13 @@ class ChatBackend(Protocol):
         """One answer, from any thread.
 
         Raises BackendError where the server can't be used, and what `permit` raises.
+        """
+        ...
+
+    def check(self) -> None:
+        """Makes sure, at no cost, that the server answers before a long run starts.
+
+        Raises BackendError saying why it does not.
         """
         ...
 

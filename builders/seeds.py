@@ -8,7 +8,8 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
-from ..eval.generators import Generator, ImageRequest, open_generator
+from ..eval.core import Generator, ImageRequest
+from ..eval.generators import draw, open_generator
 from ..images import encode_png
 from ..schema import EncodedImage, SeededRow
 
@@ -68,4 +69,4 @@ def _open(generator: str) -> None:
 
 def _draw(request: tuple[str, int]) -> bytes:
     assert _generator is not None
-    return encode_png(_generator.generate(ImageRequest(*request)))
+    return encode_png(draw(_generator, ImageRequest(*request)))

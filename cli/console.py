@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from ..cards.plan import Plan
     from ..corpus_analysis.flips import FlipSet
     from ..corpus_analysis.run import Finished
-    from ..eval.engine.run import JudgeFolder, Run
-    from ..eval.results.judge_card import Agreement
+    from ..eval.engine.steps import Done
+    from ..eval.results.judge_card import HumanAgreement
     from ..eval.results.scoring import Result
     from ..eval.stats.intervals import Interval
     from ..eval.studies.selftest import Check
-    from ..eval.suites.scores import Score
 
 WRONG = 1
 USAGE = 2
@@ -34,21 +33,13 @@ INTERRUPTED = 130
 @contextmanager
 def failing() -> Iterator[None]:
     """Turn what a user can mend into one line on stderr and an exit code."""
-    from ..agents.budget import BudgetError
-    from ..agents.chat import BackendError
-    from ..builders.bank import BankError
-    from ..builders.build import BuildError
-    from ..cards.errors import HubError
-    from ..corpus_analysis.errors import CorpusError
-    from ..eval.checkpoints.placement import LoadError
-    from ..release import ReleaseError
+    from ..errors import CounterpriorError
 
     try:
         yield
-    except (BankError, BuildError, BackendError, BudgetError, CorpusError, HubError,
-            LoadError) as error:  # fmt: skip
-        _stop(str(error), WRONG)
-    except (ReleaseError, ValueError) as error:
+    except CounterpriorError as error:
+        _stop(str(error), error.exit_code)
+    except ValueError as error:
         _stop(str(error), USAGE)
     except KeyboardInterrupt:
         _stop("interrupted; run the same command again", INTERRUPTED)
@@ -239,20 +230,24 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
             print(f"  {name:<12} {shown:>8} {between}")
 
 
-def print_images(run: Run) -> None:
-    """How many pictures of a run there are, what became of the others, and what all cost."""
+def print_done(done: Done) -> None:
+    """What became of a run's images, what each judge said now, and what all that cost."""
+    run = done.run
     made = Counter(image.status for image in run.images().values())
-    others = ", ".join(f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made")
+    others = [f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made"]
     usd = sum(Decimal(attempt.usd) for attempt in run.attempts() if attempt.usd)
-    parts = [f"{made['made']:,} pictures", others, f"{usd:.2f} USD" if usd else ""]
-    print(f"{run.root}: {'; '.join(part for part in parts if part)}", file=sys.stderr)
-
-
-def print_verdicts(folder: JudgeFolder) -> None:
-    """How many verdicts of a judge there are, by label."""
-    labels = Counter(record["label"] for record in folder.verdicts())
-    counts = ", ".join(f"{n:,} {label}" for label, n in sorted(labels.items()))
-    print(f"{folder.root}: {counts or 'no verdicts'}", file=sys.stderr)
+    cost = [f"{usd:.2f} USD"] if usd else []
+    parts = [f"{made['made']:,} images", *others, *cost]
+    print_note(f"{run.root}: {'; '.join(parts)}")
+    first = next((i for i in run.images().values() if i.status in ("error", "refused")), None)
+    if first is not None:
+        print_note(f"the first that is {first.status}: {first.case}: {first.message}")
+    for log, tally in done.judged:
+        counts = ", ".join(f"{n:,} {label}" for label, n in sorted(tally.labels.items()))
+        known = f"; {tally.known:,} verdicts were there" if tally.known else ""
+        print_note(f"{log.name}: {counts or 'nothing new'}{known}")
+    if done.spending != type(done.spending)():
+        print_note(f"spent {done.spending}")
 
 
 def print_results(results: Sequence[Result], groups: bool) -> None:
@@ -260,15 +255,18 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ..eval.results.tables import COLUMNS, cells, title
+
     console = Console(width=None if sys.stdout.isatty() else 120)
     for result in results:
         card = result.card
-        table = Table(title=f"{result.run.suite}: {_who(result.run.generator)}, by {result.judge}")
-        for title in ("score", "group", "value", "95 %", "null", "n", "left out"):
-            table.add_column(title, justify="left" if title in ("score", "group") else "right")
+        table = Table(title=title(result))
+        for column in COLUMNS:
+            justify = "left" if column in ("score", "group") else "right"
+            table.add_column(column, justify=justify)  # type: ignore[arg-type]
         for score in result.scores:
             if groups or "=" not in score.group:
-                table.add_row(*_cells(score))
+                table.add_row(*cells(score))
         console.print(table)
         said = [f"{card.asked:,} questions", f"{_share(card.parse_rate)} parsed",
                 f"first-named {_share(card.first_named)}"]  # fmt: skip
@@ -278,12 +276,14 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
         console.print(f"judge: {'; '.join(said)}")
         for question, agreement in card.agreement.items():
             console.print(_confusion(question, agreement))
+        for line in _explained(result):
+            console.print(line, style="dim", highlight=False)
     for folder, alpha in {result.folder: result.alpha for result in results}.items():
         for question, value in alpha.items():
             print(f"{folder}, {question}: Krippendorff's alpha of all who answered {value:.3f}")
 
 
-def _confusion(question: str, found: Agreement) -> Table:
+def _confusion(question: str, found: HumanAgreement) -> Table:
     """People's labels against the judge's, with Cohen's kappa."""
     from rich.table import Table
 
@@ -301,18 +301,17 @@ def _share(value: float) -> str:
     return "-" if value != value else f"{value:.1%}"
 
 
-def _who(identity: Mapping[str, str]) -> str:
-    others = [f"{name}={value}" for name, value in identity.items() if name != "kind"]
-    return " ".join([identity["kind"], *others])
+def _explained(result: Result) -> Iterator[str]:
+    """What each score means, what its interval can't promise, and what to know of the run."""
+    from ..eval.suites import open_suite
 
-
-def _cells(score: Score) -> tuple[str, ...]:
-    left_out = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
-    if score.bounds.low == score.bounds.low:
-        left_out += f"; with them {_interval(score.bounds, score.unit)}"
-    return (score.name, score.group, _number(score.value, score.unit),
-            _interval(score.interval, score.unit), _number(score.null, score.unit, ""),
-            f"{score.n:,}", left_out)  # fmt: skip
+    meanings = open_suite(result.run.suite).meanings
+    for score in result.scores:
+        if score.group == "all" and score.name in meanings:
+            yield f"{score.name}: {meanings[score.name]}"
+        if score.group == "all" and score.warning:
+            yield f"{score.name}: {score.warning}"
+    yield from (f"note: {note}" for note in result.notes)
 
 
 def _number(value: float, unit: str, undefined: str = "undefined") -> str:

@@ -17,15 +17,14 @@ from .console import (
     print_checks,
     print_configs,
     print_diff,
+    print_done,
     print_flips,
-    print_images,
     print_metrics,
     print_mined,
     print_note,
     print_plan,
     print_released,
     print_results,
-    print_verdicts,
     progress_bar,
 )
 
@@ -514,6 +513,29 @@ Probes = Annotated[str, typer.Option(help="Controls of the judge: mirror,swap.")
 Persona = Annotated[str, typer.Option(help="standard or strict, for free questions.")]
 
 
+Partial = Annotated[bool, typer.Option("--partial", help="Score what is judged so far, too.")]
+JudgeNames = Annotated[list[str] | None, typer.Option("--judge", help="Only this; repeatable.")]
+
+
+@app.command("prompts")
+def write_prompts(
+    suite: SuiteName,
+    out: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    seeds: Seeds = 1,
+    limit: Limit = None,
+) -> None:
+    """List what a suite asks to draw: prompt, seed, and the file name `folder:` looks for.
+
+    Example: `counterprior prompts --suite t2i_correctness --out prompts.jsonl`
+    """
+    with failing():
+        from ..eval.studies.evaluation import write_prompts as export
+
+        print_note(export(out, suite, data=data, revision=revision, seeds=seeds, limit=limit))
+
+
 @app.command()
 def generate(
     suite: SuiteName,
@@ -527,21 +549,21 @@ def generate(
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
-    """Make every picture that a suite wants, or find it in a folder; what is there stays.
+    """Make every image that a suite asks for, or find it in a folder; what is there stays.
 
-    Example: `counterprior generate --suite t2i_homogenization --generator folder:pics --out run`
+    Example: `counterprior generate --suite t2i_homogenization --generator folder:images --out run`
     """
     with failing(), progress_bar() as progress:
-        from ..eval.engine.generate import GenerateSettings
-        from ..eval.engine.generate import generate as make
+        from ..eval.engine.costs import Cost
+        from ..eval.engine.evaluation import RunSettings
+        from ..eval.engine.steps import generate as make
 
-        parts = revision, seeds, limit, concurrency, max_usd, prices
-        settings = GenerateSettings(suite, generator, data, out, *parts)
-        print_images(make(settings, progress))
+        settings = RunSettings(suite, data, out, revision, seeds, limit)
+        print_done(make(settings, generator, Cost(concurrency, max_usd, prices), progress))
 
 
 @app.command("judge")
-def judge_pictures(
+def judge_images(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     judge: JudgeSpecs,
     probes: Probes = "",
@@ -551,27 +573,27 @@ def judge_pictures(
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
-    """Ask a judge about every picture, once; a resumed run asks only what has no verdict.
+    """Ask a judge about every image, once; a resumed run asks only what has no verdict.
 
     Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
     with failing(), progress_bar() as progress:
-        from ..eval.engine.judging import JudgeSettings, judge_run
-        from ..eval.judges import CallPlan, open_judge
+        from ..eval.engine.costs import Cost
+        from ..eval.engine.steps import JudgeSettings, judge_run
 
-        plan = CallPlan(run / "ledgers", concurrency, max_usd, prices)
-        judges = [open_judge(spec, plan) for spec in judge]
-        settings = JudgeSettings(run, tuple(p for p in probes.split(",") if p), persona, revision)
-        for opened in judges:
-            print_verdicts(judge_run(settings, opened, progress))
+        settings = JudgeSettings(tuple(p for p in probes.split(",") if p), persona, revision)
+        cost = Cost(concurrency, max_usd, prices)
+        print_done(judge_run(run, judge, settings, cost, progress))
 
 
 @app.command()
 def score(
     runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
-    card: Annotated[Path | None, typer.Option(help="scores.json of another, labelled run.")] = None,
+    card: Annotated[Path | None, typer.Option(help="scores.json of another, labeled run.")] = None,
+    judge: JudgeNames = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    partial: Partial = False,
     groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
     json: Json = False,
 ) -> None:
@@ -580,9 +602,11 @@ def score(
     Example: `counterprior score run --labels labels.csv --json`
     """
     with failing():
-        from ..eval.results.scoring import results_json, score_runs
+        from ..eval.results.scoring import ScoreSettings, results_json, score_runs, write_results
 
-        results = score_runs(runs, labels, across_judges, card)
+        settings = ScoreSettings(labels, card, tuple(judge or ()), across_judges, partial)
+        results = [judged.result for judged in score_runs(runs, settings)]
+        write_results(results)
         if json:
             typer.echo(results_json(results))
         else:
@@ -594,20 +618,24 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
     out: Annotated[Path, typer.Option(help="Folder of the site.")],
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
+    judge: JudgeNames = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
+    partial: Partial = False,
     title: Annotated[str, typer.Option(help="Of the site.")] = "counterprior",
     export: Annotated[list[str] | None, typer.Option(help="Also `inspect` or `hub`.")] = None,
     dataset: Annotated[str, typer.Option(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
 ) -> None:
-    """One static site of judged runs: leaderboards, plots, judge cards and pictures; no network.
+    """One static site of judged runs: leaderboards, plots, judge cards and images; no network.
 
     Example: `counterprior report runs/a runs/b --out site`
     """
     with failing(), progress_bar() as progress:
         from ..eval.report.site import ReportSettings, write_report
+        from ..eval.results.scoring import ScoreSettings
 
+        score = ScoreSettings(labels, None, tuple(judge or ()), across_judges, partial)
         forms = tuple(export or ())
-        settings = ReportSettings(tuple(runs), out, labels, across_judges, title, forms, dataset)
+        settings = ReportSettings(tuple(runs), out, score, title, forms, dataset)
         typer.echo(write_report(settings, progress))
 
 
@@ -617,6 +645,7 @@ def plan_items(
     rate: Annotated[list[float] | None, typer.Option(help="Assumed instead; give two.")] = None,
     discordance: Annotated[float | None, typer.Option(help="Items with just one right.")] = None,
     difference: Annotated[float | None, typer.Option(help="To find, in (0, 1].")] = None,
+    judge: JudgeNames = None,
     alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
     power: Annotated[float, typer.Option(help="Chance to find it.")] = 0.8,
     json: Json = False,
@@ -629,7 +658,7 @@ def plan_items(
         from ..eval.studies.planning import PlanSettings, plan
 
         settings = PlanSettings(difference, alpha, power)
-        print_metrics(plan(runs or (), rate or (), discordance, settings), json)
+        print_metrics(plan(runs or (), rate or (), discordance, settings, judge or ()), json)
 
 
 @app.command("eval")
@@ -654,9 +683,15 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
-    paid = concurrency, max_usd, prices
-    generate(suite, generator, out, data, revision, seeds, limit, *paid)
-    judge_pictures(out, judge, probes, persona, revision, *paid)
+    with failing(), progress_bar() as progress:
+        from ..eval.engine.costs import Cost
+        from ..eval.engine.evaluation import RunSettings
+        from ..eval.engine.steps import JudgeSettings, evaluate_run
+
+        run = RunSettings(suite, data, out, revision, seeds, limit)
+        judging = JudgeSettings(tuple(p for p in probes.split(",") if p), persona, revision)
+        cost = Cost(concurrency, max_usd, prices)
+        print_done(evaluate_run(run, generator, judge, judging, cost, progress))
     score([out], json=json)
 
 
@@ -857,9 +892,10 @@ def flips(
     """
     with failing(), progress_bar() as progress:
         from ..corpus_analysis.flips import FlipSettings, make_flips
-        from ..eval.judges import CallPlan, open_judge
+        from ..eval.engine.costs import Cost
+        from ..eval.judges import open_judge
 
-        plan = CallPlan(mined / "judgments", max_usd=max_usd)
+        plan = Cost(max_usd=max_usd).plan(mined)
         reader = open_judge(judge, plan) if judge else None
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)
@@ -879,6 +915,9 @@ def race_generators(
     alpha: Annotated[float, typer.Option(help="Chance that the best is dropped.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Difference that does not matter.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Order of the items.")] = 0,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Which generator is best, with as few pictures as it takes.
@@ -887,10 +926,15 @@ def race_generators(
     --judge pixels --out race`
     """
     with failing(), progress_bar() as progress:
+        from ..eval.engine.costs import Cost
         from ..eval.studies.race import RaceSettings
-        from ..eval.studies.racing import LiveSettings, open_source, run_race
+        from ..eval.studies.racing import LiveSettings, race_live, race_scores
 
-        live = LiveSettings(suite, tuple(generator or ()), judge, data, limit)
-        source = open_source(live, tuple(scores or ()), metric, out)
         settings = RaceSettings(policy, alpha, delta, seed)  # type: ignore[arg-type]
-        print_metrics(run_race(source, settings, out, progress), json)
+        if scores:
+            found = race_scores(scores, metric, settings, out, progress)
+        else:
+            cost = Cost(concurrency, max_usd, prices)
+            live = LiveSettings(suite, tuple(generator or ()), judge, data, limit, cost=cost)
+            found = race_live(live, settings, out, progress)
+        print_metrics(found, json)

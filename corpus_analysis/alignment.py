@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ..eval.judges import FAILURES
+from ..eval.core import FAILURES, PROBES
 from ..eval.stats.bootstrap import cluster_bootstrap
 from ..eval.stats.intervals import Interval, wilson
-from .layout import ALIGNED, ASPECTS, GATE_PROBES, PROBES, REVERSED, Answers
+from .layout import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
 
 RESAMPLES = 2_000
 

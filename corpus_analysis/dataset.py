@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..eval.core import PROBES
 from .alignment import Alignment, Judged
 from .images.retrieve import Retrieved, url_key
-from .layout import ASPECTS, PROBES, Answers
+from .layout import ASPECTS, Answers
 from .rows import pair_schema
 from .shards import write_parquet
 

@@ -22,14 +22,14 @@ import yaml
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..eval.judges import Judge, Question
+from ..eval.core import ORIGINAL, PROBES, Judge, Question
 from ..images import ImageError, open_image
 from .alignment import SIDES
 from .captions.ontology import FOLDER, OntologyError
 from .dataset import FOLDER as DATASET
 from .errors import CorpusError
 from .images.retrieve import picture_path, url_key
-from .layout import PROBES, read_prompt
+from .layout import read_prompt
 from .run import IMAGES
 
 COUNT = 2_000
@@ -207,7 +207,9 @@ def _picture(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple
     if judge is None:
         return picture, ""
     question = Question(
-        id=f"{pair['id']}/text/original",
+        case=pair["id"],
+        name="text",
+        probe=ORIGINAL,
         task="yes_no",
         subjects=(),
         labels=("yes", "no"),

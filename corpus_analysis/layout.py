@@ -19,10 +19,11 @@ from typing import Any
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..eval.judges import Judge, Question, Verdict
+from ..eval.core import ORIGINAL, PROBES, Judge, Question, is_mirrored, names_exchanged
+from ..eval.engine.verdicts import Answered, Asked, Tally, VerdictLog, check_tally
 from ..eval.prompts import Prompt
 from ..images import ImageError, open_image
-from ..storage import RecordLog, read_records
+from ..progress import Progress
 from .captions.ontology import Ontology
 
 ASPECTS = {
@@ -34,21 +35,14 @@ ASPECTS = {
 }
 """The criteria of stage 1 and how they are asked."""
 
-PROBES = ("original", "swap", "mirror", "mirror_swap")
-"""Stage 2; the first is the paper's. `swap`: A is the second-mentioned."""
-
-GATE_PROBES = ("original", "mirror")
+GATE_PROBES = (ORIGINAL, "mirror")
 """Stage 1; the first decides, the second is a control."""
 
 ALIGNED, REVERSED, NEITHER = "first_left", "first_right", "invalid"
 """Labels of stage 2. A language model can't say `invalid`; a measuring judge can."""
 
-VERDICTS = "verdicts.jsonl"
-
 AHEAD = 64
 """Pairs whose questions are open at once."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -83,56 +77,49 @@ def read_prompt(name: str) -> Prompt:
     return Prompt(f"corpus_{name}", text)
 
 
-def judge_folder(root: Path, judge: Judge) -> Path:
-    """Where one judge's verdicts are, with what it is."""
+def open_log(root: Path, judge: Judge) -> VerdictLog:
+    """One judge's verdicts on a mined run, under these versions of the prompts."""
     identity = {**judge.identity(), **{p.name: p.version for p in _prompts()}}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
-    folder = root / f"{identity['kind']}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "judge.json").write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n")
-    return folder
+    return VerdictLog.start(root / f"{identity['kind']}-{digest}", identity)
 
 
 def verify(
-    candidates: Sequence[Candidate], judge: Judge, folder: Path, progress: Progress
+    candidates: Sequence[Candidate], judge: Judge, log: VerdictLog, progress: Progress
 ) -> dict[str, Answers]:
     """Asks what has no verdict yet; pair id -> answers. Run again after any end, it goes on.
 
-    A judge's own failure (`error`) is asked again, all else once. Pictures are asked about by the
-    bytes that were fetched: another picture is another question.
+    A judge's own failure (`error`) is asked again, all else once. Images are asked about by the
+    bytes that were fetched: another image is another question. Raises JudgeFailed where every call
+    failed.
     """
-    done = {r["key"]: r["label"] for r in read_records(folder / VERDICTS) if r["label"] != "error"}
     found: dict[str, Answers] = {}
-    with RecordLog(folder / VERDICTS) as log:
-        for start in range(0, len(candidates), AHEAD):
-            progress("verdicts", start, len(candidates))
-            part = candidates[start : start + AHEAD]
-            pictures = {c.pair["id"]: _open(c.picture) for c in part}
-            gate = _ask(judge, log, done, part, pictures, gate_questions)
-            answers = {
-                c.pair["id"]: Answers(
-                    {(name, probe): label for (i, name, probe), label in gate.items()
-                     if i == c.pair["id"]}, {},
-                )
-                for c in part
-            }  # fmt: skip
-            valid = [c for c in part if answers[c.pair["id"]].valid]
-            order = _ask(judge, log, done, valid, pictures, order_questions)
-            for (pair, _, probe), label in order.items():
-                answers[pair].order[probe] = label
-            found |= answers
+    tally = Tally()
+    for start in range(0, len(candidates), AHEAD):
+        progress("verdicts", start, len(candidates))
+        part = [(c, _open(c.picture)) for c in candidates[start : start + AHEAD]]
+        found |= {candidate.pair["id"]: Answers({}, {}) for candidate, _ in part}
+        for answered in _ask(judge, log, part, gate_questions, tally):
+            gate = found[answered.case].gate
+            gate[answered.question, answered.probe] = answered.verdict.label
+        valid = [one for one in part if found[one[0].pair["id"]].valid]
+        for answered in _ask(judge, log, valid, order_questions, tally):
+            found[answered.case].order[answered.probe] = answered.verdict.label
+    check_tally(log.name, tally)
     progress("verdicts", len(candidates), len(candidates))
     return found
 
 
 def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
-    """Stage 1, of the picture and of its mirror image."""
+    """Stage 1, of the image and of its mirror image."""
     prompt = read_prompt("gate")
     first, second = _names(pair)
     for probe in GATE_PROBES:
         for aspect, statement in ASPECTS.items():
             yield Question(
-                id=f"{pair['id']}/{aspect}/{probe}",
+                case=pair["id"],
+                name=aspect,
+                probe=probe,
                 task="gate",
                 subjects=(first, second),
                 labels=("yes", "no"),
@@ -141,7 +128,7 @@ def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
                 ),
                 answers={"1": "yes", "2": "no"},
                 images=(_shown(image, probe),),
-                facts={**_facts(pair, probe, exchanged=False), "aspect": aspect},
+                facts={**_facts(pair, probe), "aspect": aspect},
             )
 
 
@@ -149,20 +136,23 @@ def order_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
     """Stage 2, in four probes."""
     prompt = read_prompt("order")
     for probe in PROBES:
-        exchanged = probe.endswith("swap")
+        exchanged = names_exchanged(probe)
         subjects = _names(pair)[::-1] if exchanged else _names(pair)
         labels = (ALIGNED, REVERSED)
-        if exchanged != probe.startswith("mirror"):
+        if exchanged != is_mirrored(probe):
             labels = labels[::-1]
         yield Question(
-            id=f"{pair['id']}/order/{probe}",
+            case=pair["id"],
+            name="order",
+            probe=probe,
             task="order",
             subjects=subjects,
             labels=(*labels, NEITHER),
             prompt=prompt.fill(first=subjects[0], second=subjects[1]),
             answers=dict(zip("AB", labels, strict=True)),
             images=(_shown(image, probe),),
-            facts=_facts(pair, probe, exchanged),
+            prior=REVERSED if is_mirrored(probe) else ALIGNED,
+            facts=_facts(pair, probe),
         )
 
 
@@ -170,13 +160,13 @@ def _names(pair: dict[str, Any]) -> tuple[str, str]:
     return pair["first"]["name"], pair["second"]["name"]
 
 
-def _facts(pair: dict[str, Any], probe: str, exchanged: bool) -> dict[str, str]:
+def _facts(pair: dict[str, Any], probe: str) -> dict[str, str]:
     kinds = ["|".join(sorted(_kinds(name))) for name in _names(pair)]
-    if exchanged:
+    if names_exchanged(probe):
         kinds.reverse()
     return {
         "url": pair["url"],
-        "mirrored": "yes" if probe.startswith("mirror") else "no",
+        "mirrored": "yes" if is_mirrored(probe) else "no",
         "first_kinds": kinds[0],
         "second_kinds": kinds[1],
     }
@@ -188,7 +178,7 @@ def _kinds(name: str) -> frozenset[str]:
 
 
 def _shown(image: Image, probe: str) -> Image:
-    return ImageOps.mirror(image) if probe.startswith("mirror") else image
+    return ImageOps.mirror(image) if is_mirrored(probe) else image
 
 
 def _prompts() -> tuple[Prompt, Prompt]:
@@ -204,38 +194,22 @@ def _open(path: Path) -> Image | None:
 
 def _ask(
     judge: Judge,
-    log: RecordLog,
-    done: dict[str, str],
-    part: Sequence[Candidate],
-    pictures: dict[str, Image | None],
+    log: VerdictLog,
+    part: Sequence[tuple[Candidate, Image | None]],
     questions_of: Callable[[dict[str, Any], Image], Iterator[Question]],
-) -> dict[tuple[str, str, str], str]:
-    """(pair, question, probe) -> label; new verdicts are noted as they come."""
-    found: dict[tuple[str, str, str], str] = {}
-    heads: dict[str, dict[str, Any]] = {}
-    open_questions = []
-    for candidate in part:
-        image = pictures[candidate.pair["id"]]
-        if image is None:
-            continue  # retrieved, but unreadable by now: it stays without answers and is counted
-        for question in questions_of(candidate.pair, image):
-            pair, name, probe = question.id.split("/")
-            words = json.dumps([question.id, candidate.sha256, question.prompt])
-            key = hashlib.sha256(words.encode()).hexdigest()[:24]
-            if key in done:
-                found[pair, name, probe] = done[key]
-                continue
-            heads[question.id] = {"key": key, "pair": pair, "question": name, "probe": probe}
-            open_questions.append(question)
-    for question, verdict in judge.judge(open_questions):
-        head = heads[question.id]
-        log.append(head | _plain(verdict))
-        found[head["pair"], head["question"], head["probe"]] = verdict.label
-    return found
+    tally: Tally,
+) -> Iterator[Answered]:
+    """Every answer, those that were known first.
 
-
-def _plain(verdict: Verdict) -> dict[str, Any]:
-    plain: dict[str, Any] = {"label": verdict.label, "raw": verdict.raw}
-    if verdict.probabilities is not None:
-        plain["probabilities"] = dict(verdict.probabilities)
-    return plain
+    An image that was retrieved but is unreadable by now stays without answers and is counted.
+    """
+    asked = [
+        Asked(question, candidate.sha256)
+        for candidate, image in part
+        if image is not None
+        for question in questions_of(candidate.pair, image)
+    ]
+    known = [one for one in asked if not log.needs(one)]
+    tally.known += len(known)
+    yield from (log.newest[one.key] for one in known)
+    yield from log.ask(judge, (one for one in asked if log.needs(one)), tally)

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..eval.judges import CallPlan, open_judge
-from ..storage import read_records
+from ..eval.engine.costs import Cost
+from ..eval.judges import Answering, open_judge
 from .alignment import Alignment, Judged, align
 from .dataset import FOLDER as DATASET
 from .dataset import write_dataset
 from .errors import CorpusError
 from .images.fetch import FetchSettings
 from .images.retrieve import FAILURES_WARN, Retrieved, duplicates, retrieve, url_key
-from .layout import VERDICTS, Candidate, judge_folder, verify
+from .layout import Candidate, open_log, verify
 from .mine import PAIRS, Funnel, MineSettings, Progress, mine_pairs
 from .page import render_page
 
@@ -76,8 +76,10 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
     if last and not settings.judge:
         raise ValueError("--stage layout needs a judge, e.g. --judge boxes:instances.json")
     out = settings.mine.out
-    plan = CallPlan(out / JUDGMENTS, settings.concurrency, settings.max_usd)
+    plan = Cost(settings.concurrency, settings.max_usd).plan(out)
     judge = open_judge(settings.judge, plan) if last else None  # a bad spec fails at once
+    if isinstance(judge, Answering):
+        judge.check()
     funnel = mine_pairs(settings.mine, progress)
     for leftover in [*out.glob("*.tmp"), *out.glob(f"{DATASET}/*/*.tmp")]:
         leftover.unlink()  # of a run that was killed while it wrote
@@ -97,15 +99,18 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
     candidates, images = choose(pairs, retrieved)
     if judge is None:
         return Finished(funnel, images, None, tuple(warnings))
-    folder = judge_folder(out / JUDGMENTS, judge)
-    answers = verify(candidates, judge, folder, progress)
+    log = open_log(out / JUDGMENTS, judge)
+    answers = verify(candidates, judge, log, progress)
     judged = [Judged(c.pair, answers[c.pair["id"]]) for c in candidates]
-    identity = json.loads((folder / "judge.json").read_text("utf-8"))
-    result = align(identity, {"captions": asdict(funnel), "images": images}, judged)
+    result = align(dict(log.identity), {"captions": asdict(funnel), "images": images}, judged)
     write_json(out / RESULT, result.to_json())
     write_text(out / PAGE, render_page(result, out.name))
     known = {c.pair["id"] for c in candidates}
-    verdicts = [r for r in read_records(folder / VERDICTS) if r["pair"] in known]
+    verdicts = [
+        {"pair": a.case, "question": a.question, "probe": a.probe, **a.verdict.to_record()}
+        for a in log.newest.values()
+        if a.case in known
+    ]
     write_dataset(out, pairs, retrieved, answers, verdicts, result)
     return Finished(funnel, images, result, tuple(warnings))
 

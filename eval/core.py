@@ -1,37 +1,76 @@
-"""What is generated and judged: cases, and what came out of them."""
+"""The nouns of an evaluation, on one page. Read this first.
+
+A **suite** turns each row of a config into **cases**. A **generator** makes the image of a case. A
+**judge** answers the suite's **questions** about that image, each with a **verdict**. A case with
+its verdicts is an **outcome**, and the suite turns outcomes into **scores**.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from .judges import FAILURES
+from ..errors import RunFailed, UsageError
+from .stats.intervals import NOTHING, Interval
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 ORIGINAL = "original"
-PROBES = ("mirror", "swap")
-"""Controls of a judge: the mirrored picture, and the subjects named in the other order.
+CONTROLS = ("mirror", "swap")
+"""Controls of a judge: the mirrored image, and the subjects named in the other order.
 
 A judge that looks gives the same answer about the world under both.
 """
+MIRROR_SWAP = "mirror_swap"
+PROBES = (ORIGINAL, *CONTROLS, MIRROR_SWAP)
+"""The full 2 x 2 of both controls: as is, mirrored, names exchanged, both."""
 
+FAILURES = ("unparsed", "refused", "error", "missing")
+"""What there can be instead of a label: an answer that is not an allowed one, a refusal, a judge,
+generator or file that failed, and an image or verdict that is not there. Never scored, never
+dropped, never merged."""
 
+ALL = "all"
 BOTH = " + "
 """Between the two groups of one kind that a row is in, e.g. the categories of its entities."""
 
 
-def both(first: str, second: str) -> str:
-    """The group or groups of a pair, whichever comes first in it."""
-    return BOTH.join(sorted({first, second}))
+def probes_of(controls: Iterable[str]) -> tuple[str, ...]:
+    """Every probe that some controls make; both controls make the full 2 x 2.
+
+    Raises UsageError for an unknown control.
+
+    >>> probes_of(["mirror"]), probes_of(["swap", "mirror"])[-1]
+    (('original', 'mirror'), 'mirror_swap')
+    """
+    wanted = set(controls)
+    if unknown := sorted(wanted - set(CONTROLS)):
+        raise UsageError(f"no probe {unknown[0]!r}: choose from {', '.join(CONTROLS)}")
+    return tuple(p for p in PROBES if all(c in wanted for c in CONTROLS if c in p.split("_")))
+
+
+def is_mirrored(probe: str) -> bool:
+    """Whether a probe shows the mirrored image."""
+    return probe.startswith("mirror")
+
+
+def names_exchanged(probe: str) -> bool:
+    """Whether a probe names the subjects in the other order."""
+    return probe.endswith("swap")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One picture to be made: a row of a config in one of its variants, with one seed."""
+    """One image to make: a row of a config in one of its variants, with one seed."""
 
     row: str
     """Id of the row."""
     variant: str
-    """Which of the row's prompts, e.g. `swapped`; the suite says what there is."""
+    """Which of the row's prompts, e.g. `swapped`; the suite defines them."""
     seed: int
     """Seed to generate with."""
     number: int
@@ -39,39 +78,196 @@ class Case:
     prompt: str
     """Text to draw, or edit instruction."""
     clusters: tuple[str, ...]
-    """What the row's items share: the unordered pair, then its members where they recur."""
+    """What items share: the unordered pair first, then its two members where they recur."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Values to break scores down by, e.g. `pair_type`; a row in two groups of a kind has both,
-    joined by `BOTH`."""
+    """Values to break scores down by, e.g. `pair_type`; two of one kind are joined by `BOTH`."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Question -> weight, where a score weighs its questions."""
     source: str = ""
-    """The picture to edit, relative to the run; its stem is its SHA-256. Empty where none is."""
+    """Image to edit, relative to the run; its stem is its SHA-256. Empty for text-to-image."""
 
     @property
     def id(self) -> str:
-        """Unique in a suite; also the stem of the picture's file name."""
+        """Unique in a suite."""
         return f"{self.row}-{self.variant}-{self.seed}"
+
+    @property
+    def file(self) -> str:
+        """The file name that `folder:` looks for first."""
+        return f"{self.id}.png"
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What a generator is asked for."""
+
+    prompt: str
+    """Text to draw, or edit instruction."""
+    seed: int
+    """Non-negative; the same request gives the same pixels where the backend allows it."""
+    source: Image | None = None
+    """RGB image to edit; None for text-to-image."""
+    case: Case | None = None
+    """The case, for generators that look an image up instead of making it."""
+
+
+class GeneratorError(RunFailed):
+    """An image that could not be made."""
+
+    def __init__(
+        self,
+        message: str,
+        status: Literal["refused", "error"] = "error",
+        lost_attempts: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        """`refused` where the model declined: it is not asked again."""
+        self.lost_attempts = lost_attempts
+        """Attempts before the last that may have been billed."""
+        self.usd = ""
+        """What it cost nevertheless, US dollars; empty where nothing, or nobody knows."""
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Makes or finds one image for one request."""
+
+    def generate(self, request: ImageRequest) -> Image | Path:
+        """The image, or the path of a file that holds it.
+
+        Raises GeneratorError or ValueError for a request it can't draw, and FileNotFoundError where
+        it looks images up and has none.
+        """
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What produces the images (kind, model, revision, settings); part of every record."""
+        ...
+
+
+Task = Literal["order", "arrangement", "actor", "binding", "gate", "yes_no"]
+"""What is asked, for judges that measure instead of reading the prompt.
+
+order: which of two subjects is on the left; arrangement: the same where a fact decides;
+actor: which subject of an edited image acts; binding: who does which of two actions;
+gate: are two subjects there, apart and side by side; yes_no: any question answered so.
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question about one image; an edit shows its source first."""
+
+    case: str
+    """Id of the case."""
+    name: str
+    """Which of the suite's questions, e.g. `order`."""
+    probe: str
+    """One of `PROBES`."""
+    task: Task
+    """What is asked."""
+    subjects: tuple[str, ...]
+    """Names of the things asked about, in the order of the prompt; empty for a free yes/no."""
+    labels: tuple[str, ...]
+    """Meaning if it is the first subject, the second, or neither; for yes_no `yes` and `no`."""
+    prompt: str
+    """Whole text for a language model, with the answers as they must be written."""
+    answers: Mapping[str, str]
+    """Answer as it must be written (`"1"`) -> one of `labels`."""
+    images: tuple[Image, ...]
+    """RGB; the one to judge comes last."""
+    prior: str = ""
+    """The label that somebody who only knows the prior would give; empty where none is."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What a measuring judge needs besides the subjects: what `first` and `second` do."""
+
+    @property
+    def id(self) -> str:
+        """Unique in a run: case, name and probe; also the id of a judge's logical call."""
+        return f"{self.case}/{self.name}/{self.probe}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Evidence about one image of one case: a label or a failure."""
+
+    label: str
+    """A label of the question, or one of `FAILURES`."""
+    raw: str = ""
+    """What the judge said, verbatim; for `error` the message."""
+    number: float | None = None
+    """In [0, 1], where the judge measures one, e.g. a PSE."""
+    probabilities: Mapping[str, float] | None = None
+    """Label -> probability, summing to 1 over the question's labels, where the backend has them."""
+    mass: float | None = None
+    """Probability of all allowed answers together in the whole vocabulary, in [0, 1]."""
+    usd: str = ""
+    """What it cost, US dollars; empty where nothing, or nobody knows."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no judgment."""
+        return self.label in FAILURES
+
+    def share(self, label: str) -> float | None:
+        """Probability of a label, in [0, 1]; None for a failure or without probabilities."""
+        if self.failed or self.probabilities is None:
+            return None
+        return self.probabilities.get(label)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values; what is not there is left out."""
+        plain = {k: v for k, v in vars(self).items() if v is not None and v != ""}
+        if self.probabilities is not None:
+            plain["probabilities"] = dict(self.probabilities)
+        return {"raw": "", **plain}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Verdict:
+        """The inverse of `to_record`; other keys are passed over."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Answers questions about images: a model, a person, a measurement."""
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        """Every question with its verdict, as soon as it is there, in any order.
+
+        Questions hold images, so they are taken as they are needed. One that fails has the verdict
+        `error`. Only what ends the whole run is raised: BudgetError at a cap, LedgerError for a
+        damaged ledger, LoadError for a model that can't be loaded.
+        """
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What judges (kind, model, server, revision, settings); part of every record."""
+        ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case with everything that one judge said of its picture."""
+    """A case with everything that one judge said of its present image."""
 
     case: Case
     """What was asked for."""
-    labels: Mapping[tuple[str, str], str]
-    """(question, probe) -> label or failure; without an entry the picture is `missing`."""
+    verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
+    """(question, probe) -> verdict; no entry where it was not asked."""
+    image: str = "made"
+    """`made`, or why there is no image: `missing`, `refused` or `error`."""
+
+    def verdict(self, question: str, probe: str = ORIGINAL) -> Verdict:
+        """The verdict; what is wrong with the image where there is none to judge; `missing` where
+        the question was never asked."""
+        if self.image != "made":
+            return Verdict(self.image)
+        return self.verdicts.get((question, probe), Verdict("missing"))
 
     def label(self, question: str, probe: str = ORIGINAL) -> str:
-        """The label of one question; what is wrong with the picture where that kept it from being
-        asked; `missing` where it was never judged."""
-        return self.labels.get((question, probe), self.labels.get(("", ORIGINAL), "missing"))
-
-
-def is_failure(label: str) -> bool:
-    """Whether a label says that there is no judgement."""
-    return label in FAILURES
+        """The label of a verdict."""
+        return self.verdict(question, probe).label
 
 
 def count_excluded(labels: Iterable[str], scored: Iterable[str]) -> dict[str, int]:
@@ -82,3 +278,83 @@ def count_excluded(labels: Iterable[str], scored: Iterable[str]) -> dict[str, in
         if label not in kept:
             counts[label] = counts.get(label, 0) + 1
     return dict(sorted(counts.items()))
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number about one generator under one judge, with everything that qualifies it."""
+
+    name: str
+    """Metric, e.g. `hom`."""
+    value: float
+    """In `unit`; NaN where it is undefined, never 0 instead."""
+    interval: Interval
+    """95 %, over clusters of items that belong together."""
+    n: int
+    """Items that count."""
+    unit: str
+    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1)."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Items that don't count, by label."""
+    group: str = ALL
+    """`all`, or `column=value`."""
+    wide: Interval = NOTHING
+    """95 % over both members of a pair at once (conservative), where members recur."""
+    null: float = math.nan
+    """What is expected without any effect, where that isn't 0."""
+    bounds: Interval = NOTHING
+    """If all that was left out were for, or against; only where more than a tenth was."""
+    p_value: float = math.nan
+    """Of the test that the metric names, where it names one."""
+    warning: str = ""
+    """What the interval can't promise, e.g. its measured coverage with so few clusters."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        return plain
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Score:
+        """The inverse of `to_json`."""
+        values: dict[str, Any] = {
+            name: math.nan if value is None else value for name, value in record.items()
+        }
+        for name in ("interval", "wide", "bounds"):
+            values[name] = Interval(*(math.nan if end is None else end for end in record[name]))
+        return cls(**values)
+
+
+def without_nan(value: Any) -> Any:
+    """Plain values with None where a number is undefined: JSON has no NaN."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: without_nan(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [without_nan(item) for item in value]
+    return value
+
+
+def describe(identity: Mapping[str, str]) -> str:
+    """A generator or judge in a few words.
+
+    >>> describe({"kind": "openai", "model": "qwen", "server": "localhost:8000", "logprobs": "5"})
+    'openai:qwen @ localhost:8000'
+    >>> describe({"kind": "render", "version": "1", "order_bias": "0.4"})
+    'render order_bias=0.4'
+    """
+    inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
+    head = identity["kind"]
+    if model := identity.get("model") or identity.get("name"):
+        head += f":{model}"
+    if server := identity.get("server"):
+        head += f" @ {server}"
+    if inner:
+        head += f" of {describe(inner)}"
+    if identity["kind"] not in ("render", "faulty"):
+        return head
+    hidden = {"kind", "version", "atlas", *(f"inner_{name}" for name in inner)}
+    return " ".join(
+        [head, *(f"{n}={v}" for n, v in identity.items() if n not in hidden and v != "0")]
+    )

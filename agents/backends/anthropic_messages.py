@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, with_lost
 
 if TYPE_CHECKING:
     import anthropic
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, CallOutcome] = {
     "end_turn": "ok",
     "stop_sequence": "ok",
     "max_tokens": "truncated",
@@ -43,6 +43,9 @@ class AnthropicMessages:
 
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
+
+    def check(self) -> None:
+        self._wire.check(self._wire.client.models.with_raw_response.list, "/v1/messages")
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises ValueError for what this API lacks: log probabilities, very long answers."""

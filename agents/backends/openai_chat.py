@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
 from ..batch import BatchFailedError
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, read_body, with_lost
 
 if TYPE_CHECKING:
     import openai
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, CallOutcome] = {
     "stop": "ok",
     "length": "truncated",
     "content_filter": "refused",
@@ -41,6 +41,9 @@ class OpenAIChat:
 
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
+
+    def check(self) -> None:
+        self._wire.check(self._client.models.with_raw_response.list, "/chat/completions")
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.

@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ...agents.consistency.game import Picture, UndrawnError
-from ...eval.generators import Generator, GeneratorError, ImageRequest
+from ...eval.core import Generator, GeneratorError, ImageRequest
 from ...images import encode_png
 from ...storage import write_whole
 

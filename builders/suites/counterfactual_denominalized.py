@@ -18,13 +18,22 @@ def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]
         prompt = denominalized_prompt(law, scene)
         if prompt is None or scene.denominalized is None:
             continue
+        levels = prompts(law, scene)
         rows.append(
             CounterfactualDenominalized(
                 group=scene.id,
                 prompt=prompt,
-                original_prompt=prompts(law, scene)["L2"],
+                original_prompt=levels["L2"],
                 replaced=[scene.denominalized.replace],
+                altered_law=law.altered,
                 assessment_point=scene.point_counterfactual,
+                visual_integrity=scene.q_visual,
+                assessment=scene.q_point_counterfactual,
+                logic_consistency=scene.q_logic_counterfactual,
+                plain_prompt=levels["L1"],
+                plain_visual_integrity=scene.q_visual,
+                plain_assessment=scene.q_point_factual,
+                plain_logic_consistency=scene.q_logic_factual,
                 status=scene.status,
                 review=["code", *scene.review],
                 provenance=Provenance(

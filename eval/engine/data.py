@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...errors import UsageError
 from ...release import ReleaseError, iter_records, load, parquet_path, read_checksums
-from ...schema import ROWS, Counterfactual, Row, SpatialUC, image_columns, rows_digest
+from ...schema import ROWS, Row, image_columns, rows_digest
 
 
 class Rows(NamedTuple):
     """The scored rows of one config."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
     """In the order of the release, retired ones left out."""
     digest: str
     """Logical digest of the whole config."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Rows:
+        """Rows that are in no release."""
+        return cls(rows, rows_digest([row.model_dump() for row in rows]))
 
 
 def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     """The rows of a release folder or a dataset repository, checked against its checksums.
 
-    Raises ReleaseError where there is no such release or config, or the rows are not those that it
-    published.
+    `data` may end in ``@TAG`` for a repository. Raises ReleaseError where there is no such release
+    or config, or the rows are not those that it published.
     """
     root = Path(data)
     if root.is_dir():
@@ -35,8 +41,14 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         digest = rows_digest(records)
         if digest != expected["rows_sha256"]:
             raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
+    elif data.startswith(("dist/", "./", "/")) or data.count("/") != 1:
+        raise UsageError(
+            f"there is no release at {data}: make one with `counterprior build --out {data}`, or "
+            f"name a dataset repository, NAMESPACE/NAME@vX.Y.Z"
+        )
     else:
-        records = list(_from_hub(data, config, revision))
+        repo, _, tag = data.partition("@")
+        records = list(_from_hub(repo, config, revision or tag or None))
         digest = rows_digest(records)
     rows = [ROWS[config].model_validate(record) for record in records]
     return Rows([row for row in rows if row.status != "retired"], digest)
@@ -51,23 +63,18 @@ def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str
     yield from dataset
 
 
-def sample_rows(rows: list[Row], limit: int | None) -> list[Row]:
+def sample_rows(
+    rows: Sequence[Row], limit: int | None, together: Callable[[Row], str]
+) -> Sequence[Row]:
     """At most `limit` rows spread over the config, the same ones always; all where None.
 
-    Rows that are scored together stay together: the levels of a group of worlds, and the two
-    prompts of one scene. At least one group is taken, whatever the limit.
+    Rows that are scored together stay together. At least one such group is taken.
     """
     if limit is None or limit >= len(rows):
         return rows
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(_together(row), []).append(row)
+        groups.setdefault(together(row), []).append(row)
     count = max(1, limit // max(map(len, groups.values())))
     chosen = set(random.Random(0).sample(list(groups), min(count, len(groups))))
-    return [row for row in rows if _together(row) in chosen]
-
-
-def _together(row: Row) -> str:
-    if isinstance(row, Counterfactual):
-        return row.group
-    return row.pair_id if isinstance(row, SpatialUC) else row.id
+    return [row for row in rows if together(row) in chosen]

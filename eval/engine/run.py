@@ -1,11 +1,12 @@
 """A run: one generator on one suite, as a folder that every step adds to and none rewrites.
 
 run.json            what was asked for; a resumed run must ask for the same
-cases.jsonl         every picture that is wanted: file name, prompt, seed, source
-images.jsonl        what became of each, as it came
-images/             the pictures that the run made itself
-sources/            the pictures that edits start from
-manifest.jsonl      the same of a spatial suite, as `detect` reads it
+cases.jsonl         every image to make: file name, prompt, seed, source
+images.jsonl        what became of each, in the order it happened
+images/             the images that the run made itself
+sources/            the images that edits start from
+manifest.jsonl      images of a spatial suite, as `detect` reads them
+ledgers/            the paid calls of its judges
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 """
 
@@ -13,16 +14,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import RunFailed
-from ...storage import RecordLog, read_records, write_whole
-from ..core import Case
+from ...errors import DataError, RunFailed, UsageError
+from ...storage import Lock, RecordLog, read_records, write_json, write_whole
+from ..core import Case, describe
+from .verdicts import VerdictLog
 
 HEADER = "run.json"
+FORMAT = 2
+"""Of a run folder; older ones can't be gone on with."""
+LEDGERS = "ledgers"
+LOCK = "run.lock"
 
 
 class RunError(RunFailed, ValueError):
@@ -42,16 +48,18 @@ class RunHeader:
     rows: int
     """Rows that are run."""
     seeds: int
-    """Pictures of each prompt."""
+    """Images of each prompt."""
     limit: int | None
     """Rows that were sampled; None for all."""
     generator: Mapping[str, str]
     """Identity of the generator."""
+    format: int = FORMAT
+    """Version of the folder's layout."""
 
 
 @dataclass(frozen=True)
 class MadeImage:
-    """What became of one case's picture."""
+    """What became of one case's image."""
 
     case: str
     """Id of the case."""
@@ -67,17 +75,31 @@ class MadeImage:
     """What the backend said of making it (usage, revised prompt), as JSON; empty where nothing."""
     usd: str = ""
     """What it cost, US dollars; empty where nothing, or nobody knows."""
+    stamp: tuple[int, int] | None = None
+    """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
 
 
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """Size and modification time (ns) of a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@dataclass
 class Run:
     """A run folder."""
 
-    def __init__(self, root: Path, header: RunHeader) -> None:
-        self.root = root
-        self.header = header
+    root: Path
+    """The folder."""
+    header: RunHeader
+    """What it is of."""
+    _made: dict[str, MadeImage] | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, root: Path, header: RunHeader, cases: list[Case]) -> Run:
+    def start(cls, root: Path, header: RunHeader, cases: Sequence[Case]) -> Run:
         """A new run, or the one that is there if it is of the same. Raises RunError if not."""
         path = root / HEADER
         if path.exists():
@@ -85,85 +107,129 @@ class Run:
             if found.header != header:
                 raise RunError(f"{root} is of another run: {_difference(found.header, header)}")
             return found
-        if root.exists() and any(root.iterdir()):
-            raise RunError(f"{root} is not empty and no run: choose another --out")
-        root.mkdir(parents=True, exist_ok=True)
+        if root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
+            raise RunError(f"{root} is not empty and not a run: choose another --out")
         lines = [json.dumps(asdict(case), sort_keys=True, ensure_ascii=False) for case in cases]
         write_whole(root / "cases.jsonl", "".join(line + "\n" for line in lines))
-        write_whole(path, json.dumps(asdict(header), indent=2, sort_keys=True) + "\n")
+        write_json(path, asdict(header))
         return cls(root, header)
 
     @classmethod
     def open(cls, root: Path) -> Run:
-        """A run that was started. Raises RunError where there is none."""
+        """A run that was started. Raises RunError where there is none, or an older one."""
         try:
-            header = RunHeader(**json.loads((root / HEADER).read_text("utf-8")))
+            plain = json.loads((root / HEADER).read_text("utf-8"))
         except FileNotFoundError:
-            raise RunError(f"{root} is no run: make one with `counterprior generate`") from None
-        except (TypeError, ValueError) as error:
-            raise RunError(f"{root / HEADER} is damaged: {error}") from None
-        return cls(root, header)
+            raise RunError(f"{root} is not a run: make one with `counterprior generate`") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise RunError(f"{root} was made by another version: make it again in another --out")
+        try:
+            return cls(root, RunHeader(**plain))
+        except TypeError as error:
+            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+
+    def lock(self) -> Lock:
+        """Held while something is added. Raises InUseError where another process adds."""
+        return Lock(self.root / LOCK, f"the run {self.root}")
 
     def cases(self) -> list[Case]:
         """Every case, in the order of the config."""
-        return [
-            Case(**{**record, "clusters": tuple(record["clusters"])})
-            for record in read_records(self.root / "cases.jsonl")
-        ]
+        records = read_records(self.root / "cases.jsonl")
+        try:
+            return [Case(**{**record, "clusters": tuple(record["clusters"])}) for record in records]
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{self.root / 'cases.jsonl'} is damaged: {error}") from None
 
     def images(self) -> dict[str, MadeImage]:
         """What became of the cases so far, by case id; the newest record of each."""
-        return {image.case: image for image in self.attempts()}
+        if self._made is None:
+            self._made = {image.case: image for image in self.attempts()}
+        return self._made
 
     def attempts(self) -> Iterator[MadeImage]:
-        """Every record of a picture, those that a later one replaced too, oldest first."""
-        return (MadeImage(**record) for record in read_records(self.root / "images.jsonl"))
+        """Every record of an image, those that a later one replaced too, oldest first."""
+        path = self.root / "images.jsonl"
+        for number, record in enumerate(read_records(path), 1):
+            try:
+                stamp = record.get("stamp")
+                yield MadeImage(**{**record, "stamp": tuple(stamp) if stamp else None})
+            except TypeError as error:
+                raise DataError(f"{path}:{number}: {error}") from None
+
+    def add(self, log: RecordLog, image: MadeImage) -> None:
+        """Records what became of a case's image."""
+        log.append({k: v for k, v in asdict(image).items() if v})
+        self.images()[image.case] = image
 
     def image_log(self) -> RecordLog:
         return RecordLog(self.root / "images.jsonl")
 
     def image_path(self, image: MadeImage) -> Path:
-        """Where the picture lies."""
+        """Where the image lies."""
         return self.root / image.file
 
-    def judges(self) -> Iterator[JudgeFolder]:
-        """Every judge that has judged here, by name."""
-        for path in sorted((self.root / "verdicts").glob("*/judge.json")):
-            yield JudgeFolder(path.parent, json.loads(path.read_text("utf-8")))
+    def replaced(self) -> list[str]:
+        """Cases whose file elsewhere was replaced or removed since it was recorded."""
+        return [
+            image.case
+            for image in self.images().values()
+            if image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
+        ]
 
-    def judge(self, identity: Mapping[str, str]) -> JudgeFolder:
-        """The folder of a judge's verdicts, made where it isn't there."""
+    def judges(self) -> list[VerdictLog]:
+        """Every judge that has judged here, by name."""
+        folders = sorted(path.parent for path in (self.root / "verdicts").glob("*/judge.json"))
+        return [VerdictLog.open(folder) for folder in folders]
+
+    def judge(self, identity: Mapping[str, str]) -> VerdictLog:
+        """A judge's verdicts, in a folder that is made where it isn't there."""
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
         folder = self.root / "verdicts" / f"{identity['kind']}-{digest[:8]}"
-        path = folder / "judge.json"
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(dict(identity), indent=2, sort_keys=True) + "\n")
-        return JudgeFolder(folder, identity)
+        return VerdictLog.start(folder, identity)
 
+    def chosen_judges(self, names: Sequence[str]) -> list[VerdictLog]:
+        """The judges that the names choose, all without names, none of them empty.
 
-@dataclass(frozen=True)
-class JudgeFolder:
-    """One judge's verdicts on one run."""
+        A name is a judge's kind, `kind:model`, description or folder. Raises RunError where nobody
+        has judged, UsageError for a name of none or of several.
+        """
+        found = [judge for judge in self.judges() if not judge.is_empty]
+        if not found:
+            raise RunError(
+                f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
+                f"--judge ...`"
+            )
+        known = ", ".join(judge.name for judge in found)
+        chosen = []
+        for name in names:
+            fits = [judge for judge in found if name in judge.names]
+            if len(fits) != 1:
+                what = "has no judge" if not fits else "has several judges"
+                raise UsageError(f"{self.root} {what} {name!r}: choose from {known}")
+            chosen += fits
+        return chosen or found
 
-    root: Path
-    """Folder."""
-    identity: Mapping[str, str]
-    """The judge."""
-
-    @property
-    def name(self) -> str:
-        return self.root.name
-
-    def verdicts(self) -> Iterator[dict[str, Any]]:
-        return read_records(self.root / "verdicts.jsonl")
-
-    def log(self) -> RecordLog:
-        return RecordLog(self.root / "verdicts.jsonl")
+    def check_complete(self) -> None:
+        """Raises RunError where images were never made, as after a kill of `generate`."""
+        waiting = sum(case.id not in self.images() for case in self.cases())
+        if waiting:
+            raise RunError(
+                f"{self.root}: {waiting:,} of {len(self.cases()):,} images were never made; run "
+                f"`counterprior generate` again first"
+            )
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:
     old, new = asdict(found), asdict(asked)
-    changed = [f"{name} {old[name]} there, {new[name]} asked" for name in old
-               if old[name] != new[name]]  # fmt: skip
+    changed = [
+        f"{name} {_shown(old[name])} there, {_shown(new[name])} asked"
+        for name in old
+        if old[name] != new[name]
+    ]
     return "; ".join(changed) + ". Choose another --out"
+
+
+def _shown(value: Any) -> str:
+    return describe(value) if isinstance(value, Mapping) else str(value)

@@ -25,7 +25,7 @@ from PIL.Image import Image
 
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
-from . import GeneratorError, ImageRequest
+from ..core import GeneratorError, ImageRequest
 
 DECLINED = 77
 """Exit status by which a command says that its model declined the request."""

@@ -21,7 +21,7 @@ from PIL import Image
 from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import pipeline_processor
-from . import GeneratorError, ImageRequest
+from ..core import GeneratorError, ImageRequest
 
 MARKER = "model_index.json"
 OWN = ("revision", "device", "dtype", "offload")

@@ -20,7 +20,8 @@ from ...agents.backends.http import Wire
 from ...agents.chat import Completion, Permit, always
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
-from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
+from ..core import GeneratorError, ImageRequest
+from . import REPORT, PaidByImage
 
 if TYPE_CHECKING:
     import openai
@@ -31,7 +32,7 @@ CALL = ("background", "input_fidelity", "moderation", "quality", "response_forma
 """Options that are sent as they are."""
 
 
-class OpenAIImages(PaidByPicture):
+class OpenAIImages(PaidByImage):
     """One model behind `POST /images/generations` and `/images/edits`; key: OPENAI_API_KEY."""
 
     def __init__(

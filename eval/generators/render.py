@@ -27,7 +27,7 @@ from ...scenes.poses import find_pose
 from ...scenes.scene import Figure, Scene
 from ...scenes.sprites import atlas_digest, clothes, entity_names
 from ...specs import Spec
-from . import ImageRequest
+from ..core import ImageRequest
 
 VERSION = "1"
 """Raised whenever the same request gives other pixels."""

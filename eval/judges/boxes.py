@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import Spec
-from . import Question, Verdict
+from ..core import Question, Verdict
 
 MARGIN = 0.05
 """Horizontal distance of centres, share of the width, below which nothing is left of anything."""

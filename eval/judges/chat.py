@@ -12,11 +12,9 @@ import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from functools import cached_property
 
 from ...agents.backends import BACKENDS
-from ...agents.budget import Budget, PriceTable
 from ...agents.caller import Answer, Call, Caller, CallSettings
 from ...agents.chat import (
     BackendError,
@@ -30,8 +28,9 @@ from ...agents.chat import (
 from ...agents.ledger import Ledger, spec_hash
 from ...images import plain_png
 from ...specs import Spec
+from ..core import Question, Verdict
 from ..prompts import read_prompt
-from . import CallPlan, Question, Verdict
+from . import CallPlan
 from .parsing import parse_answer
 
 MAX_TOKENS = 1024
@@ -87,6 +86,15 @@ class ChatJudge:
         for question, answer in self._caller.stream(calls):
             yield question, _verdict(question, answer)
 
+    def check(self) -> None:
+        """Whether the server answers, and its price is known where a cap is set.
+
+        Raises BackendError, UnpricedError.
+        """
+        question = ChatRequest("judge", self._system.text, ("?",), self._max_tokens)
+        self._plan.budget.release(self._plan.budget.reserve(self.identity(), question))
+        self._backend.check()
+
     @cached_property
     def _caller(self) -> Caller:
         digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
@@ -94,11 +102,8 @@ class ChatJudge:
         ledger = Ledger(self._plan.ledgers / f"{kind}-{digest[:8]}.jsonl")
         # A judge has no end of its own: the ledger is free for others when nobody holds the judge.
         weakref.finalize(self, ledger.close)
-        cap = None if self._plan.max_usd is None else Decimal(str(self._plan.max_usd))
-        budget = Budget(PriceTable.read(self._plan.prices), cap)
-        budget.restore(ledger.records())
         settings = CallSettings(self._plan.concurrency, stop_on_outage=False)
-        return Caller(self._backend, ledger, budget, settings)
+        return Caller(self._backend, ledger, self._plan.budget, settings)
 
     def _call(self, question: Question) -> Call[str | None]:
         request = ChatRequest(
@@ -128,6 +133,9 @@ class _Fuse:
     def identity(self) -> dict[str, str]:
         return self._backend.identity()
 
+    def check(self) -> None:
+        self._backend.check()
+
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         if self._failed >= PATIENCE:
             raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
@@ -151,7 +159,8 @@ def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
     label = question.answers[answer.value]
     if said.strip() != answer.value:  # thoughts came first: the first token is not the answer
         return Verdict(label, said)
-    return Verdict(label, said, *first_token_shares(answer.completion, question.answers))
+    shares, mass = first_token_shares(answer.completion, question.answers)
+    return Verdict(label, said, probabilities=shares, mass=mass)
 
 
 def first_token_shares(

@@ -1,18 +1,20 @@
 """`faulty`: another judge with known faults put in, to see what they do to a score.
 
-``faulty:pixels?name=0.1&side=0.2`` judges like ``pixels``, but in a tenth of the questions says the
-first-named subject, and in a fifth that the first-named stands left.
+``faulty:pixels?name=0.1&side=0.2`` judges like ``pixels``, but in a tenth of the questions it names
+the first subject, and in a fifth it says that the prior holds.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
+from ...errors import UsageError
 from ...specs import Spec
-from . import Judge, Question, Verdict, open_judge
+from ..core import Judge, Question, Verdict
+from . import CallPlan, open_judge
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Faults:
     name: float = 0
     """Answers with the subject that is named first."""
     side: float = 0
-    """Says that what the text mentioned first, or the left one, has its way, whatever is there."""
+    """Says that the prior holds, whatever the image shows."""
     swap: float = 0
     """Exchanges the two subjects."""
     unparsed: float = 0
@@ -39,22 +41,22 @@ class FaultyJudge:
         self.faults = faults
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> FaultyJudge:
-        """Raises ValueError for an unknown fault or a share outside [0, 1]."""
+    def from_spec(cls, spec: Spec, plan: CallPlan | None = None) -> FaultyJudge:
+        """Raises UsageError for an unknown fault or a share outside [0, 1]."""
         known = [field.name for field in fields(Faults)]
         shares = {}
         for name, text in spec.options.items():
             if name not in known:
-                raise ValueError(f"faulty: has no fault {name!r}: choose from {', '.join(known)}")
+                raise UsageError(f"faulty: has no fault {name!r}: choose from {', '.join(known)}")
             try:
                 shares[name] = float(text)
             except ValueError:
                 shares[name] = math.nan
             if not 0 <= shares[name] <= 1:
-                raise ValueError(f"faulty: {name}={text} is no share in [0, 1]")
+                raise UsageError(f"faulty: {name}={text} is no share in [0, 1]")
         if sum(shares.values()) > 1:
-            raise ValueError("faulty: the shares add up to more than 1")
-        return cls(open_judge(spec.argument), Faults(**shares))
+            raise UsageError("faulty: the shares add up to more than 1")
+        return cls(open_judge(spec.argument, plan), Faults(**shares))
 
     def identity(self) -> dict[str, str]:
         inner = {f"inner_{name}": value for name, value in self.inner.identity().items()}
@@ -76,11 +78,7 @@ class FaultyJudge:
 
 
 def _side(question: Question, verdict: Verdict) -> Verdict:
-    # The answer about the mirrored picture is about that picture: its labels are exchanged.
-    prior = {"first_left", "correct", "left_acts"}
-    mirrored = question.id.endswith("/mirror") and question.task in ("order", "arrangement")
-    said = next((label for label in question.labels[:2] if (label in prior) != mirrored), None)
-    return verdict if said is None else Verdict(said, "side bias")
+    return Verdict(question.prior, "side bias") if question.prior else verdict
 
 
 def _swap(question: Question, verdict: Verdict) -> Verdict:
@@ -89,22 +87,10 @@ def _swap(question: Question, verdict: Verdict) -> Verdict:
     return verdict if exchanged is None else Verdict(exchanged, "swapped")
 
 
-def _name(question: Question, verdict: Verdict) -> Verdict:
-    return Verdict(question.labels[0], "name bias")
-
-
-def _unparsed(question: Question, verdict: Verdict) -> Verdict:
-    return Verdict("unparsed", "It is hard to say.")
-
-
-def _refuse(question: Question, verdict: Verdict) -> Verdict:
-    return Verdict("refused", "I can't help with that.")
-
-
-_SPOILERS = {
-    "name": _name,
+_SPOILERS: dict[str, Callable[[Question, Verdict], Verdict]] = {
+    "name": lambda question, verdict: Verdict(question.labels[0], "name bias"),
     "side": _side,
     "swap": _swap,
-    "unparsed": _unparsed,
-    "refuse": _refuse,
+    "unparsed": lambda question, verdict: Verdict("unparsed", "It is hard to say."),
+    "refuse": lambda question, verdict: Verdict("refused", "I can't help with that."),
 }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import load_processor
-from . import Question, Verdict
+from ..core import Question, Verdict
 
 if TYPE_CHECKING:
     import torch
@@ -141,9 +141,9 @@ class LocalJudge:
         probabilities = {question.answers[a]: p for a, p in zip(answers, shares, strict=True)}
         if mass < self.settings.min_mass:
             wanted = self.processor.tokenizer.decode([int(logits.argmax())])
-            return Verdict("unparsed", wanted, probabilities, mass)
+            return Verdict("unparsed", wanted, probabilities=probabilities, mass=mass)
         said = answers[int(logits[tokens].argmax())]
-        return Verdict(question.answers[said], said, probabilities, mass)
+        return Verdict(question.answers[said], said, probabilities=probabilities, mass=mass)
 
     def next_token_logits(self, questions: Sequence[Question]) -> torch.Tensor:
         """(questions, vocabulary) float32 on the CPU: what the model would write first."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...specs import Spec
 from ...tables import read_rows
-from . import FAILURES, Question, Verdict
+from ..core import FAILURES, ORIGINAL, Question, Verdict
 
 
 class HumanJudge:
@@ -29,8 +29,8 @@ class HumanJudge:
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
-            case, name, probe = question.id.split("/")
-            label = self.labels.get((case, name)) if probe == "original" else None
+            key = question.case, question.name
+            label = self.labels.get(key) if question.probe == ORIGINAL else None
             if label is None:
                 yield question, Verdict("missing", "no label")
             elif label not in question.labels and label not in FAILURES:

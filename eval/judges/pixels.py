@@ -15,7 +15,7 @@ from ...scenes.matching import SCALES, SMALL, Match, Picture
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
 from ...specs import Spec
-from . import Question, Verdict
+from ..core import Question, Verdict
 
 FOUND = 0.6
 """Correlation from which a figure counts as there: 97 % of 300 posed figures are above, and 5 % of

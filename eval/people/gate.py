@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Outcome
-from ..engine.judging import outcomes
+from ..core import Outcome, without_nan
+from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
-from ..results.scoring import run_labels, without_nan
+from ..judges.human import read_labels
 from ..stats.bootstrap import Array, cluster_bootstrap
-from ..suites.counterfactual import LEVELS, picture_score, score_table
-from ..suites.worlds import GATE, gated, premise_ratio
+from ..suites.counterfactual import LEVELS
+from ..suites.worlds import GATE, gated, image_score, premise_ratio, score_table
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
@@ -68,9 +68,10 @@ def calibrate_run(settings: GateSettings) -> dict[str, Any]:
     run = Run.open(settings.run)
     if run.header.suite != "counterfactual":
         raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
+    images = {case: image.sha256 for case, image in run.images().items()}
     labels = {
         case: label
-        for (case, question), label in run_labels(run, settings.labels, several=False).items()
+        for (case, question), label in read_labels(settings.labels, images).items()
         if question == settings.question
     }
     if not labels:
@@ -78,7 +79,7 @@ def calibrate_run(settings: GateSettings) -> dict[str, Any]:
     if unknown := sorted(labels.keys() - {case.id for case in run.cases()}):
         raise ValueError(f"{settings.labels}: {settings.run} has no case {unknown[0]!r}")
     found = {}
-    for folder in run.judges():
+    for folder in run.chosen_judges(()):
         judged = outcomes(run, folder)
         labelled, left_out = _labelled(judged, labels)
         found[folder.name] = {
@@ -106,7 +107,7 @@ def _labelled(
         label = labels.get(outcome.case.id)
         if label is None:
             continue
-        score = picture_score(outcome)
+        score = image_score(outcome)
         if outcome.case.variant != LEVELS[0]:
             left_out["of another level"] += 1
         elif label not in ("yes", "no"):
@@ -228,7 +229,7 @@ def _cross_validate(
 
 
 def _prr(judged: Sequence[Outcome], gate: float) -> float:
-    table = gated(score_table(judged)[1], gate)
+    table = gated(score_table(judged, LEVELS)[1], gate)
     with np.errstate(invalid="ignore"):
         means = np.nansum(table, axis=0) / (~np.isnan(table)).sum(axis=0)
     return float(premise_ratio(means[0], means[1]))

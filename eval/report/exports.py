@@ -9,21 +9,18 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import yaml
 
-from ..core import ORIGINAL, is_failure
-from ..engine.run import JudgeFolder
-from ..results.contents import JudgedRun, RunContents, describe
-from ..results.scoring import without_nan
-from ..suites.headlines import HEADLINES
-from ..suites.scores import Score
+from ..core import ORIGINAL, Score, describe, without_nan
+from ..engine.verdicts import VERDICTS, Answered
+from ..results.contents import JudgedRun, RunContents, slugify
+from ..results.tables import show, show_interval
 from .gallery import answers_by_case
-from .numbers import show, show_interval
 
 FRAMEWORK = "counterprior"
 """As the release's `eval.yaml` names it."""
@@ -72,25 +69,22 @@ def export(
     """The files of some of `FORMS`, by path in the site."""
     files = {}
     for run in runs:
-        folders = {folder.name: folder for folder in run.run.judges()}
         for judged in run.judged:
             for form in forms:
-                found = FORMS[form](run, judged, folders[judged.result.judge], dataset)
+                found = FORMS[form](run, judged, dataset)
                 files.update({f"{FOLDER}/{form}/{name}": text for name, text in found.items()})
     return files
 
 
-def inspect_log(
-    run: RunContents, judged: JudgedRun, folder: JudgeFolder, dataset: Dataset | None
-) -> dict[str, str]:
-    """A log (version 2) that `inspect view` opens: one sample a picture, one score a question.
+def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
+    """A log (version 2) that `inspect view` opens: one sample an image, one score a question.
 
     A label is a score's value; without one the value is the reason (`unparsed`, `missing`, ...).
     """
     result, header = judged.result, run.run.header
-    told = json.dumps([header.__dict__, dict(folder.identity)], sort_keys=True, default=dict)
+    told = json.dumps([header.__dict__, dict(judged.log.identity)], sort_keys=True, default=dict)
     identity = hashlib.sha256(told.encode()).hexdigest()[:22]
-    when = _judged_at(folder).isoformat()
+    when = _judged_at(judged).isoformat()
     log = {
         "version": 2,
         "status": "success",
@@ -99,8 +93,8 @@ def inspect_log(
             "run_id": identity,
             "task_id": identity,
             "created": when,
-            "task": f"{FRAMEWORK}/{run.suite}",
-            "dataset": {"name": run.suite, "samples": result.cases, "shuffled": False},
+            "task": f"{FRAMEWORK}/{run.suite.name}",
+            "dataset": {"name": run.suite.name, "samples": result.cases, "shuffled": False},
             "model": describe(header.generator),
             "config": {},
             "metadata": {"rows_sha256": header.rows_sha256, "judge_card": result.card.to_json()},
@@ -111,39 +105,39 @@ def inspect_log(
             "scores": [_metric(score, result.judge) for score in result.scores],
         },
         "stats": {"started_at": when, "completed_at": when},
-        "samples": _samples(run, folder),
+        "samples": _samples(run, judged),
     }
     text = json.dumps(without_nan(log), indent=1, sort_keys=True, ensure_ascii=False)
     # A log viewer finds logs by this form of their names: time_task_id.
-    parts = (f"{_judged_at(folder):%Y-%m-%dT%H-%M-%S}", run.suite, f"{run.slug}-{result.judge}")
+    name = f"{run.slug}-{slugify(result.judge)}"
+    parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
     return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
 
 
-def hub_results(
-    run: RunContents, judged: JudgedRun, folder: JudgeFolder, dataset: Dataset | None
-) -> dict[str, str]:
+def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
     """The headline score as an entry of a model repository's `.eval_results/`.
 
-    Nothing where the suite has no headline score or it is undefined: the form has no place for
-    that. Written by huggingface_hub's own form, so what the Hub reads is what stands here.
+    Nothing where the headline score is undefined: the form has no place for that. Written by
+    huggingface_hub's own form, so what the Hub reads is what stands here.
     """
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     assert dataset is not None, "see check_forms"
-    headline = HEADLINES.get(run.suite)
-    if headline is None or math.isnan(judged.whole[headline.score].value):
+    headline = run.suite.headline
+    if math.isnan(judged.whole[headline.score].value):
         return {}
     score = judged.whole[headline.score]
     entry = EvalResultEntry(
         dataset_id=dataset.id,
-        task_id=run.suite,
+        task_id=run.suite.name,
         value=score.value,
         dataset_revision=dataset.revision,
-        date=_judged_at(folder).date().isoformat(),
+        date=_judged_at(judged).date().isoformat(),
         notes="; ".join(_notes(run, judged, score, headline.better)),
     )
     text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True)
-    return {f"{run.slug}/.eval_results/{FRAMEWORK}-{run.suite}-{judged.result.judge}.yaml": text}
+    name = f"{FRAMEWORK}-{run.suite.name}-{slugify(judged.result.judge)}.yaml"
+    return {f"{run.slug}/.eval_results/{name}": text}
 
 
 def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> Iterator[str]:
@@ -160,15 +154,14 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield FRAMEWORK
 
 
-Form = Callable[[RunContents, JudgedRun, JudgeFolder, Dataset | None], dict[str, str]]
+Form = Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]
 FORMS: dict[str, Form] = {"inspect": inspect_log, "hub": hub_results}
 """Form -> its files, by name, for one run under one judge."""
 
 
-def _judged_at(folder: JudgeFolder) -> datetime:
+def _judged_at(judged: JudgedRun) -> datetime:
     """When the last verdict was written."""
-    path = folder.root / "verdicts.jsonl"
-    written = (path if path.exists() else folder.root / "judge.json").stat().st_mtime
+    written = (judged.log.root / VERDICTS).stat().st_mtime
     return datetime.fromtimestamp(int(written), UTC)
 
 
@@ -192,9 +185,9 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _samples(run: RunContents, folder: JudgeFolder) -> list[dict[str, Any]]:
+def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
     images = run.run.images()
-    answers = answers_by_case(folder.verdicts(), images)
+    answers = answers_by_case(judged.log.present(run.present))
     samples = []
     for case in run.run.cases():
         made = images.get(case.id)
@@ -202,24 +195,37 @@ def _samples(run: RunContents, folder: JudgeFolder) -> list[dict[str, Any]]:
             "variant": case.variant,
             "seed": case.seed,
             "groups": dict(case.groups),
-            "picture": made.status if made else "not generated",
-            "picture_sha256": made.sha256 if made else "",
+            "image": made.status if made else "not generated",
+            "image_sha256": made.sha256 if made else "",
         }
-        scores = {_score_name(record): _score(record) for record in answers.get(case.id, [])}
+        scores = {_score_name(a): _score(a) for a in answers.get(case.id, [])}
+        if made is not None and made.status != "made":
+            scores = {"image": {"value": made.status, "answer": made.message, "metadata": _FAILED}}
         samples.append(
-            {"id": case.id, "epoch": 1, "input": case.prompt, "target": "", "scores": scores,
-             "metadata": about}
-        )  # fmt: skip
+            {
+                "id": case.id,
+                "epoch": 1,
+                "input": case.prompt,
+                "target": "",
+                "scores": scores,
+                "metadata": about,
+            }
+        )
     return samples
 
 
-def _score_name(record: Mapping[str, Any]) -> str:
-    question = record["question"] or "picture"
-    return question if record["probe"] == ORIGINAL else f"{question} ({record['probe']})"
+_FAILED = {"failure": True}
 
 
-def _score(record: Mapping[str, Any]) -> dict[str, Any]:
-    about = {"failure": is_failure(record["label"])}
-    if record.get("probabilities"):
-        about["probabilities"] = record["probabilities"]
-    return {"value": record["label"], "answer": record["raw"], "metadata": about}
+def _score_name(answered: Answered) -> str:
+    if answered.probe == ORIGINAL:
+        return answered.question
+    return f"{answered.question} ({answered.probe})"
+
+
+def _score(answered: Answered) -> dict[str, Any]:
+    verdict = answered.verdict
+    about: dict[str, Any] = {"failure": verdict.failed}
+    if verdict.probabilities is not None:
+        about["probabilities"] = dict(verdict.probabilities)
+    return {"value": verdict.label, "answer": verdict.raw, "metadata": about}

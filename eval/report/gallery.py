@@ -1,13 +1,13 @@
-"""Every picture of a run with its prompt and all that the judges said, and what to filter by.
+"""Every image of a run with its prompt and all that the judges said, and what to filter by.
 
-Thumbnails are files named by the picture's hash, not data URIs in the page: the browser loads those
+Thumbnails are files named by the image's hash, not data URIs in the page: the browser loads those
 in view only, so 1,700 rows in both orders stay a page of 3 MB that opens at once; runs share them;
 and a report that is written again makes no thumbnail twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,19 @@ from typing import Any
 from PIL import Image
 
 from ...images import ImageError, open_image
+from ...progress import Progress
 from ...storage import write_whole
-from ..core import BOTH, ORIGINAL, Case, is_failure
+from ..core import BOTH, ORIGINAL, Case
 from ..engine.run import MadeImage
+from ..engine.verdicts import Answered
 from ..results.contents import RunContents
 from ..suites.asking import INVALID
-
-Progress = Callable[[str, int, int], None]
-"""Told stage, done and total."""
 
 THUMBNAILS = "thumbnails"
 LONGEST_SIDE = 256
 """Of a thumbnail, pixels."""
 QUALITY = 60
-"""WebP's, 0 to 100: some 5 kB a picture."""
+"""WebP's, 0 to 100: some 5 kB an image."""
 LONGEST_ANSWER = 600
 """Characters of an answer that are shown."""
 
@@ -36,41 +35,42 @@ FILTERS = {
     "disagreement": "judges disagree",
     "flipped": "a probe changed the answer",
     "invalid": "invalid",
-    "failure": "no answer or no picture",
+    "failure": "no answer or no image",
 }
-"""Flag of a picture -> what the page calls it."""
-
-Record = Mapping[str, Any]
+"""Flag of an image -> what the page calls it."""
 
 
 def gallery(contents: RunContents, thumbnails: Mapping[str, str]) -> dict[str, Any]:
-    """What the gallery's page holds, in JSON: judges, filters with their counts, pictures.
+    """What the gallery's page holds, in JSON: judges, filters with their counts, images.
 
-    thumbnails: SHA-256 of a picture -> file in the site.
+    thumbnails: SHA-256 of an image -> file in the site.
     """
-    images = contents.run.images()
-    folders = list(contents.run.judges())
-    answers = [answers_by_case(folder.verdicts(), images) for folder in folders]
-    pictures = [
-        _picture(case, images.get(case.id), [a.get(case.id, []) for a in answers], thumbnails)
+    made = contents.run.images()
+    answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
+    images = [
+        _image(case, made.get(case.id), [part.get(case.id, []) for part in answers], thumbnails)
         for case in contents.run.cases()
     ]
-    groups = {f"{name}: {value}" for p in pictures for name, values in p["groups"].items()
-              for value in values}  # fmt: skip
+    groups = {
+        f"{name}: {value}"
+        for image in images
+        for name, values in image["groups"].items()
+        for value in values
+    }
     return {
-        "judges": [folder.name for folder in folders],
-        "variants": sorted({p["variant"] for p in pictures}),
+        "judges": [judged.result.judge for judged in contents.judged],
+        "variants": sorted({image["variant"] for image in images}),
         "groups": sorted(groups),
         "filters": [
-            {"flag": flag, "name": name, "count": sum(flag in p["flags"] for p in pictures)}
+            {"flag": flag, "name": name, "count": sum(flag in image["flags"] for image in images)}
             for flag, name in FILTERS.items()
         ],
-        "pictures": pictures,
+        "images": images,
     }
 
 
-def flags(answers: Sequence[Sequence[Record]], made: bool) -> list[str]:
-    """Which of `FILTERS` a picture is found by, from every judge's answers about it.
+def flags(answers: Sequence[Sequence[Answered]], made: bool) -> list[str]:
+    """Which of `FILTERS` an image is found by, from every judge's answers about it.
 
     Two judges disagree where their labels of one question differ and neither is a failure. Without
     any answer it is a failure too: it was not judged.
@@ -80,39 +80,34 @@ def flags(answers: Sequence[Sequence[Record]], made: bool) -> list[str]:
     if not made or not any(answers):
         found.add("failure")
     for part in answers:
-        original = {r["question"]: r["label"] for r in part if r["probe"] == ORIGINAL}
-        for record in part:
-            question, label = record["question"], record["label"]
-            if is_failure(label):
+        original = {a.question: a.verdict for a in part if a.probe == ORIGINAL}
+        for a in part:
+            plain = original.get(a.question)
+            if a.verdict.failed:
                 found.add("failure")
-            elif record["probe"] == ORIGINAL:
-                said.setdefault(question, set()).add(label)
-                if label == INVALID:
+            elif a.probe == ORIGINAL:
+                said.setdefault(a.question, set()).add(a.verdict.label)
+                if a.verdict.label == INVALID:
                     found.add("invalid")
-            elif not is_failure(original.get(question, "missing")) and label != original[question]:
+            elif plain and not plain.failed and plain.label != a.verdict.label:
                 found.add("flipped")
     if any(len(labels) > 1 for labels in said.values()):
         found.add("disagreement")
     return [flag for flag in FILTERS if flag in found]
 
 
-def answers_by_case(
-    verdicts: Iterable[Record], images: Mapping[str, MadeImage]
-) -> dict[str, list[Record]]:
-    """Case -> its newest answers about the picture that it has now, in the order asked."""
-    newest: dict[str, dict[tuple[str, str], Record]] = {}
-    for record in verdicts:
-        made = images.get(record["case"])
-        if made is not None and record["image"] == made.sha256:
-            of_case = newest.setdefault(record["case"], {})
-            of_case[record["question"], record["probe"]] = record
-    return {case: list(records.values()) for case, records in newest.items()}
+def answers_by_case(answers: Sequence[Answered]) -> dict[str, list[Answered]]:
+    """Case -> the answers about its present image, in the order asked."""
+    found: dict[str, list[Answered]] = {}
+    for answered in answers:
+        found.setdefault(answered.case, []).append(answered)
+    return found
 
 
 def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress) -> dict[str, str]:
-    """The thumbnail of every picture and source that can be read, made where it isn't there.
+    """The thumbnail of every image and source that can be read, made where it isn't there.
 
-    Returns SHA-256 of the picture -> path in the site. One that can't be read has none.
+    Returns SHA-256 of the image -> path in the site. One that can't be read has none.
     """
     wanted = {
         image.sha256: run.run.image_path(image)
@@ -127,35 +122,34 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
         if case.source
     }
     folder = site / THUMBNAILS
-    folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for number, (digest, path) in enumerate(sorted(wanted.items())):
         progress("thumbnails", number, len(wanted))
         name = f"{digest[:24]}.webp"
         if not (folder / name).exists():
             try:
-                picture = open_image(path)
+                image = open_image(path)
             except ImageError:
                 continue
-            write_whole(folder / name, thumbnail(picture))
+            write_whole(folder / name, thumbnail(image))
         found[digest] = f"{THUMBNAILS}/{name}"
     progress("thumbnails", len(wanted), len(wanted))
     return found
 
 
-def thumbnail(picture: Image.Image) -> bytes:
-    """The picture as a small WebP; the same bytes for the same pixels under one Pillow."""
-    small = picture.copy()
+def thumbnail(image: Image.Image) -> bytes:
+    """The image as a small WebP; the same bytes for the same pixels under one Pillow."""
+    small = image.copy()
     small.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     buffer = BytesIO()
     small.save(buffer, "WEBP", quality=QUALITY, method=4)
     return buffer.getvalue()
 
 
-def _picture(
+def _image(
     case: Case,
     made: MadeImage | None,
-    answers: Sequence[Sequence[Record]],
+    answers: Sequence[Sequence[Answered]],
     thumbnails: Mapping[str, str],
 ) -> dict[str, Any]:
     status = made.status if made else "not generated"
@@ -170,18 +164,18 @@ def _picture(
         "edit": bool(case.source),
         "source": thumbnails.get(Path(case.source).stem, ""),
         "flags": flags(answers, status == "made"),
-        "answers": [[_answer(record) for record in part] for part in answers],
+        "answers": [[_answer(answered) for answered in part] for part in answers],
     }
 
 
-def _answer(record: Record) -> dict[str, Any]:
-    raw = str(record["raw"])
+def _answer(answered: Answered) -> dict[str, Any]:
+    verdict = answered.verdict
+    short = len(verdict.raw) <= LONGEST_ANSWER
     plain: dict[str, Any] = {
-        "question": record["question"],
-        "probe": record["probe"],
-        "label": record["label"],
-        "raw": raw if len(raw) <= LONGEST_ANSWER else raw[:LONGEST_ANSWER] + "…",
+        "question": answered.question,
+        "probe": answered.probe,
+        "label": verdict.label,
+        "raw": verdict.raw if short else verdict.raw[:LONGEST_ANSWER] + "…",
     }
-    if record.get("probabilities"):
-        plain["probability"] = record["probabilities"].get(record["label"])
-    return plain
+    share = verdict.share(verdict.label)
+    return plain if share is None else {**plain, "probability": share}

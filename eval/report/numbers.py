@@ -6,27 +6,8 @@ import math
 
 from markupsafe import Markup
 
+from ..results.tables import UNDEFINED, show
 from ..stats.intervals import Interval
-
-UNDEFINED = "undefined"
-
-
-def show(value: float, unit: str) -> str:
-    """One decimal for percent, three for shares.
-
-    >>> show(51.304, "%"), show(0.5, "1"), show(float("nan"), "%")
-    ('51.3', '0.500', 'undefined')
-    """
-    if math.isnan(value):
-        return UNDEFINED
-    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
-
-
-def show_interval(interval: Interval, unit: str) -> str:
-    """Both ends, or a dash."""
-    if math.isnan(interval.low):
-        return "-"
-    return f"{show(interval.low, unit)} to {show(interval.high, unit)}"
 
 
 def number(value: float | None, unit: str = "1") -> Markup:

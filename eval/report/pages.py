@@ -16,17 +16,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...schema import CANARY
-from ..results.contents import JudgedRun, RunContents, describe
+from ..core import ALL, Score, describe
+from ..results.contents import JudgedRun, RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
+from ..results.risk import Curve
 from ..results.scoring import Result
 from ..stats.intervals import NOTHING, wilson
-from ..suites.correctness import VARIANTS
-from ..suites.headlines import HEADLINES
-from ..suites.scores import ALL, Score
 from . import numbers
 from .gallery import FILTERS
-from .plots import Curve, Point, interval_plot, legend, risk_plot, slope_plot
+from .plots import Point, interval_plot, legend, risk_plot, slope_plot
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Report:
         """The runs of each suite, in order."""
         found: dict[str, list[RunContents]] = {}
         for run in self.runs:
-            found.setdefault(run.suite, []).append(run)
+            found.setdefault(run.suite.name, []).append(run)
         return dict(sorted(found.items()))
 
 
@@ -65,7 +64,8 @@ def render_pages(report: Report) -> dict[str, str]:
             runs=runs,
             boards=_board_views([board for board in report.boards if board.suite == suite]),
             slopes=_slopes(runs),
-            forests=_forests(suite, runs),
+            forests=_forests(runs),
+            meanings=runs[0].suite.meanings,
         )
         pages[f"{suite}-judges.html"] = _render(
             "judges.html",
@@ -148,15 +148,17 @@ def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:
 
 
 def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
-    """Aligned against reverse accuracy under each judge, where the suite has them."""
-    names = [f"accuracy_{variant}" for variant in VARIANTS]
+    """Two scores of each run under each judge, where the suite's headline names them."""
+    slope = runs[0].suite.headline.slope
+    if slope is None:
+        return []
     found = []
     for judge, judged in _by_judge(runs).items():
         pairs = [
-            (Point(run.whole[names[0]], number, run.name), Point(run.whole[names[1]], number,
+            (Point(run.whole[slope[0]], number, run.name), Point(run.whole[slope[1]], number,
                                                                   run.name))
             for number, run in enumerate(judged)
-            if names[0] in run.whole
+            if slope[0] in run.whole
         ]  # fmt: skip
         if pairs:
             title = f"accuracy by {judge}, from aligned to reverse order of mention"
@@ -164,13 +166,11 @@ def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
     return found
 
 
-def _forests(suite: str, runs: Sequence[RunContents]) -> list[dict[str, Any]]:
+def _forests(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     """The scores of every group under each judge: a figure for each score and column."""
-    if suite not in HEADLINES:
-        return []
     found = []
     for judge, judged in _by_judge(runs).items():
-        for name in HEADLINES[suite].broken_down:
+        for name in runs[0].suite.headline.broken_down:
             parts: dict[str, dict[str, list[Point]]] = {}
             for number, run in enumerate(judged):
                 for score in run.result.scores:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..stats.abstention import RiskCoverage
+from ..core import Score
+from ..results.risk import Curve
+from ..results.tables import show, show_interval
 from ..stats.intervals import Interval
-from ..suites.scores import Score
-from .numbers import show, show_interval
 from .svg import CHARACTER, ROW, Axis, Drawing, shortened
 
 WIDTH = 720
@@ -89,20 +89,6 @@ def slope_plot(pairs: Sequence[tuple[Point, Point]], ends: tuple[str, str], titl
     return drawing.markup()
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A judge's error among what it is surest of."""
-
-    name: str
-    """Run, judge and question."""
-    series: int
-    """Colour."""
-    curve: RiskCoverage
-    """The numbers."""
-    n: int
-    """Items."""
-
-
 def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     """Share of wrong answers among those kept, as fewer are kept."""
     height = 300 + ROW * len(curves)
@@ -115,7 +101,7 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     for tick in across.ticks(5):
         drawing.text(across(tick), 266, f"{tick:.0%}", "middle", "tick")
     drawing.line(across.start, up.start, across.end, up.start, "axis")
-    drawing.text(across.start, 286, "share of pictures kept, surest first (risk: share of wrong "
+    drawing.text(across.start, 286, "share of images kept, surest first (risk: share of wrong "
                  "ones among them)", style="tick")  # fmt: skip
     for number, c in enumerate(curves):
         points = [(across(x), up(y)) for x, y in zip(c.curve.coverage, c.curve.risk, strict=True)]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...progress import Progress, silent
 from ...storage import write_whole
+from ..core import without_nan
 from ..engine.run import RunError
 from ..results.contents import RunContents, read_contents
 from ..results.leaderboard import Leaderboard, leaderboards
 from ..results.risk import risk_curves
-from ..results.scoring import without_nan
+from ..results.scoring import ScoreSettings
 from .exports import FOLDER, Dataset, check_forms, export
-from .gallery import THUMBNAILS, Progress, gallery, make_thumbnails
+from .gallery import THUMBNAILS, gallery, make_thumbnails
 from .pages import Report, public, render_pages
 
 MANIFEST = "report.json"
@@ -30,10 +32,8 @@ class ReportSettings:
     """Folders of judged runs."""
     out: Path
     """Folder of the site."""
-    labels: Path | None = None
-    """People's labels of some cases."""
-    across_judges: bool = False
-    """Put runs into one leaderboard though their judges differ."""
+    score: ScoreSettings = field(default_factory=ScoreSettings)
+    """How the runs are scored."""
     title: str = "counterprior"
     """Of the site."""
     export: tuple[str, ...] = ()
@@ -42,9 +42,7 @@ class ReportSettings:
     """NAMESPACE/NAME@vX.Y.Z of the benchmark on the Hub, for its form."""
 
 
-def write_report(
-    settings: ReportSettings, progress: Progress = lambda stage, done, total: None
-) -> Path:
+def write_report(settings: ReportSettings, progress: Progress = silent) -> Path:
     """Scores the runs and writes the site; returns its first page.
 
     A site that is there is written over, thumbnails that are there are kept. The same runs give the
@@ -54,16 +52,16 @@ def write_report(
     dataset = Dataset.parse(settings.dataset) if settings.dataset else None
     check_forms(settings.export, dataset)
     _claim(settings.out)
-    runs = read_contents(settings.runs, settings.labels, settings.across_judges)
-    boards = leaderboards(runs, settings.across_judges)
+    runs = read_contents(settings.runs, settings.score)
+    boards = leaderboards(runs, settings.score.across_judges)
     thumbnails = make_thumbnails(runs, settings.out, progress)
     report = Report(
         title=settings.title,
         runs=runs,
         boards=boards,
         curves={
-            suite: risk_curves([run for run in runs if run.suite == suite])
-            for suite in {run.suite for run in runs}
+            suite: risk_curves([run for run in runs if run.suite.name == suite])
+            for suite in {run.suite.name for run in runs}
         },
         galleries={run.slug: gallery(run, thumbnails) for run in runs},
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ..core import Outcome
-from ..engine.judging import outcomes
-from ..engine.run import JudgeFolder, Run, RunError
-from ..suites.scores import ALL, Score
-from .corrected import Labels
-from .scoring import Result, run_labels, score_runs
+from ..core import ALL, Outcome, Score
+from ..engine.run import Run, RunError
+from ..engine.verdicts import VerdictLog
+from ..suites import open_suite
+from ..suites.base import Suite
+from .judge_card import Labels
+from .scoring import Result, ScoreSettings, run_labels, score_runs
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class JudgedRun:
     """Scores and judge card."""
     outcomes: Sequence[Outcome]
     """Every case with what the judge said, by case id."""
+    log: VerdictLog
+    """The judge's verdicts."""
 
     @property
     def whole(self) -> dict[str, Score]:
@@ -45,20 +49,21 @@ class RunContents:
     """The same for file names."""
     run: Run
     """The folder."""
+    suite: Suite[Any]
+    """What it is a run of."""
     judged: Sequence[JudgedRun]
     """One a judge, by the judge's name."""
     told: Labels
     """(case, question) -> what people said."""
 
     @property
-    def suite(self) -> str:
-        return self.run.header.suite
+    def present(self) -> dict[str, str]:
+        """Case -> SHA-256 of its present image."""
+        return {case: image.sha256 for case, image in self.run.images().items()}
 
 
-def read_contents(
-    roots: Sequence[Path], labels: Path | None, across_judges: bool
-) -> list[RunContents]:
-    """Scores the runs and gathers what a report shows of them.
+def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunContents]:
+    """Scores the runs and gathers what a report shows of them; writes nothing.
 
     Raises RunError where a run is given twice, nobody has judged it, or the runs of a suite were
     not judged alike, unless `across_judges`.
@@ -67,31 +72,19 @@ def read_contents(
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
     if twice:
         raise RunError(f"{', '.join(twice)}: given twice")
-    results = score_runs(roots, labels, across_judges)
-    names = _names(resolved)
-    return [
-        _contents(
-            run := Run.open(root),
-            name,
-            [r for r in results if r.folder == str(root)],
-            run_labels(run, labels, len(roots) > 1),
-        )
-        for root, name in zip(roots, names, strict=True)
-    ]
-
-
-def _contents(run: Run, name: str, results: Iterable[Result], told: Labels) -> RunContents:
-    folders: Mapping[str, JudgeFolder] = {folder.name: folder for folder in run.judges()}
-    slug = slugify(name)
-    judged = [
-        JudgedRun(name, slug, result, sorted(outcomes(run, folders[result.judge]), key=_case_id))
-        for result in results
-    ]
-    return RunContents(name, slug, run, judged, told)
-
-
-def _case_id(outcome: Outcome) -> str:
-    return outcome.case.id
+    found = score_runs(roots, settings)
+    contents = []
+    for root, name in zip(roots, _names(resolved), strict=True):
+        run, slug = Run.open(root), slugify(name)
+        judged = [
+            JudgedRun(name, slug, j.result, j.outcomes, j.log)
+            for j in found
+            if j.result.folder == str(root)
+        ]
+        told = run_labels(run, settings.labels, len(roots) > 1)
+        suite = open_suite(run.header.suite)
+        contents.append(RunContents(name, slug, run, suite, judged, told))
+    return contents
 
 
 def _names(roots: Sequence[Path]) -> list[str]:
@@ -112,13 +105,3 @@ def slugify(name: str) -> str:
     'runs-sdxl-base-1.0'
     """
     return re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.") or "run"
-
-
-def describe(identity: Mapping[str, str]) -> str:
-    """A generator or judge in one line.
-
-    >>> describe({"kind": "render", "order_bias": "1"})
-    'render order_bias=1'
-    """
-    others = [f"{name}={value}" for name, value in identity.items() if name != "kind"]
-    return " ".join([identity["kind"], *others])

@@ -1,127 +1,84 @@
-"""Scores with the judge's own errors taken out, by what people said of some pictures."""
+"""Scores with the judge's own errors taken out, by what people said of some images."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..core import ORIGINAL, Outcome
+from ...errors import DataError
+from ..core import ORIGINAL, Outcome, Score, Verdict
 from ..stats.correction import ppi, rogan_gladen
-from ..suites import spatial
-from ..suites.correctness import RIGHT
-from ..suites.counterfactual import ANSWERS, picture_score
-from ..suites.scores import Score
-from .judge_card import SIGN, Agreement, JudgeCard
-
-Labels = Mapping[tuple[str, str], str]
-"""(Case, question) -> what people said."""
+from ..suites.base import Measure, Suite
+from ..suites.scores import factor_of
+from .judge_card import HumanAgreement, JudgeCard, Labels
 
 YOUDEN = 0.85
-"""Sensitivity + specificity - 1 from which a card may correct: below it, labels of the run itself
-tell more."""
+"""Least sensitivity + specificity - 1 with which a card may correct: below it, labels of the run
+itself tell more."""
 
 
-class _Measure(NamedTuple):
-    """A mean over pictures that can be corrected."""
-
-    name: str
-    part: Sequence[Outcome]
-    """The pictures."""
-    value: Callable[[Outcome], float]
-    """Of one picture; NaN where it has none."""
-    ends: tuple[float, float]
-    """Least and largest value."""
-    unit: str
-
-
-def corrected_by_labels(judged: Sequence[Outcome], told: Labels) -> list[Score]:
+def corrected_by_labels(suite: Suite[Any], judged: Sequence[Outcome], told: Labels) -> list[Score]:
     """By labels of a random part of the run itself (PPI++); `..._corrected`."""
-    people: dict[str, dict[tuple[str, str], str]] = {}
+    people: dict[str, dict[tuple[str, str], Verdict]] = {}
     for (case, question), label in told.items():
-        people.setdefault(case, {})[question, ORIGINAL] = label
-    measures = _measures(judged, {question for _, question in told})
-    found = (_by_labels(measure, people) for measure in measures)
+        people.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
+    found = (_by_labels(m, people) for m in _measures(suite, judged, {q for _, q in told}))
     return [score for score in found if score]
 
 
-def corrected_by_card(judged: Sequence[Outcome], agreement: Mapping[str, Agreement]) -> list[Score]:
-    """By how the same judge did on labelled pictures elsewhere (Rogan-Gladen); `..._by_card`.
+def corrected_by_card(
+    suite: Suite[Any], judged: Sequence[Outcome], agreement: Mapping[str, HumanAgreement]
+) -> list[Score]:
+    """By how the same judge did on labeled images elsewhere (Rogan-Gladen); `..._by_card`.
 
     Only where it did well enough, see `YOUDEN`.
     """
-    scores = []
-    for question, matrix in agreement.items():
-        for measure in _measures(judged, {question}):
-            values = next((t for t in _TWO_VALUED if t.keys() & set(matrix.labels)), None)
-            if values and (score := _by_card(measure, values, matrix)):
-                scores.append(score)
-    return scores
+    found = (
+        _by_card(measure, matrix)
+        for question, matrix in agreement.items()
+        for measure in _measures(suite, judged, {question})
+        if len(set(measure.worth.values.values())) == 2
+    )
+    return [score for score in found if score]
 
 
-def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Agreement]]]:
+def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, HumanAgreement]]]:
     """What identifies a judge, and its agreement with people, of every card in a scores.json.
 
-    Raises ValueError for a file without any.
+    Raises DataError for a file without any.
     """
     try:
         results: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
         cards = [JudgeCard(**result["card"]) for result in results]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: no scores.json of a judged run ({error})") from None
+        raise DataError(f"{path}: no scores.json of a judged run ({error})") from None
     if not any(card.agreement for card in cards):
-        raise ValueError(f"{path}: no card has people's labels: score that run with --labels first")
+        raise DataError(f"{path}: no card has people's labels: score that run with --labels first")
     for card in cards:
-        yield card.comparable, {name: Agreement(**one) for name, one in card.agreement.items()}  # type: ignore[arg-type]
+        yield card.comparable, {n: HumanAgreement(**one) for n, one in card.agreement.items()}  # type: ignore[arg-type]
 
 
-_TWO_VALUED: tuple[Mapping[str, float], ...] = (RIGHT, SIGN, spatial.VALUES, ANSWERS)
-
-
-def _measures(judged: Sequence[Outcome], questions: set[str]) -> Iterator[_Measure]:
+def _measures(
+    suite: Suite[Any], judged: Sequence[Outcome], questions: set[str]
+) -> Iterator[Measure]:
     """What labels of these questions can correct."""
-    variants = sorted({outcome.case.variant for outcome in judged})
-    parts = {name: [o for o in judged if o.case.variant == name] for name in variants}
-    for question in sorted(questions):
-        labels = {outcome.label(question) for outcome in judged}
-        if labels & RIGHT.keys():
-            value = partial(_labelled, question, RIGHT)
-            for name, part in parts.items():
-                yield _Measure(f"accuracy_{name}", part, value, (0, 1), "%")
-        elif labels & SIGN.keys():
-            value = partial(_labelled, question, SIGN)
-            yield _Measure("signed_index", judged, value, (-1, 1), "%")
-        elif labels & spatial.VALUES.keys():
-            value = partial(_labelled, question, spatial.VALUES)
-            yield _Measure("accuracy", judged, value, (0, 1), "%")
-        elif labels & ANSWERS.keys() and not any(o.case.weights for o in judged):
-            value = partial(_labelled, question, ANSWERS)
-            for name, part in parts.items():
-                yield _Measure(f"shown_{name}", part, value, (0, 1), "1")
-    weighed = {name for outcome in judged for name in outcome.case.weights}
-    if weighed and weighed <= questions:
-        for name, part in parts.items():
-            yield _Measure(f"ungated_{name}", part, picture_score, (0, 1), "1")
-
-
-def _labelled(question: str, values: Mapping[str, float], outcome: Outcome) -> float:
-    return values.get(outcome.label(question), math.nan)
+    return (measure for needed, measure in suite.measures(judged) if needed <= questions)
 
 
 def _by_labels(
-    measure: _Measure, people: Mapping[str, Mapping[tuple[str, str], str]]
+    measure: Measure, people: Mapping[str, Mapping[tuple[str, str], Verdict]]
 ) -> Score | None:
     """PPI++ over what both the judge and, where asked, people find valid."""
     pairs: list[tuple[float, float]] = []
     rest: list[float] = []
     clusters: tuple[list[str], list[str]] = [], []
     invalid, disputed = 0, 0
-    for outcome in measure.part:
+    for outcome in measure.outcomes:
         said, told = measure.value(outcome), people.get(outcome.case.id)
         true = math.nan if told is None else measure.value(Outcome(outcome.case, told))
         if told is None and math.isnan(said):
@@ -137,23 +94,26 @@ def _by_labels(
     if len(pairs) < 2:
         return None
     given = np.array(pairs)
-    found = ppi(rest, given[:, 0], given[:, 1], measure.ends, clusters=clusters[0] + clusters[1])
-    factor = 100 if measure.unit == "%" else 1
+    found = ppi(
+        rest, given[:, 0], given[:, 1], measure.worth.ends, clusters=clusters[0] + clusters[1]
+    )
+    factor = factor_of(measure.unit)
     return Score(
-        f"{measure.name}_corrected",
-        factor * found.value,
-        found.interval.scaled(factor),
-        len(rest) + len(pairs),
-        measure.unit,
-        {"labelled_not_valid_for_both": disputed, "not_valid": invalid},
+        name=f"{measure.name}_corrected",
+        value=factor * found.value,
+        interval=found.interval.scaled(factor),
+        n=len(rest) + len(pairs),
+        unit=measure.unit,
+        excluded={"labeled_not_valid_for_both": disputed, "not_valid": invalid},
     )
 
 
-def _by_card(measure: _Measure, values: Mapping[str, float], card: Agreement) -> Score | None:
-    low, high = measure.ends
-    said = [value for o in measure.part if not math.isnan(value := measure.value(o))]
+def _by_card(measure: Measure, card: HumanAgreement) -> Score | None:
+    low, high = measure.worth.ends
+    values = measure.worth.values
+    said = [value for o in measure.outcomes if not math.isnan(value := measure.value(o))]
     # Rows are people's labels, columns the judge's; what either finds invalid is left out.
-    table = {(row, column): 0 for row in measure.ends for column in measure.ends}
+    table = {(row, column): 0 for row in (low, high) for column in (low, high)}
     for person, counts in zip(card.labels, card.matrix, strict=True):
         for judge, count in zip(card.labels, counts, strict=True):
             if person in values and judge in values:
@@ -165,14 +125,13 @@ def _by_card(measure: _Measure, values: Mapping[str, float], card: Agreement) ->
     if positives[0] / positives[1] + negatives[0] / negatives[1] - 1 < YOUDEN:
         return None
     found = rogan_gladen(said.count(high), len(said), *positives, *negatives)
-    factor = 100 * (high - low)
-    shift = 100 * low
+    factor, shift = 100 * (high - low), 100 * low
     ends = found.interval.scaled(factor)
     return Score(
-        f"{measure.name}_by_card",
-        factor * found.value + shift,
-        type(ends)(ends.low + shift, ends.high + shift),
-        len(said),
-        "%",
-        {"not_valid": len(measure.part) - len(said)},
+        name=f"{measure.name}_by_card",
+        value=factor * found.value + shift,
+        interval=type(ends)(ends.low + shift, ends.high + shift),
+        n=len(said),
+        unit="%",
+        excluded={"not_valid": len(measure.outcomes) - len(said)},
     )

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..core import ORIGINAL, PROBES, is_failure
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, without_nan
+from ..engine.verdicts import Answered
 from ..prompts import read_prompt
 from ..stats.agreement import cohen_kappa, confusion
-from ..suites.asking import INVALID
+from ..suites.base import Suite, Worth
+
+Labels = Mapping[tuple[str, str], str]
+"""(Case, question) -> what people said."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class ProbeReport:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class HumanAgreement:
     """A judge against people, on one question."""
 
     labels: Sequence[str]
@@ -39,7 +43,7 @@ class Agreement:
     high: float
     """Upper end."""
     n: int
-    """Items that both labelled."""
+    """Items that both labeled."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class JudgeCard:
     """What a reader must know of a judge before believing a score."""
 
     identity: Mapping[str, str]
-    """Kind, model, revision, settings."""
+    """Kind, model, server, revision, settings."""
     prompts: Mapping[str, str]
     """Prompt -> version."""
     asked: int
@@ -56,17 +60,19 @@ class JudgeCard:
     """Questions without a label, by reason."""
     parse_rate: float
     """Share of answers that were one of the allowed ones, in [0, 1]."""
+    probability_share: float
+    """Share of answers with probabilities, in [0, 1]; scores that weigh answers use them."""
     first_named: float
-    """Share of answers for the subject that was named first; 0.5 without a name bias, NaN where the
+    """Share of answers for the subject named first; 0.5 without a name bias, NaN where the
     questions name none."""
     digits: Mapping[str, float]
     """Share of each written answer; even without a bias."""
     side_bias: float
-    """Tendency to say that the prior holds, whatever is there, from picture and mirrored one; in
-    [-1, 1], 0 without one; NaN without the probe `mirror`."""
+    """Tendency to say that the prior holds, whatever the image shows, from image and mirror image;
+    in [-1, 1], 0 without one; NaN without the control `mirror`."""
     probes: Mapping[str, ProbeReport]
-    """Control -> report."""
-    agreement: Mapping[str, Agreement]
+    """Probe -> report."""
+    agreement: Mapping[str, HumanAgreement]
     """Question -> agreement with people, where there are labels."""
 
     @property
@@ -75,49 +81,50 @@ class JudgeCard:
         return {**self.identity, **{f"prompt {n}": v for n, v in self.prompts.items()}}
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-SIGN = {"first_left": 1, "first_right": -1, "correct": 1, "wrong": -1, "left_acts": 1,
-        "right_acts": -1}  # fmt: skip
-"""Whether a label says that the prior holds."""
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        return plain
 
 
 def judge_card(
     identity: Mapping[str, str],
-    prompts: Iterable[str],
-    verdicts: Sequence[Mapping[str, Any]],
-    labels: Mapping[tuple[str, str], str] | None = None,
+    suite: Suite[Any],
+    verdicts: Iterable[Answered],
+    labels: Labels | None = None,
 ) -> JudgeCard:
-    """The card of a judge from the newest record of each of its questions.
+    """The card of a judge from its newest verdict on every question about the present images.
 
     labels: (case, question) -> what people said.
     """
-    asked = [record for record in verdicts if record["question"]]
-    failures = Counter(r["label"] for r in asked if is_failure(r["label"]))
-    answered = [r for r in asked if not is_failure(r["label"])]
-    parsed = len(answered) / (len(answered) + failures["unparsed"]) if answered else math.nan
-    # A free question (yes or no) names no subject.
-    sided = [r for r in answered if INVALID in r["labels"] and r["label"] in r["labels"][:2]]
-    digits = Counter(
-        next((d for d, label in r["answers"].items() if label == r["label"]), "") for r in answered
-    )
+    asked = list(verdicts)
+    failures = Counter(a.verdict.label for a in asked if a.verdict.failed)
+    answered = [a for a in asked if not a.verdict.failed]
+    parsed = len(answered) + failures["unparsed"]
+    sided = [a for a in answered if a.sided and a.verdict.label in a.labels[:2]]
+    digits = Counter(_digit(a) for a in answered)
     by_probe: dict[str, dict[tuple[str, str], str]] = {}
-    for r in answered:
-        by_probe.setdefault(r["probe"], {})[r["case"], r["question"]] = r["label"]
+    for a in answered:
+        by_probe.setdefault(a.probe, {})[a.case, a.question] = a.verdict.label
     original = by_probe.get(ORIGINAL, {})
+    probes = [p for p in (*CONTROLS, MIRROR_SWAP) if p in by_probe]
     return JudgeCard(
         identity=dict(identity),
-        prompts={name: read_prompt(name).version for name in sorted(prompts)},
+        prompts={name: read_prompt(name).version for name in sorted(suite.prompts)},
         asked=len(asked),
         failures=dict(sorted(failures.items())),
-        parse_rate=parsed,
-        first_named=_mean([r["label"] == r["labels"][0] for r in sided]),
+        parse_rate=len(answered) / parsed if answered else math.nan,
+        probability_share=_mean([a.verdict.probabilities is not None for a in answered]),
+        first_named=_mean([a.verdict.label == a.labels[0] for a in sided]),
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
-        side_bias=_side_bias(original, by_probe.get("mirror", {})),
-        probes={p: _consistency(original, by_probe[p]) for p in PROBES if p in by_probe},
+        side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
+        probes={p: _consistency(original, by_probe[p]) for p in probes},
         agreement=_agreement(original, labels or {}),
     )
+
+
+def _digit(answered: Answered) -> str:
+    label = answered.verdict.label
+    return next((digit for digit, means in answered.answers.items() if means == label), "")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -132,24 +139,38 @@ def _consistency(
 
 
 def _side_bias(
-    original: Mapping[tuple[str, str], str], mirrored: Mapping[tuple[str, str], str]
+    worths: Mapping[str, Worth],
+    original: Mapping[tuple[str, str], str],
+    mirrored: Mapping[tuple[str, str], str],
 ) -> float:
-    both = [key for key in original.keys() & mirrored.keys()
-            if original[key] in SIGN and mirrored[key] in SIGN]  # fmt: skip
-    return _mean([(SIGN[original[key]] - SIGN[mirrored[key]]) / 2 for key in both])
+    """Half the difference of "the prior holds" between image and mirror image, as +1 and -1."""
+    found = []
+    for key in original.keys() & mirrored.keys():
+        worth = worths[key[1]]
+        labels = original[key], mirrored[key]
+        if worth.prior and worth.values.keys() >= set(labels):
+            signs = [1 if label == worth.prior else -1 for label in labels]
+            found.append((signs[0] - signs[1]) / 2)
+    return _mean(found)
 
 
 def _agreement(
-    original: Mapping[tuple[str, str], str], labels: Mapping[tuple[str, str], str]
-) -> dict[str, Agreement]:
+    original: Mapping[tuple[str, str], str], labels: Labels
+) -> dict[str, HumanAgreement]:
     found = {}
     for question in sorted({key[1] for key in labels}):
         both = sorted(key for key in labels.keys() & original.keys() if key[1] == question)
         people, judge = [labels[key] for key in both], [original[key] for key in both]
         names = sorted(set(people) | set(judge))
-        if not names:
-            continue
-        matrix = confusion(people, judge, names)
-        kappa = cohen_kappa(matrix)
-        found[question] = Agreement(names, matrix.tolist(), kappa.value, *kappa.interval, kappa.n)
+        if names:
+            matrix = confusion(people, judge, names)
+            kappa = cohen_kappa(matrix)
+            found[question] = HumanAgreement(
+                labels=names,
+                matrix=matrix.tolist(),
+                kappa=kappa.value,
+                low=kappa.interval.low,
+                high=kappa.interval.high,
+                n=kappa.n,
+            )
     return found

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core import Score, describe
 from ..stats.bootstrap import Array, Bootstrap, cluster_bootstrap
 from ..stats.comparison import holm, tied_groups
 from ..stats.intervals import Interval
-from ..suites.headlines import HEADLINES, Headline, Items
-from ..suites.scores import Score
-from .contents import JudgedRun, RunContents, describe
+from ..suites.base import Headline, Items
+from .contents import JudgedRun, RunContents
 
 
 @dataclass(frozen=True)
@@ -72,22 +72,22 @@ class Leaderboard:
 
 
 def leaderboards(runs: Sequence[RunContents], across_judges: bool) -> list[Leaderboard]:
-    """One for every suite that has a headline score and every judge; one a suite across judges."""
+    """One for every suite and every judge; one a suite across judges."""
     parts: dict[tuple[str, str], list[JudgedRun]] = {}
+    headlines = {run.suite.name: run.suite.headline for run in runs}
     for run in runs:
-        if run.suite not in HEADLINES:
-            continue
         for judged in run.judged:
             card = "" if across_judges else json.dumps(dict(judged.result.card.comparable))
-            parts.setdefault((run.suite, card), []).append(judged)
+            parts.setdefault((run.suite.name, card), []).append(judged)
     return [
-        _leaderboard(suite, judged, bool(card))
+        _leaderboard(suite, headlines[suite], judged, bool(card))
         for (suite, card), judged in sorted(parts.items(), key=lambda part: part[0])
     ]
 
 
-def _leaderboard(suite: str, judged: Sequence[JudgedRun], alike: bool) -> Leaderboard:
-    headline = HEADLINES[suite]
+def _leaderboard(
+    suite: str, headline: Headline, judged: Sequence[JudgedRun], alike: bool
+) -> Leaderboard:
     mixed = not alike and len({run.result.judge for run in judged}) > 1
     entries = {f"{run.name} · {run.result.judge}" if mixed else run.name: run for run in judged}
     scores = {name: run.whole[headline.score] for name, run in entries.items()}

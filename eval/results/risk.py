@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..core import ORIGINAL, is_failure
-from ..report.plots import Curve
-from ..stats.abstention import risk_coverage
+from ..core import ORIGINAL
+from ..stats.abstention import RiskCoverage, risk_coverage
 from .contents import RunContents
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A judge's error among what it is surest of."""
+
+    name: str
+    """Run, judge and question."""
+    series: int
+    """Color."""
+    curve: RiskCoverage
+    """The numbers."""
+    n: int
+    """Items."""
 
 
 def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:
     """A curve for every run, judge and question with both probabilities and people's labels."""
-    images = {run.name: run.run.images() for run in runs}
     curves: list[Curve] = []
     for run in runs:
-        for folder in run.run.judges():
-            known: dict[str, dict[str, tuple[float, bool]]] = {}
-            for record in folder.verdicts():
-                case, question = record["case"], record["question"]
-                made = images[run.name].get(case)
-                if (
-                    made is not None
-                    and record["image"] == made.sha256
-                    and record["probe"] == ORIGINAL
-                    and (case, question) in run.told
-                    and not is_failure(record["label"])
-                    and record.get("probabilities")
-                ):
-                    right = record["label"] == run.told[case, question]
-                    sure = float(record["probabilities"][record["label"]])
-                    known.setdefault(question, {})[case] = (sure, right)
-            for question, by_case in sorted(known.items()):
-                confidence, correct = zip(*by_case.values(), strict=True)
-                name = f"{run.name}, {folder.name}, {question}"
+        for judged in run.judged:
+            known: dict[str, list[tuple[float, bool]]] = {}
+            for answered in judged.log.present(run.present):
+                told = run.told.get((answered.case, answered.question))
+                sure = answered.verdict.share(answered.verdict.label)
+                if told is not None and sure is not None and answered.probe == ORIGINAL:
+                    right = answered.verdict.label == told
+                    known.setdefault(answered.question, []).append((sure, right))
+            for question, pairs in sorted(known.items()):
+                confidence, correct = zip(*pairs, strict=True)
+                name = f"{run.name}, {judged.result.judge}, {question}"
                 curve = risk_coverage(confidence, correct)
-                curves.append(Curve(name, len(curves), curve, len(by_case)))
+                curves.append(Curve(name, len(curves), curve, len(pairs)))
     return curves

@@ -1,26 +1,46 @@
-"""`score`: what a run's verdicts say of its generator, with everything that qualifies it."""
+"""`score`: what a run's verdicts say of its generator, with everything that qualifies it.
+
+Nothing here writes: `write_results` is what the command `score` adds.
+"""
 
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError
 from ...storage import write_whole
-from ..core import ORIGINAL, Outcome, is_failure
-from ..engine.judging import outcomes
-from ..engine.run import JudgeFolder, Run, RunError, RunHeader
+from ..core import FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
+from ..engine.evaluation import outcomes
+from ..engine.run import Run, RunError, RunHeader
+from ..engine.verdicts import VerdictLog
 from ..judges.human import read_labels
 from ..stats.agreement import krippendorff_alpha
 from ..suites import open_suite
-from ..suites.scores import Score
-from .corrected import Labels, corrected_by_card, corrected_by_labels, read_cards
-from .judge_card import JudgeCard, judge_card
+from .corrected import corrected_by_card, corrected_by_labels, read_cards
+from .judge_card import JudgeCard, Labels, judge_card
 
 SCORES = "scores.json"
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """How runs are scored."""
+
+    labels: Path | None = None
+    """People's labels of some of the cases."""
+    card: Path | None = None
+    """scores.json of another run, whose labels say how the same judge errs."""
+    judges: tuple[str, ...] = ()
+    """Only these judges, see `Run.chosen_judges`; all where empty."""
+    across_judges: bool = False
+    """Put runs into one table though their judges differ."""
+    partial: bool = False
+    """Score runs that are not judged to the end, too."""
 
 
 @dataclass(frozen=True)
@@ -32,59 +52,84 @@ class Result:
     folder: str
     """Where."""
     judge: str
-    """Name of the judge's folder."""
+    """Who judged, in a few words; unique in the run."""
     card: JudgeCard
     """Who judged, and how it behaved."""
     scores: Sequence[Score]
     """All of them, the whole config first."""
     cases: int
-    """Pictures that were wanted."""
+    """Images that were asked for."""
     alpha: Mapping[str, float]
     """Question -> Krippendorff's alpha of all judges of the run, and people where there are labels;
     only where two or more answered it."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know before believing the scores."""
 
     def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
         plain: dict[str, Any] = without_nan(
             {
-                "run": self.run.__dict__,
+                "run": asdict(self.run),
                 "folder": self.folder,
                 "judge": self.judge,
                 "cases": self.cases,
                 "alpha": dict(self.alpha),
                 "card": self.card.to_json(),
                 "scores": [score.to_json() for score in self.scores],
+                "notes": list(self.notes),
             }
         )
         return plain
 
 
-def score_run(
-    root: Path, labels: Path | None = None, card: Path | None = None, several: bool = False
-) -> list[Result]:
-    """The result of every judge of a run, also written into the run.
+@dataclass(frozen=True)
+class Judged:
+    """One run under one judge: its result and the outcomes behind it."""
 
-    labels: people's, of some of its cases. card: scores.json of another run, whose labels say how
-    the same judge errs. several: whether the labels are of several runs. Raises RunError where
-    nobody has judged it, ValueError for bad labels and for a card of none of its judges.
+    result: Result
+    """The scores."""
+    outcomes: Sequence[Outcome]
+    """Every case, by case id."""
+    log: VerdictLog
+    """The judge's verdicts."""
+
+
+def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> list[Judged]:
+    """The result of every judge of a run.
+
+    several: whether the labels are of several runs. Raises RunError where nobody has judged it or
+    it is not complete, DataError for bad labels and for a card of none of its judges.
     """
     run = Run.open(root)
-    told = run_labels(run, labels, several)
-    folders = list(run.judges())
-    if not folders:
-        raise RunError(f"{root}: nobody has judged it; run `counterprior judge {root} --judge ...`")
-    judged = {folder.name: outcomes(run, folder) for folder in folders}
+    logs = run.chosen_judges(settings.judges)
+    if not settings.partial:
+        run.check_complete()
+    told = run_labels(run, settings.labels, several)
+    judged = {log.root: outcomes(run, log) for log in logs}
+    if not settings.partial:
+        for log in logs:
+            _check_judged(run, log, judged[log.root])
     alpha = _alpha(list(judged.values()), told)
-    results = [_score(run, folder, judged[folder.name], told, alpha) for folder in folders]
-    if card is not None:
-        results = [_with_card(result, judged[result.judge], card) for result in results]
-    write_whole(root / SCORES, results_json(results) + "\n")
-    return results
+    return [_score(run, log, judged[log.root], told, alpha, settings) for log in logs]
 
 
-def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
-    """What people said of the pictures of a run. Raises ValueError as `read_labels` does."""
-    pictures = {case: image.sha256 for case, image in run.images().items()}
-    return read_labels(labels, pictures, several) if labels else {}
+def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[Judged]:
+    """The results of several runs, which must have been judged alike to stand in one table.
+
+    Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
+    """
+    several = len(roots) > 1
+    found = [judged for root in roots for judged in score_run(root, settings, several)]
+    if not settings.across_judges:
+        check_comparable([judged.result for judged in found])
+    return found
+
+
+def write_results(results: Sequence[Result]) -> None:
+    """Writes each run's results into it, as scores.json."""
+    for folder in dict.fromkeys(result.folder for result in results):
+        part = [result for result in results if result.folder == folder]
+        write_whole(Path(folder) / SCORES, results_json(part) + "\n")
 
 
 def results_json(results: Sequence[Result]) -> str:
@@ -92,18 +137,17 @@ def results_json(results: Sequence[Result]) -> str:
     return json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
 
 
-def score_runs(
-    roots: Sequence[Path], labels: Path | None, across_judges: bool, card: Path | None = None
-) -> list[Result]:
-    """The results of several runs, which must have been judged alike to stand in one table.
+def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
+    """What people said of the images of a run.
 
-    Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
+    Raises DataError for a case, question or label that the run doesn't have, by name.
     """
-    several = len(roots) > 1
-    results = [result for root in roots for result in score_run(root, labels, card, several)]
-    if not across_judges:
-        check_comparable(results)
-    return results
+    if labels is None:
+        return {}
+    images = {case: image.sha256 for case, image in run.images().items()}
+    told = read_labels(labels, images, several)
+    _check_labels(run, told, labels)
+    return told
 
 
 def check_comparable(results: Sequence[Result]) -> None:
@@ -120,43 +164,110 @@ def check_comparable(results: Sequence[Result]) -> None:
             theirs = [r.judge for r in results if r.folder == other.folder]
             raise RunError(
                 f"{folder} was judged by {' and '.join(r.judge for r in part)} and {other.folder} "
-                f"by {' and '.join(theirs)}: their scores can't be compared. Judge them alike, or "
-                f"say --across-judges"
+                f"by {' and '.join(theirs)}: their scores can't be compared. Judge them alike, "
+                f"choose a judge with --judge, or say --across-judges"
             )
 
 
 def _score(
-    run: Run, folder: JudgeFolder, judged: Sequence[Outcome], told: Labels,
+    run: Run,
+    log: VerdictLog,
+    judged: Sequence[Outcome],
+    told: Labels,
     alpha: Mapping[str, float],
-) -> Result:  # fmt: skip
-    suite = open_suite(run.header.suite, folder.identity.get("persona", "standard"))
-    newest = {record["key"]: record for record in folder.verdicts()}
-    present = {image.sha256 for image in run.images().values()}
-    records = [record for record in newest.values() if record["image"] in present]
-    card = judge_card(folder.identity, suite.prompts, records, told)
-    scores = suite.score(sorted(judged, key=lambda outcome: outcome.case.id))
-    scores += corrected_by_labels(judged, told)
-    return Result(run.header, str(run.root), folder.name, card, scores, len(judged), alpha)
+    settings: ScoreSettings,
+) -> Judged:
+    suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
+    images = {case: image.sha256 for case, image in run.images().items()}
+    card = judge_card(log.identity, suite, log.present(images), told)
+    scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
+    result = Result(
+        run=run.header,
+        folder=str(run.root),
+        judge=log.name,
+        card=card,
+        scores=scores,
+        cases=len(judged),
+        alpha=alpha,
+        notes=tuple(_notes(run, log, judged)),
+    )
+    if settings.card is not None:
+        agreement = _card_of(result, settings.card)
+        by_card = corrected_by_card(suite, judged, agreement)
+        result = replace(result, scores=[*scores, *by_card])
+    return Judged(result, judged, log)
 
 
-def _with_card(result: Result, judged: Sequence[Outcome], path: Path) -> Result:
-    """The result with scores corrected by the card of the same judge, with the same prompts."""
+def _card_of(result: Result, path: Path) -> Any:
+    """The agreement with people of the same judge, with the same prompts."""
     for comparable, agreement in read_cards(path):
         if comparable == result.card.comparable:
-            return replace(result, scores=[*result.scores, *corrected_by_card(judged, agreement)])
-    raise ValueError(f"{path}: no card of {result.judge} with the prompts of {result.folder}")
+            return agreement
+    raise DataError(f"{path}: no card of {result.judge} with the prompts of {result.folder}")
+
+
+def _check_judged(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> None:
+    """Raises RunError where images have no verdict at all, as after a kill of `judge`."""
+    waiting = [o for o in judged if o.image == "made" and not o.verdicts]
+    replaced = run.replaced()
+    if replaced or waiting:
+        what = f"{len(waiting):,} of {len(judged):,} images are not judged"
+        if replaced:
+            what = f"{len(replaced):,} images were replaced since they were judged"
+        raise RunError(
+            f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score what is "
+            f"there with --partial"
+        )
+
+
+def _check_labels(run: Run, told: Labels, path: Path) -> None:
+    suite = open_suite(run.header.suite)
+    cases = {case.id for case in run.cases()}
+    for (case, question), label in told.items():
+        if case not in cases:
+            raise DataError(f"{path}: {run.root} has no case {case!r}")
+        if question in suite.worths:
+            allowed = [*suite.worths[question].values, "invalid", *FAILURES]
+            if label not in allowed:
+                raise DataError(
+                    f"{path}: case {case}: label {label!r} is none of {', '.join(allowed)}"
+                )
+        else:
+            known = ", ".join(suite.worths)
+            raise DataError(f"{path}: {run.header.suite} has no question {question!r}: {known}")
+
+
+def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
+    notes = []
+    for what, identity in (("generator", run.header.generator), ("judge", log.identity)):
+        if identity["kind"] == "python" and identity.get("version") == "unversioned":
+            notes.append(
+                f"the {what} is code that nobody versioned ({describe(identity)}): pass identity="
+            )
+    made = Counter(i.sha256 for i in run.images().values() if i.status == "made")
+    twice = sum(count for count in made.values() if count > 1)
+    if twice:
+        notes.append(
+            f"{twice:,} of {made.total():,} images are byte for byte those of another case"
+        )
+    unjudged = sum(o.image == "made" and not o.verdicts for o in judged)
+    if unjudged:
+        notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")
+    return notes
 
 
 def _alpha(judged: Sequence[Sequence[Outcome]], told: Labels) -> dict[str, float]:
     """Question -> alpha over all cases; an answer that is a failure counts as none."""
     raters = [
-        {(outcome.case.id, question): label
-         for outcome in outcomes
-         for (question, probe), label in outcome.labels.items()
-         if probe == ORIGINAL and question and not is_failure(label)}
-        for outcomes in judged
-    ]  # fmt: skip
-    raters += [dict(told)]
+        {
+            (outcome.case.id, question): verdict.label
+            for outcome in part
+            for (question, probe), verdict in outcome.verdicts.items()
+            if probe == ORIGINAL and not verdict.failed
+        }
+        for part in judged
+    ]
+    raters.append(dict(told))
     found = {}
     for question in sorted({key[1] for rater in raters for key in rater}):
         parts = [{k: v for k, v in rater.items() if k[1] == question} for rater in raters]
@@ -165,14 +276,3 @@ def _alpha(judged: Sequence[Sequence[Outcome]], told: Labels) -> dict[str, float
             keys = sorted(set().union(*parts))
             found[question] = krippendorff_alpha([[part.get(k) for k in keys] for part in parts])
     return found
-
-
-def without_nan(value: Any) -> Any:
-    """Plain values with None where a number is undefined: JSON has no NaN."""
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, Mapping):
-        return {name: without_nan(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_nan(item) for item in value]
-    return value

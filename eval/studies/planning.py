@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import UsageError
+from ..core import without_nan
 from ..results.contents import JudgedRun, read_contents
 from ..results.leaderboard import paired
-from ..results.scoring import without_nan
+from ..results.scoring import ScoreSettings
 from ..stats.comparison import ALPHA
 from ..stats.intervals import normal_quantile
 from ..stats.power import paired_items
-from ..suites.headlines import HEADLINES
+from ..suites.base import Headline
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,11 @@ class PlanSettings:
     """Chance to find the difference if it is there."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no share."""
+        """Raises UsageError for what is no share."""
         if self.difference is not None and not 0 < self.difference <= 1:
-            raise ValueError(f"difference {self.difference} is no share above 0, up to 1")
+            raise UsageError(f"difference {self.difference} is no share above 0, up to 1")
         if not 0 < self.alpha < 1 or not 0.5 <= self.power < 1:
-            raise ValueError(f"alpha {self.alpha} is in (0, 1), power {self.power} in [0.5, 1)")
+            raise UsageError(f"alpha {self.alpha} is in (0, 1), power {self.power} in [0.5, 1)")
 
 
 def plan(
@@ -43,16 +45,17 @@ def plan(
     rates: Sequence[float],
     discordance: float | None,
     settings: PlanSettings,
+    judges: Sequence[str] = (),
 ) -> dict[str, Any]:
     """From two judged runs of one suite, or from two assumed rates.
 
-    Raises ValueError unless it is exactly one of the two.
+    Raises UsageError unless it is exactly one of the two.
     """
     if len(runs) == 2 and not rates and discordance is None:
-        return plan_from_runs(runs, settings)
+        return plan_from_runs(runs, settings, judges)
     if len(rates) == 2 and not runs:
         return plan_from_rates(rates[0], rates[1], discordance, settings)
-    raise ValueError("give two judged runs, or two rates: --rate 0.70 --rate 0.75")
+    raise UsageError("give two judged runs, or two rates: --rate 0.70 --rate 0.75")
 
 
 def plan_from_rates(
@@ -62,37 +65,42 @@ def plan_from_rates(
 
     discordance: share of items on which just one is right; where None, as if they were right
     independently of each other. Two generators mostly fail on the same items, so that is cautious.
-    Raises ValueError for rates that are alike, outside [0, 1], or beyond the discordance.
+    Raises UsageError for rates that are alike, outside [0, 1], or beyond the discordance.
     """
     if not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
-        raise ValueError(f"rates {first} and {second} are no two different shares from 0 to 1")
+        raise UsageError(f"rates {first} and {second} are no two different shares from 0 to 1")
     apart = first * (1 - second) + second * (1 - first) if discordance is None else discordance
     difference = settings.difference or abs(first - second)
     items = paired_items(difference, apart, settings.alpha, settings.power)
     return {**_aims(settings, difference), "discordance": apart, "items": items}
 
 
-def plan_from_runs(runs: Sequence[Path], settings: PlanSettings) -> dict[str, Any]:
+def plan_from_runs(
+    runs: Sequence[Path], settings: PlanSettings, judges: Sequence[str] = ()
+) -> dict[str, Any]:
     """Judge -> items for the suite's headline score, from how the two runs differ per item.
 
     The standard error is that of the paired bootstrap over clusters, so items that share a pair
     count for less, and it shrinks as the root of the number of clusters. Raises RunError for runs
-    that can't be compared, ValueError for a suite without a headline score.
+    that can't be compared, UsageError for runs of two suites.
     """
-    first, second = read_contents(runs, None, across_judges=False)
-    if first.suite != second.suite or first.suite not in HEADLINES:
-        raise ValueError(f"{first.suite} and {second.suite} have no headline score in common")
+    first, second = read_contents(runs, ScoreSettings(judges=tuple(judges)))
+    if first.suite.name != second.suite.name:
+        raise UsageError(f"{runs[0]} is of {first.suite.name}, {runs[1]} of {second.suite.name}")
     by_judge = {judged.result.judge: judged for judged in second.judged}
     found = {
-        judged.result.judge: _between(judged, by_judge[judged.result.judge], settings)
+        judged.result.judge: _between(
+            first.suite.headline, judged, by_judge[judged.result.judge], settings
+        )
         for judged in first.judged
     }
     plain: dict[str, Any] = without_nan(found)
     return plain
 
 
-def _between(first: JudgedRun, second: JudgedRun, settings: PlanSettings) -> dict[str, Any]:
-    headline = HEADLINES[first.result.run.suite]
+def _between(
+    headline: Headline, first: JudgedRun, second: JudgedRun, settings: PlanSettings
+) -> dict[str, Any]:
     ours, theirs = headline.items(first.outcomes), headline.items(second.outcomes)
     drawn, n = paired(ours, theirs, headline)
     shown, interval = float(drawn.estimate[0]), drawn.interval()

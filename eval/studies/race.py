@@ -18,13 +18,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import UsageError
+from ...progress import Progress, silent
 from ..rules.boxes import Convention, check_convention
 from ..stats.intervals import Interval
 from ..stats.sequential import Wealth, confidence_sequence
 
 Scorer = Callable[[str, str], float | None]
 """From generator and item to a score in [0, 1], or None where there is no picture or no verdict."""
-Progress = Callable[[str, int, int], None]
 Policy = Literal["eliminate", "ucb"]
 POLICIES = ("eliminate", "ucb")
 
@@ -55,11 +56,11 @@ class RaceSettings:
     def __post_init__(self) -> None:
         check_convention(self.convention)
         if self.policy not in POLICIES:
-            raise ValueError(f"no policy {self.policy!r}: choose from {', '.join(POLICIES)}")
+            raise UsageError(f"no policy {self.policy!r}: choose from {', '.join(POLICIES)}")
         if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha {self.alpha} is not between 0 and 1")
+            raise UsageError(f"alpha {self.alpha} is not between 0 and 1")
         if not 0 <= self.delta < 1:
-            raise ValueError(f"delta {self.delta} is not in [0, 1)")
+            raise UsageError(f"delta {self.delta} is not in [0, 1)")
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class _Table:
         if key not in self.found:
             value = self.score(name, item)
             if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"{name}, item {item}: score {value} is not in [0, 1]")
+                raise UsageError(f"{name}, item {item}: score {value} is not in [0, 1]")
             self.found[key] = math.nan if value is None else float(value)
         return self.found[key]
 
@@ -153,14 +154,14 @@ class _Table:
 def race(
     names: Sequence[str], items: Sequence[str], score: Scorer,
     settings: RaceSettings | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> RaceResult:  # fmt: skip
     """Races generators over items. Raises ValueError for fewer than two, or names that repeat."""
     settings = settings or RaceSettings()
     if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError("a race needs two or more generators, each once")
+        raise UsageError("a race needs two or more generators, each once")
     if not items or len(set(items)) < len(items):
-        raise ValueError("a race needs items, each once")
+        raise UsageError("a race needs items, each once")
     run = _eliminate if settings.policy == "eliminate" else _ucb
     return run(_Table(names, score), sorted(items), settings, progress)
 

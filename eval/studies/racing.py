@@ -1,44 +1,47 @@
-"""`counterprior race`: where a race's scores come from, and the log from which it goes on.
+"""`counterprior race`: where a race's scores come from: recorded ones, or a run of each generator.
 
-Scores are recorded ones, or pictures that are made and judged when the race asks for them.
+A live race is a loop around the engine: each generator has a run folder, and an image is made and
+judged when the race asks for it. What is there is never made again, so a stopped race goes on.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
-from PIL.Image import Image
-
-from ...images import ImageError, encode_png, open_image
-from ...storage import RecordLog, read_records, write_whole
+from ...errors import UsageError
+from ...progress import Progress
+from ...storage import Lock, write_json
 from ...tables import RowError
-from ..core import Case
-from ..engine.data import Rows, read_rows, sample_rows
-from ..generators import Gallery, GeneratorError, ImageRequest, open_images
-from ..judges import Judge, Question, open_judge
+from ..core import FAILURES, Generator, Judge
+from ..engine.costs import Cost, capped, count_images
+from ..engine.data import Rows, read_rows
+from ..engine.evaluation import Evaluation, RunSettings, outcomes
+from ..generators import as_generator
+from ..judges import Answering, as_judge
 from ..results.agree import read_scores
-from ..suites import open_suite, source_image
-from .race import Progress, RaceSettings, race
+from ..suites import open_suite
+from .race import RaceSettings, race
 
-LOG = "scores.jsonl"
 HEADER = "race.json"
 RESULT = "result.json"
+_LOCK = "race.lock"
 
 
 class Scored(NamedTuple):
-    """The score of one picture."""
+    """The score of one image."""
 
     value: float | None
-    """In [0, 1]; None where there is no picture or no verdict."""
+    """In [0, 1]; None where there is no image or no verdict."""
     why: str = ""
-    """Where there is none: `missing`, `refused`, `error`, `unparsed`, or a label that is neither
-    right nor wrong."""
+    """Where there is none: a failure, or a label that is neither right nor wrong."""
 
 
 class Source(Protocol):
@@ -55,7 +58,7 @@ class Source(Protocol):
         ...
 
     def score(self, name: str, item: str) -> Scored:
-        """The picture of an item by a generator."""
+        """The image of an item by a generator."""
         ...
 
     def identity(self) -> dict[str, Any]:
@@ -68,7 +71,7 @@ class LiveSettings:
     """A race of generators on a suite."""
 
     suite: str
-    """Config; its picture scores must be right or wrong, or shares."""
+    """Config; its images must be right or wrong, or right to a share."""
     generators: tuple[str, ...]
     """Specs."""
     judge: str
@@ -78,7 +81,9 @@ class LiveSettings:
     limit: int | None = None
     """Rows to sample; None for all."""
     seeds: int = 1
-    """Pictures of each prompt."""
+    """Images of each prompt."""
+    cost: Cost = field(default_factory=Cost)
+    """How paid calls are made; the cap is over all generators and the judge together."""
 
 
 class Recorded:
@@ -109,108 +114,92 @@ class Recorded:
 
 
 class Live:
-    """Pictures that are made and judged when they are asked for."""
+    """A run of each generator, whose images are made and judged when they are asked for."""
 
     def __init__(self, settings: LiveSettings, out: Path, found: Rows | None = None) -> None:
-        """Raises ValueError for a bad spec, ReleaseError for bad data."""
-        self._settings, self._out = settings, out
-        self._suite = open_suite(settings.suite)
-        self._judge = open_judge(settings.judge)
-        self._generators = {spec: open_images(spec) for spec in settings.generators}
-        rows = found or read_rows(settings.data, settings.suite)
-        self._digest = rows.digest
-        self._rows = {row.id: row for row in sample_rows(rows.rows, settings.limit)}
-        self._cases = {
-            case.id: case
-            for row in self._rows.values()
-            for case in self._suite.cases(row, settings.seeds)
-        }
+        """Raises UsageError for a bad spec and a suite that can't be raced, ReleaseError for bad
+        data, InUseError where another process races here."""
+        self._settings = settings
+        suite = open_suite(settings.suite)
+        if not suite.has_right_images:
+            raise UsageError(f"{suite.name} has no right and wrong images: it can't be raced")
+        plan = settings.cost.plan(out)
+        self._judge: Judge = as_judge(settings.judge, plan)
+        self._open = ExitStack()
+        self._runs: dict[str, tuple[Evaluation, Generator]] = {}
+        found = found or read_rows(settings.data, settings.suite)
+        self._digest = found.digest
+        with ExitStack() as opened:
+            for number, spec in enumerate(settings.generators):
+                generator = as_generator(spec)
+                run = RunSettings(
+                    suite=settings.suite,
+                    data=settings.data,
+                    out=out / "runs" / str(number),
+                    seeds=settings.seeds,
+                    limit=settings.limit,
+                )
+                evaluation = Evaluation.start(run, generator.identity(), found)
+                opened.enter_context(evaluation)
+                evaluation.check_sources()
+                self._runs[spec] = evaluation, capped(generator, plan, evaluation.run)[0]
+                count_images(plan, evaluation.run)
+            self._open = opened.pop_all()
+        if isinstance(self._judge, Answering):
+            self._judge.check()
+        self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
         self.names = settings.generators
         self.items = tuple(self._cases)
 
-    def score(self, name: str, item: str) -> Scored:
-        case = self._cases[item]
-        row = self._rows[case.row]
-        try:
-            source = source_image(row)
-            picture = open_image(self._picture(name, case, source))
-        except FileNotFoundError:
-            return Scored(None, "missing")
-        except GeneratorError as error:
-            return Scored(None, error.status)
-        except (ImageError, OSError, ValueError):
-            return Scored(None, "error")
-        images = (picture,) if source is None else (source.convert("RGB"), picture)
-        return case_score(case, self._suite.questions(row, case, images, "original"), self._judge)
+    def __enter__(self) -> Self:
+        return self
 
-    def _picture(self, name: str, case: Case, source: Image | None) -> Path:
-        """Path of the picture, made where it isn't there."""
-        generator = self._generators[name]
-        if isinstance(generator, Gallery):
-            return generator.find(case)
-        path = self._out / f"pictures{self.names.index(name)}" / f"{case.id}.png"
-        if not path.exists():
-            image = generator.generate(ImageRequest(case.prompt, case.seed, source))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, encode_png(image))
-        return path
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def score(self, name: str, item: str) -> Scored:
+        evaluation, generator = self._runs[name]
+        cases = [self._cases[item]]
+        evaluation.make(generator, cases)
+        log, _ = evaluation.ask(self._judge, cases=cases)
+        (outcome,) = outcomes(evaluation.run, log, cases)
+        value = evaluation.suite.correctness(outcome)
+        if not math.isnan(value):
+            return Scored(value)
+        labels = [outcome.label(question) for question in evaluation.suite.worths]
+        failed = [label for label in labels if label in FAILURES]
+        return Scored(None, (failed or labels)[0])
 
     def identity(self) -> dict[str, Any]:
+        settings = {k: v for k, v in vars(self._settings).items() if k != "cost"}
         return {
             "kind": "live",
-            "settings": asdict(self._settings),
+            "settings": settings,
             "rows_sha256": self._digest,
             "judge": self._judge.identity(),
-            "generators": [one.identity() for one in self._generators.values()],
+            "generators": [generator.identity() for _, generator in self._runs.values()],
         }
 
 
-def open_source(live: LiveSettings, scores: Sequence[str], metric: str, out: Path) -> Source:
-    """Recorded scores where there are any, else a live race. Raises ValueError for neither."""
-    if scores:
-        return Recorded(scores, metric)
-    if not (live.suite and live.generators and live.judge):
-        raise ValueError("a race needs --scores, or --suite with --generator and --judge")
-    return Live(live, out)
+def race_scores(
+    specs: Sequence[str], metric: str, settings: RaceSettings, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Races on recorded scores, `NAME=FILE` each."""
+    with Lock(out / _LOCK, f"the race {out}"):
+        return run_race(Recorded(specs, metric), settings, out, progress)
 
 
-def case_score(case: Case, questions: Sequence[Question], judge: Judge) -> Scored:
-    """Weighted share of questions answered with their first label, in [0, 1].
+def race_live(
+    live: LiveSettings, settings: RaceSettings, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Races generators whose images are made and judged as the race asks for them.
 
-    No score where one of them has neither its first nor its second label: a picture that can't be
-    judged is no wrong one.
+    Raises UsageError unless suite, generators and judge are named.
     """
-    total = weights = 0.0
-    for question, verdict in judge.judge(questions):
-        if verdict.label not in question.labels[:2]:
-            return Scored(None, verdict.label)
-        weight = case.weights.get(question.id.split("/")[1], 1.0)
-        total += weight * (verdict.label == question.labels[0])
-        weights += weight
-    return Scored(total / weights) if weights else Scored(None, "missing")
-
-
-class Logged:
-    """A source whose scores are on disk when they are known, each asked for once."""
-
-    def __init__(self, source: Source, log: RecordLog, records: Iterable[Mapping[str, Any]]):
-        self._source, self._log = source, log
-        self.known = {(r["generator"], r["item"]): Scored(r["score"], r["why"]) for r in records}
-
-    def score(self, name: str, item: str) -> float | None:
-        """From the log where it is there, else from the source."""
-        if (name, item) not in self.known:
-            found = self._source.score(name, item)
-            self._log.append(
-                {"generator": name, "item": item, "score": found.value, "why": found.why}
-            )
-            self.known[name, item] = found
-        return self.known[name, item].value
-
-    def failures(self, name: str) -> dict[str, int]:
-        """Why pictures of a generator have no score, and how many."""
-        reasons = Counter(found.why for (n, _), found in self.known.items() if n == name)
-        return {why: count for why, count in sorted(reasons.items()) if why}
+    if not (live.suite and live.generators and live.judge):
+        raise UsageError("a race needs --scores, or --suite with --generator and --judge")
+    with Lock(out / _LOCK, f"the race {out}"), Live(live, out) as source:
+        return run_race(source, settings, out, progress)
 
 
 def run_race(
@@ -218,18 +207,23 @@ def run_race(
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
-    Raises ValueError where `out` holds a race of something else.
+    Raises UsageError where `out` holds a race of something else.
     """
-    header = json.dumps({"settings": asdict(settings), "source": source.identity()}, indent=2)
+    header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))
     path = out / HEADER
-    if path.exists() and path.read_text("utf-8") != header + "\n":
-        raise ValueError(f"{out} holds another race: choose another --out")
-    write_whole(path, header + "\n")
-    with RecordLog(out / LOG) as log:
-        logged = Logged(source, log, read_records(out / LOG))
-        found = race(source.names, source.items, logged.score, settings, progress)
-    result = found.to_json() | {"failures": {n: logged.failures(n) for n in source.names}}
-    text = json.dumps(result, indent=2)
-    write_whole(out / RESULT, text + "\n")
-    plain: dict[str, Any] = json.loads(text)
+    if path.exists() and json.loads(path.read_text("utf-8")) != header:
+        raise UsageError(f"{out} holds another race: choose another --out")
+    write_json(path, header)
+    why: dict[str, Counter[str]] = {name: Counter() for name in source.names}
+
+    def score(name: str, item: str) -> float | None:
+        found = source.score(name, item)
+        if found.value is None:
+            why[name][found.why] += 1
+        return found.value
+
+    result = race(source.names, source.items, score, settings, progress)
+    failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
+    plain: dict[str, Any] = json.loads(json.dumps(result.to_json() | {"failures": failures}))
+    write_json(out / RESULT, plain)
     return plain

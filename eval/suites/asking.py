@@ -1,26 +1,26 @@
 """From a suite's statements to a judge's question: counterbalanced, permuted, recorded.
 
-Which subject is called A is drawn per case, and exchanged by the probe `swap`; which digit means
+Which subject is called A is drawn per case, and exchanged by the control `swap`. Which digit means
 what is drawn per case and probe. A judge that prefers a name, a digit or the first description thus
-errs to both sides, and the labels always speak of the picture as it was made.
+errs to both sides, and the labels always speak of the image as it was made.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..core import Case
-from ..judges import Question, Task
+from ..core import ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
 from ..prompts import Prompt
+from .base import YES_NO
 
 INVALID = "invalid"
-"""Label of a picture in which none of the statements holds."""
+"""Label of an image in which none of the statements holds."""
 
 
 class Subject(NamedTuple):
@@ -29,68 +29,71 @@ class Subject(NamedTuple):
     name: str
     """As the judge is told."""
     look: str
-    """How to recognise it."""
+    """How to recognize it."""
     told: str = ""
     """What it does or how it is, where the question is about that."""
 
 
-def ask_which(
-    case: Case,
-    probe: str,
-    task: Task,
-    prompt: Prompt,
-    subjects: tuple[Subject, Subject],
-    labels: tuple[str, str],
-    statement: str,
-    images: Sequence[Image],
-    values: Mapping[str, str] | None = None,
-    axis: Literal["horizontal", "vertical"] = "horizontal",
-) -> Question:
-    """Of which of two subjects does a statement hold?
+@dataclass(frozen=True)
+class Alternative:
+    """A question between two subjects: what is asked, and what each answer means."""
 
-    labels: what it means for the first and for the second subject. statement: of `{a}` and not of
-    `{b}`; axis: where it lies, for a judge that measures. The probe `mirror` mirrors all images;
-    where left and right decide (order, arrangement), the labels are exchanged with them.
+    task: Task
+    """What is asked; also the question's name."""
+    prompt: Prompt
+    """The prompt file."""
+    subjects: tuple[Subject, Subject]
+    """Both, in the suite's order."""
+    labels: tuple[str, str]
+    """What it means for the first and for the second subject."""
+    prior: str = ""
+    """The one of the labels that the prior would give."""
+    statement: str = "{a} is to the left of {b}"
+    """What holds of `{a}` and not of `{b}`."""
+    axis: Literal["horizontal", "vertical"] = "horizontal"
+    """Where it lies, for a judge that measures."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Further placeholders of the prompt."""
+
+
+def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
+    """Of which of two subjects does the statement hold?
+
+    A mirrored image exchanges the labels where left and right decide (order, arrangement).
     """
-    if _names_exchanged(case, probe):
+    subjects, labels, prior = asked.subjects, asked.labels, asked.prior
+    if _b_comes_first(case, probe):
         subjects, labels = subjects[::-1], labels[::-1]
-    if probe == "mirror" and task in ("order", "arrangement"):
+    if is_mirrored(probe) and asked.task in ("order", "arrangement"):
         labels = labels[::-1]
-    texts = (statement.format(a="A", b="B"), statement.format(a="B", b="A"))
-    question = _ask(case, probe, task, prompt, subjects, labels, texts, images, values)
-    return replace(question, facts={**question.facts, "axis": axis})
+        prior = next((label for label in labels if prior and label != prior), "")
+    texts = (asked.statement.format(a="A", b="B"), asked.statement.format(a="B", b="A"))
+    return _question(asked, case, probe, images, subjects, labels, texts, prior)
 
 
-def ask_binding(
-    case: Case,
-    probe: str,
-    prompt: Prompt,
-    subjects: tuple[Subject, Subject],
-    labels: tuple[str, str],
-    images: Sequence[Image],
-) -> Question:
-    """Does each subject do its own, or each the other's?
+def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
+    """Does each subject do its own (first label), or each the other's (second)?
 
-    labels: what it means if each does what it is told, and if they are exchanged. Which of the two
-    the prompt describes first is drawn per case: else "the first description" would always be
-    right (OTS-Bench, Table 16).
+    Which of the two the prompt describes first is drawn per case: else "the first description"
+    would always be right (OTS-Bench, Table 16).
     """
+    (first, second), labels = asked.subjects, asked.labels
     if random.Random(f"{case.id}/description").random() < 0.5:
-        first, second = subjects
-        subjects = (first._replace(told=second.told), second._replace(told=first.told))
+        first, second = first._replace(told=second.told), second._replace(told=first.told)
         labels = labels[::-1]
-    if _names_exchanged(case, probe):
-        subjects = subjects[::-1]
+    subjects = (second, first) if _b_comes_first(case, probe) else (first, second)
     texts = ("the edited picture shows (x)", "the edited picture shows (y)")
-    return _ask(case, probe, "binding", prompt, subjects, labels, texts, images, None)
+    return _question(asked, case, probe, images, subjects, labels, texts, asked.prior)
 
 
 def ask_yes_no(case: Case, name: str, prompt: Prompt, question: str, image: Image) -> Question:
     """A free question whose answer is yes or no."""
-    labels = ("yes", "no")
-    digits = _digits(case, name, "original", 2)
+    labels = tuple(YES_NO.values)
+    digits = _digits(case, name, ORIGINAL, 2)
     return Question(
-        id=f"{case.id}/{name}/original",
+        case=case.id,
+        name=name,
+        probe=ORIGINAL,
         task="yes_no",
         subjects=(),
         labels=labels,
@@ -100,25 +103,27 @@ def ask_yes_no(case: Case, name: str, prompt: Prompt, question: str, image: Imag
     )
 
 
-def _ask(
+def _question(
+    asked: Alternative,
     case: Case,
     probe: str,
-    task: Task,
-    prompt: Prompt,
+    images: Sequence[Image],
     subjects: tuple[Subject, Subject],
     labels: tuple[str, str],
     texts: tuple[str, str],
-    images: Sequence[Image],
-    values: Mapping[str, str] | None,
+    prior: str,
 ) -> Question:
     a, b = subjects
-    digits = _digits(case, task, probe, 3)
+    digits = _digits(case, asked.task, probe, 3)
+    answers = (*labels, INVALID)
     return Question(
-        id=f"{case.id}/{task}/{probe}",
-        task=task,
+        case=case.id,
+        name=asked.task,
+        probe=probe,
+        task=asked.task,
         subjects=(a.name, b.name),
-        labels=(*labels, INVALID),
-        prompt=prompt.fill(
+        labels=answers,
+        prompt=asked.prompt.fill(
             first=a.name,
             first_look=a.look,
             first_told=a.told,
@@ -127,16 +132,17 @@ def _ask(
             second_told=b.told,
             answers=_listed(digits, (*texts, "neither of these can be said")),
             neither_number=digits[2],
-            **(values or {}),
+            **asked.values,
         ),
-        answers=dict(zip(digits, (*labels, INVALID), strict=True)),
-        images=tuple(ImageOps.mirror(i) for i in images) if probe == "mirror" else tuple(images),
-        facts={"first": a.told, "second": b.told},
+        answers=dict(zip(digits, answers, strict=True)),
+        images=tuple(map(ImageOps.mirror, images)) if is_mirrored(probe) else tuple(images),
+        prior=prior,
+        facts={"first": a.told, "second": b.told, "axis": asked.axis},
     )
 
 
-def _names_exchanged(case: Case, probe: str) -> bool:
-    return (random.Random(f"{case.id}/names").random() < 0.5) != (probe == "swap")
+def _b_comes_first(case: Case, probe: str) -> bool:
+    return (random.Random(f"{case.id}/names").random() < 0.5) != names_exchanged(probe)
 
 
 def _digits(case: Case, name: str, probe: str, count: int) -> list[str]:

@@ -6,32 +6,38 @@ from collections.abc import Iterator, Sequence
 
 from PIL.Image import Image
 
-from ...schema import AttributeDecoupling, Row
-from ..core import Case, Outcome
-from ..judges import Question
-from ..prompts import read_prompt
-from .assessed import ask_point, shown_by_variant
-from .scores import Score
-
-VARIANTS = ("common", "rare")
+from ...schema import AttributeDecoupling
+from ..core import Case, Question
+from .assessed import Assessed, shown_headline
 
 
-class AttributeDecouplingSuite:
-    """Share of pictures with the attribute, where it is usual and where it isn't."""
+class AttributeDecouplingSuite(Assessed[AttributeDecoupling]):
+    """Share of images with the attribute, where it is usual and where it isn't."""
 
-    def __init__(self, persona: str) -> None:
-        self.prompts = (f"assess_{persona}",)
+    name = "attribute_decoupling"
+    variants = ("common", "rare")
+    headline = shown_headline("rare", "Share of images that show a rare attribute.")
+    meanings = {
+        "shown_common": "Share of images that show an attribute where it is usual.",
+        "shown_rare": "Share of images that show an attribute where it is rare.",
+        "gap": "Common less rare.",
+    }
 
-    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
-        assert isinstance(row, AttributeDecoupling)
+    def cases(self, row: AttributeDecoupling, seeds: int) -> Iterator[Case]:
         for number, seed in enumerate(row.seeds[:seeds]):
-            yield Case(row.id, row.rarity, seed, number, row.prompt, (row.pair,))
+            yield Case(
+                row=row.id,
+                variant=row.rarity,
+                seed=seed,
+                number=number,
+                prompt=row.prompt,
+                clusters=(row.pair,),
+            )
+
+    def together(self, row: AttributeDecoupling) -> str:
+        return row.pair
 
     def questions(
-        self, row: Row, case: Case, images: Sequence[Image], probe: str
+        self, row: AttributeDecoupling, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        assert isinstance(row, AttributeDecoupling)
-        return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
-
-    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return shown_by_variant(outcomes, VARIANTS, "gap")
+        return self.ask_point(case, row.assessment_point, images, probe)

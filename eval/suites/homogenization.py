@@ -1,107 +1,108 @@
-"""Scores that both homogenization suites share: how strong is the prior, and whose is it?"""
+"""What both homogenization suites share: how strong is the prior, and whose is it?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..core import PROBES, Outcome, count_excluded
-from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
-from ..stats.intervals import NOTHING, bounds, folded, wilson
-from .order import (
-    expected_homogenization,
-    homogenization,
-    order_and_entity_effect,
-    signed_index,
-)
-from .scores import MANY, Score, cluster_labels, member_labels
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, PROBES, Outcome, Score, count_excluded
+from ..stats.bootstrap import mean_interval
+from ..stats.intervals import NOTHING, folded
+from .base import Headline, Measure, R, Suite, Worth, case_items, values_of
+from .order import expected_homogenization
+from .scores import limits, mean_score, member_labels, valid_score
+
+SIGNED = (-1.0, 1.0)
+PROBED = "signed_index_{}_averaged"
+AVERAGED = {
+    "mirror": (ORIGINAL, "mirror"),
+    "swap": (ORIGINAL, "swap"),
+    "probes": (ORIGINAL, *CONTROLS, MIRROR_SWAP),
+}
+"""What is averaged over -> its probes: a control against the original, and the full 2 x 2."""
+
+MEANINGS = {
+    "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, Eq. 2). "
+    "An absolute value, so chance alone gives more than 0: see `null`.",
+    "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where every "
+    "image does the opposite.",
+    "valid": "Share of judged images that show the two subjects as asked.",
+    "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror image: "
+    "the judge's preference for a side cancels.",
+    "signed_index_swap_averaged": "Signed index averaged over both orders of naming the subjects: "
+    "the judge's preference for a name cancels.",
+    "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored image "
+    "and exchanged names.",
+}
 
 
-def signs_of(
-    outcomes: Sequence[Outcome], question: str, values: Mapping[str, float], probe: str
-) -> Array:
-    """Shape (n,): the sign of each outcome's label, NaN for those without one."""
-    return np.array(
-        [values.get(outcome.label(question, probe), np.nan) for outcome in outcomes], dtype=float
+def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headline:
+    """Ranks by Hom, compares on the signs behind it."""
+    return Headline(
+        score="hom",
+        better="lower",
+        meaning=f"{meaning}; 0 without a prior. The tick is what chance alone gives.",
+        items=case_items(question, worth),
+        ends=SIGNED,
+        statistic=np.abs,
+        broken_down=("signed_index",),
     )
 
 
-def bias_scores(
-    outcomes: Sequence[Outcome], question: str, values: Mapping[str, float], group: str
-) -> list[Score]:
-    """Hom, the signed index behind it, and how many pictures were valid."""
-    labels = [outcome.label(question) for outcome in outcomes]
-    signs = signs_of(outcomes, question, values, "original")
-    excluded = count_excluded(labels, values)
-    n = int((~np.isnan(signs)).sum())
-    clusters, members = cluster_labels(outcomes), member_labels(outcomes)
-    interval = mean_interval(signs, clusters, (-1, 1)).scaled(100)
-    wide = (
-        mean_interval(signs, members, (-1, 1), resamples=2_000).scaled(100)
-        if members is not None
-        else NOTHING
-    )
-    total = float(np.nansum(signs))
-    left_out = len(outcomes) - n
-    limits = (
-        bounds(total, n, left_out, -1, 1).scaled(100)
-        if left_out > MANY * len(outcomes)
-        else NOTHING
-    )
-    scores = [
-        Score(
-            "hom", homogenization(int((signs > 0).sum()), int((signs < 0).sum())),
-            folded(interval), n, "%", excluded, group, folded(wide),
-            null=expected_homogenization(n), bounds=folded(limits),
-        ),
-        Score("signed_index", signed_index(signs), interval, n, "%", excluded, group, wide,
-              bounds=limits),
-        Score("valid", 100 * n / len(outcomes) if outcomes else np.nan,
-              wilson(n, len(outcomes)).scaled(100), len(outcomes), "%", {}, group),
-    ]  # fmt: skip
-    scores += _probed(outcomes, question, values, group)
-    return scores
+class Homogenization(Suite[R]):
+    """One question whose labels are worth +1 with the prior and -1 against it."""
 
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        for question in self.worths:
+            yield self.measure("signed_index", outcomes, question)
 
-def _probed(
-    outcomes: Sequence[Outcome], question: str, values: Mapping[str, float], group: str
-) -> list[Score]:
-    """The signed index averaged over picture and probe: a judge's own side bias cancels."""
-    scores = []
-    for probe in PROBES:
-        if not any((question, probe) in outcome.labels for outcome in outcomes):
-            continue
-        both = np.stack(
-            [signs_of(outcomes, question, values, p) for p in ("original", probe)], axis=1
+    def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
+        """Hom, the signed index behind it, and how many images were valid."""
+        ((question, worth),) = self.worths.items()
+        labels = [outcome.label(question) for outcome in outcomes]
+        signs = values_of(outcomes, question, worth)
+        excluded = count_excluded(labels, worth.values)
+        members = member_labels(outcomes)
+        wide = (
+            NOTHING
+            if members is None
+            else mean_interval(signs, members, SIGNED, resamples=2_000).scaled(100)
         )
-        signs = np.where(np.isnan(both).any(axis=1), np.nan, both.mean(axis=1))
-        n = int((~np.isnan(signs)).sum())
-        interval = cluster_bootstrap(signs, cluster_labels(outcomes)).interval().scaled(100)
-        scores.append(
-            Score(f"signed_index_{probe}_averaged", signed_index(signs), interval, n, "%",
-                  {"not_judged_twice": len(outcomes) - n}, group)
-        )  # fmt: skip
-    return scores
+        index = mean_score(
+            "signed_index", signs, outcomes, ends=SIGNED, group=group, excluded=excluded
+        )
+        hom = Score(
+            name="hom",
+            value=abs(index.value),
+            interval=folded(index.interval),
+            n=index.n,
+            unit="%",
+            excluded=excluded,
+            group=group,
+            wide=folded(wide),
+            null=expected_homogenization(index.n),
+            bounds=folded(limits(signs, SIGNED).scaled(100)),
+            warning=index.warning,
+        )
+        return [
+            hom,
+            Score(**{**vars(index), "wide": wide}),
+            valid_score("valid", signs, labels, outcomes, group),
+            *self._probed(outcomes, group),
+        ]
 
-
-def effect_scores(
-    outcomes: Sequence[Outcome],
-    question: str,
-    values: Mapping[str, float],
-    variants: tuple[str, str],
-    group: str,
-) -> list[Score]:
-    """What mention order does and what the entities do, from prompts in both orders."""
-    signs = signs_of(outcomes, question, values, "original")
-    columns = np.full((len(outcomes), 2), np.nan)
-    for row, outcome in enumerate(outcomes):
-        columns[row, variants.index(outcome.case.variant)] = signs[row]
-    found = cluster_bootstrap(columns, cluster_labels(outcomes), order_and_entity_effect)
-    n = int((~np.isnan(signs)).sum())
-    excluded = count_excluded([o.label(question) for o in outcomes], values)
-    return [
-        Score(name, float(100 * found.estimate[number]), found.interval(number).scaled(100), n,
-              "%", excluded, group)
-        for number, name in enumerate(("order_effect", "entity_effect"))
-    ]  # fmt: skip
+    def _probed(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
+        """The signed index averaged over probes: a judge's own bias cancels."""
+        ((question, worth),) = self.worths.items()
+        asked = {p for p in PROBES if any((question, p) in o.verdicts for o in outcomes)}
+        for name, probes in AVERAGED.items():
+            if not asked.issuperset(probes):
+                continue
+            columns = np.stack([values_of(outcomes, question, worth, p) for p in probes], axis=1)
+            whole = ~np.isnan(columns).any(axis=1)
+            signs = np.where(whole, columns.mean(axis=1), np.nan)
+            left_out = {"not_judged_in_all_probes": int((~whole).sum())}
+            yield mean_score(
+                PROBED.format(name), signs, outcomes, ends=SIGNED, group=group, excluded=left_out
+            )

@@ -2,51 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PIL.Image import Image
 
-from ...schema import I2ICorrectness, Row
-from ..core import Case, Outcome, both
-from ..judges import Question
+from ...scenes.scene import Scene
+from ...schema import I2ICorrectness
+from ..core import Case, Question
 from ..prompts import read_prompt
-from .asking import Subject, ask_binding
-from .correctness import VARIANTS, accuracy_scores
-from .scores import Score, in_groups
+from .asking import Alternative, Subject, ask_binding
+from .base import Trial
+from .correctness import RIGHT, VARIANTS, Correctness, correctness_headline
+from .trials import binding_trials, both, expected_pose, pose_of
 
 QUESTION = "binding"
 
 
-class I2ICorrectnessSuite:
+class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     """Each edit in both mention orders; who does what is the same."""
 
+    name = "i2i_correctness"
     prompts = ("binding",)
+    worths = {QUESTION: RIGHT}
+    headline = correctness_headline(QUESTION)
 
-    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
-        assert isinstance(row, I2ICorrectness)
-        pair = "/".join(sorted((row.left.name, row.right.name)))
+    def cases(self, row: I2ICorrectness, seeds: int) -> Iterator[Case]:
+        groups = {
+            "pair_type": row.pair_type,
+            "category": both(row.left.category, row.right.category),
+            "relation": row.relation,
+        }
         instructions = (row.aligned_instruction, row.reverse_instruction)
-        category = both(row.left.category, row.right.category)
         for variant, instruction in zip(VARIANTS, instructions, strict=True):
             for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
-                    row.id, variant, seed, number, instruction, (pair,),
-                    {"pair_type": row.pair_type, "category": category, "relation": row.relation},
-                )  # fmt: skip
+                    row=row.id,
+                    variant=variant,
+                    seed=seed,
+                    number=number,
+                    prompt=instruction,
+                    clusters=("/".join(sorted((row.left.name, row.right.name))),),
+                    groups=groups,
+                )
 
     def questions(
-        self, row: Row, case: Case, images: Sequence[Image], probe: str
+        self, row: I2ICorrectness, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        assert isinstance(row, I2ICorrectness)
-        subjects = (
-            Subject(row.left.name, row.left.look, row.left_expected),
-            Subject(row.right.name, row.right.look, row.right_expected),
+        asked = Alternative(
+            task="binding",
+            prompt=read_prompt("binding"),
+            subjects=(
+                Subject(row.left.name, row.left.look, row.left_expected),
+                Subject(row.right.name, row.right.look, row.right_expected),
+            ),
+            labels=("correct", "wrong"),
+            prior=RIGHT.prior,
         )
-        return [
-            ask_binding(
-                case, probe, read_prompt(*self.prompts), subjects, ("correct", "wrong"), images
-            )
-        ]
+        return [ask_binding(asked, case, probe, images)]
 
-    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return in_groups(outcomes, lambda part, group: accuracy_scores(part, QUESTION, group))
+    def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
+        right = pose_of(scene, row.left.name) == expected_pose()
+        return {QUESTION: "correct" if right else "wrong"}
+
+    def trials(self) -> Iterator[Trial]:
+        return binding_trials()

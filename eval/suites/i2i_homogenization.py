@@ -2,52 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PIL.Image import Image
 
-from ...schema import I2IHomogenization, Row
-from ..core import Case, Outcome, both
-from ..judges import Question
+from ...scenes.scene import Scene
+from ...schema import I2IHomogenization
+from ..core import Case, Outcome, Question, Score
 from ..prompts import read_prompt
-from .asking import Subject, ask_which
-from .homogenization import bias_scores
-from .scores import Score, in_groups
+from .asking import Alternative, Subject, ask_which
+from .base import Trial, Worth
+from .homogenization import MEANINGS, Homogenization, homogenization_headline
+from .scores import in_groups
+from .trials import acting_trials, both, pose_of
 
 QUESTION = "actor"
-SIGNS = {"left_acts": 1.0, "right_acts": -1.0}
+SIGNS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts")
 
 
-class I2IHomogenizationSuite:
-    """One under-specified edit of every seed picture."""
+class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
+    """One under-specified edit of every seed image."""
 
+    name = "i2i_homogenization"
+    variants = ("edit",)
     prompts = ("actor",)
+    worths = {QUESTION: SIGNS}
+    headline = homogenization_headline(
+        QUESTION, SIGNS, "How far it is always the same side that acts"
+    )
+    meanings = MEANINGS
 
-    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
-        assert isinstance(row, I2IHomogenization)
+    def cases(self, row: I2IHomogenization, seeds: int) -> Iterator[Case]:
         names = sorted((row.left.name, row.right.name))
-        category = both(row.left.category, row.right.category)
+        groups = {
+            "pair_type": row.pair_type,
+            "category": both(row.left.category, row.right.category),
+        }
         for number, seed in enumerate(row.seeds[:seeds]):
             yield Case(
-                row.id, "edit", seed, number, row.instruction, ("/".join(names), *names),
-                {"pair_type": row.pair_type, "category": category},
-            )  # fmt: skip
+                row=row.id,
+                variant="edit",
+                seed=seed,
+                number=number,
+                prompt=row.instruction,
+                clusters=("/".join(names), *names),
+                groups=groups,
+            )
 
     def questions(
-        self, row: Row, case: Case, images: Sequence[Image], probe: str
+        self, row: I2IHomogenization, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        assert isinstance(row, I2IHomogenization)
-        subjects = (
-            Subject(row.left.name, row.left.look, row.instruction),
-            Subject(row.right.name, row.right.look, row.instruction),
+        asked = Alternative(
+            task="actor",
+            prompt=read_prompt("actor"),
+            subjects=(
+                Subject(row.left.name, row.left.look, row.instruction),
+                Subject(row.right.name, row.right.look, row.instruction),
+            ),
+            labels=("left_acts", "right_acts"),
+            prior="left_acts",
+            statement="{a} does, {b} does not",
+            values={"instruction": row.instruction},
         )
-        return [
-            ask_which(
-                case, probe, "actor", read_prompt(*self.prompts), subjects,
-                ("left_acts", "right_acts"), "{a} does, {b} does not", images,
-                {"instruction": row.instruction},
-            )
-        ]  # fmt: skip
+        return [ask_which(asked, case, probe, images)]
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return in_groups(outcomes, lambda part, group: bias_scores(part, QUESTION, SIGNS, group))
+        return in_groups(outcomes, self.bias_scores)
+
+    def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
+        return {QUESTION: "left_acts" if pose_of(scene, row.left.name) else "right_acts"}
+
+    def trials(self) -> Iterator[Trial]:
+        return acting_trials()

@@ -6,38 +6,47 @@ from collections.abc import Iterator, Sequence
 
 from PIL.Image import Image
 
-from ...schema import Row, RuleDecoupling
-from ..core import Case, Outcome
-from ..judges import Question
-from ..prompts import read_prompt
-from .assessed import ask_point, shown_by_variant, shown_share
-from .scores import Score
-
-VARIANTS = ("factual", "counterfactual")
+from ...schema import RuleDecoupling
+from ..core import ALL, Case, Outcome, Question, Score
+from .assessed import Assessed, shown_headline, shown_share
+from .scores import grouped
 
 
-class RuleDecouplingSuite:
-    """Share of pictures that obey the stated rule, where it is ours and where it isn't."""
+class RuleDecouplingSuite(Assessed[RuleDecoupling]):
+    """Share of images that obey the stated rule, where it is ours and where it isn't."""
 
-    def __init__(self, persona: str) -> None:
-        self.prompts = (f"assess_{persona}",)
+    name = "rule_decoupling"
+    variants = ("factual", "counterfactual")
+    headline = shown_headline(
+        "counterfactual", "Share of images that obey a rule which doesn't hold here."
+    )
+    meanings = {
+        "shown_factual": "Share of images that obey a rule of our world.",
+        "shown_counterfactual": "Share of images that obey a rule which doesn't hold here.",
+        "gap": "Factual less counterfactual.",
+        "shown": "Share of images that obey the rule, in all of its variants.",
+    }
 
-    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
-        assert isinstance(row, RuleDecoupling)
-        variant = VARIANTS[0] if row.factual else VARIANTS[1]
+    def cases(self, row: RuleDecoupling, seeds: int) -> Iterator[Case]:
         for number, seed in enumerate(row.seeds[:seeds]):
-            yield Case(row.id, variant, seed, number, row.prompt, (row.rule,), {"rule": row.rule})
+            yield Case(
+                row=row.id,
+                variant=self.variants[0 if row.factual else 1],
+                seed=seed,
+                number=number,
+                prompt=row.prompt,
+                clusters=(row.rule,),
+                groups={"rule": row.rule},
+            )
+
+    def together(self, row: RuleDecoupling) -> str:
+        return row.rule
 
     def questions(
-        self, row: Row, case: Case, images: Sequence[Image], probe: str
+        self, row: RuleDecoupling, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        assert isinstance(row, RuleDecoupling)
-        return ask_point(case, row.assessment_point, images, probe, read_prompt(*self.prompts))
+        return self.ask_point(case, row.assessment_point, images, probe)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        rules = sorted({outcome.case.groups["rule"] for outcome in outcomes})
-        by_rule = [
-            shown_share([o for o in outcomes if o.case.groups["rule"] == r], "shown", f"rule={r}")
-            for r in rules
-        ]
-        return [*shown_by_variant(outcomes, VARIANTS, "gap"), *by_rule]
+        by_rule = [shown_share(part, "shown", g) for g, part in grouped(outcomes) if g != ALL]
+        return [*super().score(outcomes), *by_rule]

@@ -1,72 +1,19 @@
-"""A score: a number that carries its n, its interval and what was left out."""
+"""From values per outcome to scores with intervals, for all suites alike."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import BOTH, Outcome
-from ..stats.bootstrap import Array, mean_interval
+from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
+from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
 from ..stats.intervals import NOTHING, Interval, bounds
 
-ALL = "all"
 MANY = 0.1
-"""Share of excluded items from which a score shows its bounds."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """One number about one generator under one judge."""
-
-    name: str
-    """Metric, e.g. `hom`."""
-    value: float
-    """In `unit`; NaN where it is undefined, never 0 instead."""
-    interval: Interval
-    """95 %, over clusters of items that belong together."""
-    n: int
-    """Items that count."""
-    unit: str
-    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1)."""
-    excluded: Mapping[str, int] = field(default_factory=dict)
-    """Items that don't count, by label."""
-    group: str = ALL
-    """`all`, or `column=value`."""
-    wide: Interval = NOTHING
-    """95 % over both members of a pair at once (conservative), where members recur."""
-    null: float = math.nan
-    """What would be expected without any effect, where that isn't 0."""
-    bounds: Interval = NOTHING
-    """If all that was left out were for, or against; only where more than a tenth was."""
-    p_value: float = math.nan
-    """Of the test that the metric names, where it names one."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN as None."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Score:
-        """The inverse of `to_json`."""
-        values: dict[str, Any] = {
-            name: math.nan if value is None else value for name, value in record.items()
-        }
-        for name in ("interval", "wide", "bounds"):
-            values[name] = Interval(*(math.nan if end is None else end for end in record[name]))
-        return cls(**values)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return None if math.isnan(value) else value
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    return value
+"""Share of excluded items above which a score shows its bounds."""
 
 
 def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
@@ -89,27 +36,89 @@ def in_groups(
 
 
 def mean_score(
-    name: str, values: Array, outcomes: Sequence[Outcome], excluded: Mapping[str, int], unit: str,
-    group: str,
-) -> Score:  # fmt: skip
-    """The mean of a value in [0, 1] of each outcome, shape (n,); NaN is left out.
-
-    Where more than a tenth is, it has bounds.
-    """
+    name: str,
+    values: Array,
+    outcomes: Sequence[Outcome],
+    *,
+    ends: tuple[float, float] = (0, 1),
+    unit: str = "%",
+    group: str = ALL,
+    excluded: Mapping[str, int] | None = None,
+) -> Score:
+    """The mean of a value of each outcome within `ends`, shape (n,); NaN is left out."""
     n = int((~np.isnan(values)).sum())
-    factor = 100 if unit == "%" else 1
-    left_out = len(values) - n
-    limits = bounds(float(np.nansum(values)), n, left_out, 0, 1).scaled(factor)
+    factor = factor_of(unit)
     return Score(
-        name,
-        factor * float(np.nanmean(values)) if n else math.nan,
-        mean_interval(values, cluster_labels(outcomes), (0, 1)).scaled(factor),
-        n,
-        unit,
-        excluded,
-        group,
-        bounds=limits if left_out > MANY * len(values) else NOTHING,
+        name=name,
+        value=factor * float(np.nanmean(values)) if n else math.nan,
+        interval=mean_interval(values, cluster_labels(outcomes), ends).scaled(factor),
+        n=n,
+        unit=unit,
+        excluded=excluded or {},
+        group=group,
+        bounds=limits(values, ends).scaled(factor),
     )
+
+
+def statistics(
+    names: Sequence[str],
+    columns: Array,
+    clusters: NDArray[np.str_],
+    *,
+    ends: tuple[float, float],
+    statistic: Callable[[Array], Array] | None = None,
+    counts: Sequence[int],
+    unit: str = "%",
+    group: str = ALL,
+    excluded: Mapping[str, int] | None = None,
+    p_value: float = math.nan,
+) -> list[Score]:
+    """Functions of the means of columns (n, k) with values within `ends`, one score a name.
+
+    `statistic` maps means of shape (..., k) to values of shape (..., names); counts: n of each.
+    """
+    found = cluster_bootstrap(columns, clusters, statistic)
+    factor = factor_of(unit)
+    return [
+        Score(
+            name=name,
+            value=factor * float(found.estimate[place]),
+            interval=found.interval(place).scaled(factor),
+            n=counts[place],
+            unit=unit,
+            excluded=excluded or {},
+            group=group,
+            p_value=p_value,
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+def valid_score(
+    name: str, values: Array, labels: Sequence[str], outcomes: Sequence[Outcome], group: str
+) -> Score:
+    """Share of judged images whose label counts; a failure is no part of a rate."""
+    judged = np.array([label not in FAILURES for label in labels], dtype=bool)
+    valid = np.where(judged, (~np.isnan(values)).astype(float), np.nan)
+    failed = count_excluded(labels, set(labels) - set(FAILURES))
+    return mean_score(name, valid, outcomes, group=group, excluded=failed)
+
+
+def factor_of(unit: str) -> int:
+    """What a share is multiplied by in a unit."""
+    return 100 if unit == "%" else 1
+
+
+def limits(values: Array, ends: tuple[float, float]) -> Interval:
+    """Least and largest mean if all missing values were the one or the other end.
+
+    Only where more than `MANY` are missing; shape (n,).
+    """
+    valid = values[~np.isnan(values)]
+    left_out = len(values) - len(valid)
+    if left_out <= MANY * len(values):
+        return NOTHING
+    return bounds(float(valid.sum()), len(valid), left_out, *ends)
 
 
 def cluster_labels(outcomes: Sequence[Outcome]) -> NDArray[np.str_]:

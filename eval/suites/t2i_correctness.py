@@ -1,51 +1,65 @@
-"""`t2i_correctness`: does the picture follow the world or the order of mention? (OTS-Bench)"""
+"""`t2i_correctness`: does the image follow the world or the order of mention? (OTS-Bench)"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PIL.Image import Image
 
-from ...schema import Row, T2ICorrectness
-from ..core import Case, Outcome
-from ..judges import Question
+from ...scenes.scene import Scene
+from ...schema import T2ICorrectness
+from ..core import Case, Question, is_mirrored
 from ..prompts import read_prompt
-from .asking import Subject, ask_which
-from .correctness import VARIANTS, accuracy_scores
-from .scores import Score, in_groups
+from .asking import Alternative, Subject, ask_which
+from .base import Trial
+from .correctness import RIGHT, VARIANTS, Correctness, correctness_headline
+from .trials import grounding_trials, left_to_right
 
 QUESTION = "arrangement"
 
 
-class T2ICorrectnessSuite:
+class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Each pair in both mention orders; the right layout is the same."""
 
+    name = "t2i_correctness"
     prompts = ("arrangement",)
+    worths = {QUESTION: RIGHT}
+    headline = correctness_headline(QUESTION)
 
-    def cases(self, row: Row, seeds: int) -> Iterator[Case]:
-        assert isinstance(row, T2ICorrectness)
+    def cases(self, row: T2ICorrectness, seeds: int) -> Iterator[Case]:
+        groups = {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind}
         prompts = (row.aligned_prompt, row.reverse_prompt)
         for variant, prompt in zip(VARIANTS, prompts, strict=True):
             for number, seed in enumerate(row.seeds[:seeds]):
                 yield Case(
-                    row.id, variant, seed, number, prompt, (row.id,),
-                    {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind},
-                )  # fmt: skip
+                    row=row.id,
+                    variant=variant,
+                    seed=seed,
+                    number=number,
+                    prompt=prompt,
+                    clusters=(row.id,),
+                    groups=groups,
+                )
 
     def questions(
-        self, row: Row, case: Case, images: Sequence[Image], probe: str
+        self, row: T2ICorrectness, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        assert isinstance(row, T2ICorrectness)
-        if probe == "mirror" and not row.mirror_safe:
+        if is_mirrored(probe) and not row.mirror_safe:
             return []
-        subjects = (Subject(row.left, row.tell_left), Subject(row.right, row.tell_right))
-        return [
-            ask_which(
-                case, probe, "arrangement", read_prompt(*self.prompts), subjects,
-                ("correct", "wrong"), "{a} is to the left of {b}", images,
-                {"context": row.context},
-            )
-        ]  # fmt: skip
+        asked = Alternative(
+            task="arrangement",
+            prompt=read_prompt("arrangement"),
+            subjects=(Subject(row.left, row.tell_left), Subject(row.right, row.tell_right)),
+            labels=("correct", "wrong"),
+            prior=RIGHT.prior,
+            values={"context": row.context},
+        )
+        return [ask_which(asked, case, probe, images)]
 
-    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return in_groups(outcomes, lambda part, group: accuracy_scores(part, QUESTION, group))
+    def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
+        order = left_to_right(scene)
+        right_way = order.index(row.left) < order.index(row.right)
+        return {QUESTION: "correct" if right_way else "wrong"}
+
+    def trials(self) -> Iterator[Trial]:
+        return grounding_trials()

@@ -1,14 +1,21 @@
-"""Counterfactual worlds: weighted score, gate, and the two ratios (CF-World, section 3.3)."""
+"""Counterfactual worlds: weighted score, gate and ratios (CF-World, section 3.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core import Outcome, Score
+from ..stats.bootstrap import Array
+from .base import YES_NO, Item, Items, Measure, R, Suite, by_variant
+from .scores import statistics
+
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""
+QUESTIONS = ("visual_integrity", "assessment", "logic_consistency")
 
 
 def weighted_score(weights: Sequence[float], answers: Sequence[float]) -> float:
@@ -20,9 +27,10 @@ def weighted_score(weights: Sequence[float], answers: Sequence[float]) -> float:
 
 
 def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
-    """S of L1, L2, L3, shape (n, 3), with L2 and L3 of a group 0 where S of L1 is below the gate.
+    """S of the plain scene and of altered ones, shape (n, k), with the altered ones 0 where the
+    plain one is below the gate.
 
-    A group without a score for L1 can't be gated: its L2 and L3 become NaN.
+    A group without a score for the plain scene can't be gated: its others become NaN.
     """
     result = np.array(scores, dtype=float)
     failed = result[:, 0] < gate
@@ -32,7 +40,10 @@ def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
 
 
 def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
-    """PRR = E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1."""
+    """PRR = E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1.
+
+    RRR is the same one level up.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio: NDArray[np.float64] = np.asarray(l2, dtype=float) / np.sqrt(
             np.asarray(l1, dtype=float)
@@ -40,6 +51,119 @@ def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
         return ratio
 
 
-def reasoning_ratio(l2: ArrayLike, l3: ArrayLike) -> NDArray[np.float64]:
-    """RRR = E[S_L3] / sqrt(E[S_L2]), like `premise_ratio` one level up."""
-    return premise_ratio(l2, l3)
+def image_score(outcome: Outcome) -> float:
+    """S of one image in [0, 1]; NaN unless all of its questions have an answer.
+
+    s_i is the judge's probability of yes where it has one, and 1 or 0 by its label elsewhere.
+    """
+    answers = []
+    for name in QUESTIONS:
+        verdict = outcome.verdict(name)
+        share = verdict.share("yes")
+        answers.append(YES_NO.of(verdict) if share is None else share)
+    return weighted_score([outcome.case.weights[name] for name in QUESTIONS], answers)
+
+
+class Worlds(Suite[R]):
+    """Three weighted yes/no questions an image, gated by the plain scene of its group."""
+
+    has_right_images = True
+    worths = dict.fromkeys(QUESTIONS, YES_NO)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (f"assess_{self.persona}",)
+
+    def correctness(self, outcome: Outcome) -> float:
+        return image_score(outcome)
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        for variant, part in by_variant(outcomes, self.variants):
+            name = f"ungated_{variant}"
+            yield frozenset(QUESTIONS), Measure(name, part, image_score, YES_NO, "1")
+
+
+def score_table(
+    outcomes: Sequence[Outcome], variants: Sequence[str]
+) -> tuple[list[tuple[str, int]], Array, NDArray[np.str_]]:
+    """(Group, seed place) of every line; its S in each variant, shape (g, k); its law.
+
+    The first variant is the plain scene. Clusters of a case are its law and its group.
+    """
+    rows: dict[tuple[str, int], list[float]] = {}
+    laws: dict[tuple[str, int], str] = {}
+    place: dict[tuple[str, str], int] = {}
+    for outcome in sorted(outcomes, key=lambda o: o.case.id):
+        law, group = outcome.case.clusters[0], outcome.case.clusters[-1]
+        # Rows of a group have seeds of their own: the first of L1 goes with the first of L2.
+        key = group, outcome.case.variant
+        number = place[key] = place.get(key, -1) + 1
+        scores = rows.setdefault((group, number), [math.nan] * len(variants))
+        scores[variants.index(outcome.case.variant)] = image_score(outcome)
+        laws[group, number] = law
+    table = np.array(list(rows.values())).reshape(-1, len(variants))
+    return list(rows), table, np.array(list(laws.values()))
+
+
+def gated_items(outcomes: Sequence[Outcome], variants: Sequence[str]) -> Items:
+    """Gated scores of the variants of every group."""
+    keys, table, laws = score_table(outcomes, variants)
+    return {
+        key: Item(tuple(float(value) for value in row), str(law))
+        for key, row, law in zip(keys, gated(table), laws, strict=True)
+    }
+
+
+def world_scores(
+    outcomes: Sequence[Outcome],
+    variants: Sequence[str],
+    ratios: Mapping[str, tuple[str, str]],
+    group: str,
+    gap: str = "",
+) -> list[Score]:
+    """Mean gated S of each variant, ratios of two variants, and how many groups pass the gate.
+
+    ratios: score -> variants under the root and above; gap: name of the last variant's mean less
+    the one before.
+    """
+    _, table, laws = score_table(outcomes, variants)
+    lines = gated(table)
+    incomplete = int(np.isnan(table).any(axis=1).sum())
+    excluded = {"group_incomplete": incomplete} if incomplete else {}
+    place = {name: number for number, name in enumerate(variants)}
+
+    def statistic(means: Array) -> Array:
+        parts = [means]
+        for low, high in ratios.values():
+            parts.append(premise_ratio(means[..., place[low]], means[..., place[high]])[..., None])
+        if gap:
+            parts.append(means[..., -1:] - means[..., -2:-1])
+        return np.concatenate(parts, axis=-1)
+
+    counts = [int((~np.isnan(column)).sum()) for column in lines.T]
+    scores = statistics(
+        (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else [])),
+        lines,
+        laws,
+        ends=(0, 1),
+        statistic=statistic,
+        counts=[*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]],
+        unit="1",
+        group=group,
+        excluded=excluded,
+    )
+    plain = table[:, 0]
+    passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
+    return [
+        *scores,
+        *statistics(
+            ("gate_passed",),
+            passed[:, None],
+            laws,
+            ends=(0, 1),
+            counts=counts[:1],
+            unit="1",
+            group=group,
+            excluded=excluded,
+        ),
+    ]

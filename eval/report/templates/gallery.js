@@ -4,15 +4,15 @@
   const PAGE = 48;
   const data = JSON.parse(document.getElementById("data").textContent);
   const form = document.querySelector(".filters");
-  const list = document.querySelector(".pictures");
+  const list = document.querySelector(".images");
   const found = document.querySelector(".found");
   const pagers = [...document.querySelectorAll(".pager")];
   const flagNames = Object.fromEntries(data.filters.map((f) => [f.flag, f.name]));
   let page = 0;
 
-  for (const picture of data.pictures) {
-    const answers = picture.answers.flat().map((a) => `${a.label} ${a.raw}`);
-    picture.searched = [picture.id, picture.prompt, ...answers].join("\n").toLowerCase();
+  for (const image of data.images) {
+    const answers = image.answers.flat().map((a) => `${a.label} ${a.raw}`);
+    image.searched = [image.id, image.prompt, ...answers].join("\n").toLowerCase();
   }
 
   const make = (tag, properties = {}, ...children) => {
@@ -21,13 +21,13 @@
     return element;
   };
 
-  const groupsOf = (picture) =>
-    Object.entries(picture.groups).flatMap(([name, values]) => values.map((v) => `${name}: ${v}`));
+  const groupsOf = (image) =>
+    Object.entries(image.groups).flatMap(([name, values]) => values.map((v) => `${name}: ${v}`));
 
   const wanted = () => {
     const choice = Object.fromEntries(new FormData(form));
     const text = (choice.text || "").trim().toLowerCase();
-    return data.pictures.filter(
+    return data.images.filter(
       (p) =>
         (!choice.flag || p.flags.includes(choice.flag)) &&
         (!choice.variant || p.variant === choice.variant) &&
@@ -43,7 +43,7 @@
     return make(
       "tr", { className: differs ? "differs" : "" },
       make("td", { textContent: data.judges.length > 1 ? String(judge + 1) : "" }),
-      make("td", { textContent: asked.filter(Boolean).join(", ") || "picture" }),
+      make("td", { textContent: asked.filter(Boolean).join(", ") || "image" }),
       make("td", {}, make("b", { textContent: (differs ? "≠ " : "") + answer.label + sure }),
         answer.raw && answer.raw !== answer.label ? make("q", { textContent: answer.raw }) : ""),
     );
@@ -53,43 +53,43 @@
     ? make("img", { src: file, loading: "lazy", decoding: "async", alt })
     : make("div", { className: "absent", textContent: absent });
 
-  const card = (picture) => {
-    const result = thumbnail(picture.thumbnail, `picture drawn for: ${picture.prompt}`,
-      picture.status === "made" ? "unreadable picture" : `no picture: ${picture.status}`);
-    const named = (image, name) =>
-      make("figure", {}, image, make("figcaption", { textContent: name }));
-    const image = picture.edit
+  const card = (image) => {
+    const result = thumbnail(image.thumbnail, `image drawn for: ${image.prompt}`,
+      image.status === "made" ? "unreadable image" : `no image: ${image.status}`);
+    const named = (shown, name) =>
+      make("figure", {}, shown, make("figcaption", { textContent: name }));
+    const shown = image.edit
       ? make("div", { className: "edit" },
-          named(thumbnail(picture.source, "picture before the edit", "no source"), "source"),
+          named(thumbnail(image.source, "image before the edit", "no source"), "source"),
           named(result, "result"))
       : result;
-    const rows = picture.answers.flatMap((part, judge) =>
+    const rows = image.answers.flatMap((part, judge) =>
       part.map((a) => answerRow(
         a, part.find((o) => o.question === a.question && o.probe === "original"), judge)));
     return make(
-      "li", { id: picture.id },
-      image,
-      make("p", { className: "prompt", textContent: picture.prompt }),
+      "li", { id: image.id },
+      shown,
+      make("p", { className: "prompt", textContent: image.prompt }),
       make("p", { className: "facts", textContent:
-        [picture.variant, ...groupsOf(picture), `seed ${picture.seed}`].join(" · ") }),
+        [image.variant, ...groupsOf(image), `seed ${image.seed}`].join(" · ") }),
       make("p", { className: "flags" },
-        ...picture.flags.map((flag) => make("span", { textContent: flagNames[flag] }))),
+        ...image.flags.map((flag) => make("span", { textContent: flagNames[flag] }))),
       rows.length ? make("table", {}, make("tbody", {}, ...rows))
         : make("p", { className: "undefined", textContent: "not judged" }),
-      make("p", { className: "id", textContent: picture.id }),
+      make("p", { className: "id", textContent: image.id }),
     );
   };
 
   const show = () => {
-    const pictures = wanted();
-    const last = Math.max(0, Math.ceil(pictures.length / PAGE) - 1);
+    const images = wanted();
+    const last = Math.max(0, Math.ceil(images.length / PAGE) - 1);
     page = Math.min(page, last);
     const start = page * PAGE;
-    const part = pictures.slice(start, start + PAGE);
+    const part = images.slice(start, start + PAGE);
     list.replaceChildren(...part.map(card));
-    found.textContent = pictures.length
-      ? `${start + 1} to ${start + part.length} of ${pictures.length} pictures`
-      : "No picture is like that.";
+    found.textContent = images.length
+      ? `${start + 1} to ${start + part.length} of ${images.length} images`
+      : "No image matches.";
     for (const pager of pagers) {
       const step = (name, by, off) => {
         const button = make("button", { type: "button", textContent: name, disabled: off });

@@ -1,0 +1,143 @@
+"""The steps that the command line and the Python API share: generate, judge, and both in a row.
+
+Before the first image or call there is one look at everything that can be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...agents.budget import Spending
+from ...progress import Progress, silent
+from ..core import Generator, Judge, probes_of
+from ..generators import as_generator
+from ..judges import Answering, CallPlan, as_judge
+from ..suites import open_suite
+from .costs import Cost, capped, count_images
+from .data import Rows
+from .evaluation import Evaluation, RunSettings
+from .run import Run
+from .verdicts import Tally, VerdictLog, check_tally
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """How a run is judged."""
+
+    controls: tuple[str, ...] = ()
+    """Of `core.CONTROLS`: asked besides the question itself; both make the full 2 x 2."""
+    persona: str = "standard"
+    """How free questions are answered, of `suites.PERSONAS`."""
+    revision: str | None = None
+    """Tag or commit, where the run's data are a repository."""
+
+
+@dataclass
+class Done:
+    """What one command did to a run."""
+
+    run: Run
+    """The folder."""
+    judged: list[tuple[VerdictLog, Tally]] = field(default_factory=list)
+    """Each judge's verdicts, and what came of asking."""
+    spending: Spending = field(default_factory=Spending)
+    """What paid calls came to."""
+
+
+def generate(
+    settings: RunSettings,
+    generator: Generator | str,
+    cost: Cost | None = None,
+    progress: Progress = silent,
+    found: Rows | None = None,
+) -> Done:
+    """Makes every image that a suite asks for, or finds it; what is there stays.
+
+    Raises RunError for a folder of another run, UsageError for a bad spec, ReleaseError for bad
+    data, BudgetError where a cap ends the run.
+    """
+    generator = as_generator(generator)
+    with Evaluation.start(settings, generator.identity(), found) as evaluation:
+        plan = (cost or Cost()).plan(settings.out)
+        _make(evaluation, generator, plan, progress)
+        return Done(evaluation.run)
+
+
+def judge_run(
+    root: Path,
+    judges: Sequence[Judge | str],
+    settings: JudgeSettings = JudgeSettings(),
+    cost: Cost | None = None,
+    progress: Progress = silent,
+    found: Rows | None = None,
+) -> Done:
+    """Asks judges about every image of a run, once.
+
+    Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
+    judge failed, BudgetError where a cap ends the run.
+    """
+    plan = (cost or Cost()).plan(root)
+    opened = [as_judge(judge, plan) for judge in judges]
+    probes_of(settings.controls)
+    with Evaluation.open(root, settings.revision, found) as evaluation:
+        count_images(plan, evaluation.run)
+        evaluation.check_sources()
+        _check(opened)
+        return _ask(evaluation, opened, settings, plan, progress)
+
+
+def evaluate_run(
+    run: RunSettings,
+    generator: Generator | str,
+    judges: Sequence[Judge | str],
+    settings: JudgeSettings = JudgeSettings(),
+    cost: Cost | None = None,
+    progress: Progress = silent,
+    found: Rows | None = None,
+) -> Done:
+    """`generate` and `judge_run` in a row, with one cap over both.
+
+    Judges are opened and asked whether they answer before the first image is made.
+    """
+    open_suite(run.suite, settings.persona)
+    probes_of(settings.controls)
+    generator = as_generator(generator)
+    plan = (cost or Cost()).plan(run.out)
+    opened = [as_judge(judge, plan) for judge in judges]
+    with Evaluation.start(run, generator.identity(), found) as evaluation:
+        evaluation.check_sources()
+        _check(opened)
+        _make(evaluation, generator, plan, progress)
+        count_images(plan, evaluation.run)
+        return _ask(evaluation, opened, settings, plan, progress)
+
+
+def _make(evaluation: Evaluation, generator: Generator, plan: CallPlan, progress: Progress) -> None:
+    evaluation.check_sources()
+    maker, several = capped(generator, plan, evaluation.run)
+    evaluation.make(maker, concurrency=several, progress=progress)
+    evaluation.write_manifest()
+
+
+def _check(judges: Sequence[Judge]) -> None:
+    for judge in judges:
+        if isinstance(judge, Answering):
+            judge.check()
+
+
+def _ask(
+    evaluation: Evaluation,
+    judges: Sequence[Judge],
+    settings: JudgeSettings,
+    plan: CallPlan,
+    progress: Progress,
+) -> Done:
+    done = Done(evaluation.run)
+    for judge in judges:
+        log, tally = evaluation.ask(judge, settings.controls, settings.persona, progress=progress)
+        check_tally(log.name, tally)
+        done.judged.append((log, tally))
+    done.spending = plan.budget.spending
+    return done

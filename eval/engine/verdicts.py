@@ -1,0 +1,201 @@
+"""One judge's verdicts in a folder: what was answered is known, what is asked is recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import DataError, RunFailed
+from ...storage import RecordLog, read_records, write_json
+from ..core import Judge, Question, Verdict, describe
+
+HEADER = "judge.json"
+VERDICTS = "verdicts.jsonl"
+
+
+class JudgeFailed(RunFailed):
+    """A judge of which every call failed; the message holds the first cause."""
+
+
+class Asked(NamedTuple):
+    """A question about the bytes of one image."""
+
+    question: Question
+    """What is asked."""
+    image: str
+    """SHA-256 of the image's file."""
+
+    @property
+    def key(self) -> str:
+        """Of question and image; a changed image or prompt is another question."""
+        q = self.question
+        words = json.dumps([q.case, self.image, q.name, q.probe, q.prompt])
+        return hashlib.sha256(words.encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A recorded verdict."""
+
+    key: str
+    """Of question and image."""
+    case: str
+    """Id of the case."""
+    image: str
+    """SHA-256 of the image's file."""
+    question: str
+    """Name of the question."""
+    probe: str
+    """One of `core.PROBES`."""
+    labels: tuple[str, ...]
+    """What it means if it is the first-named subject, the second, or neither."""
+    answers: Mapping[str, str]
+    """Answer as it had to be written -> label."""
+    sided: bool
+    """Whether the question named two subjects."""
+    verdict: Verdict
+    """What was said."""
+
+    @classmethod
+    def of(cls, asked: Asked, verdict: Verdict) -> Answered:
+        q = asked.question
+        return cls(
+            key=asked.key,
+            case=q.case,
+            image=asked.image,
+            question=q.name,
+            probe=q.probe,
+            labels=q.labels,
+            answers=dict(q.answers),
+            sided=bool(q.subjects),
+            verdict=verdict,
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return {**plain, "labels": list(self.labels), **self.verdict.to_record()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Answered:
+        """The inverse of `to_record`. Raises KeyError for a record of something else."""
+        plain = {name: record[name] for name in _PLAIN}
+        labels = tuple(record["labels"])
+        return cls(**plain, labels=labels, verdict=Verdict.from_record(record))
+
+
+_PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
+
+
+@dataclass
+class Tally:
+    """What came of asking."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    """New verdicts by label."""
+    known: int = 0
+    """Verdicts that were recorded before."""
+    first_error: str = ""
+    """What the first verdict `error` said."""
+
+
+@dataclass
+class VerdictLog:
+    """The verdicts of one judge, oldest first, in `judge.json` and `verdicts.jsonl`."""
+
+    root: Path
+    """Folder."""
+    identity: Mapping[str, str]
+    """The judge."""
+
+    @classmethod
+    def start(cls, root: Path, identity: Mapping[str, str]) -> VerdictLog:
+        """The log of a judge, made where it isn't there."""
+        if not (root / HEADER).exists():
+            write_json(root / HEADER, dict(identity))
+        return cls(root, dict(identity))
+
+    @classmethod
+    def open(cls, root: Path) -> VerdictLog:
+        """A log that is there. Raises DataError for a damaged one."""
+        try:
+            return cls(root, json.loads((root / HEADER).read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """The judge in a few words, with the folder where two in a run are alike."""
+        name = describe(self.identity)
+        others = [path.parent for path in self.root.parent.glob(f"*/{HEADER}")]
+        alike = [o for o in others if describe(json.loads((o / HEADER).read_text())) == name]
+        return name if len(alike) < 2 else f"{name} ({self.root.name})"
+
+    @property
+    def names(self) -> set[str]:
+        """What chooses this judge on the command line."""
+        kind, model = self.identity["kind"], self.identity.get("model", "")
+        return {kind, f"{kind}:{model}", describe(self.identity), self.name, self.root.name}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no verdict."""
+        return not self.newest
+
+    @cached_property
+    def newest(self) -> dict[str, Answered]:
+        """The newest verdict of every question about every image, by key."""
+        path = self.root / VERDICTS
+        found = {}
+        for number, record in enumerate(read_records(path), 1):
+            try:
+                found[record["key"]] = Answered.from_record(record)
+            except (KeyError, TypeError) as error:
+                raise DataError(f"{path}:{number}: not a verdict ({error})") from None
+        return found
+
+    def present(self, images: Mapping[str, str]) -> list[Answered]:
+        """The newest verdict of every question about the present images: case -> SHA-256."""
+        newest = {
+            (a.case, a.question, a.probe): a
+            for a in self.newest.values()
+            if images.get(a.case) == a.image
+        }
+        return list(newest.values())
+
+    def needs(self, asked: Asked) -> bool:
+        """Whether there is no verdict yet, or only a failure of the judge itself."""
+        found = self.newest.get(asked.key)
+        return found is None or found.verdict.label == "error"
+
+    def ask(self, judge: Judge, questions: Iterable[Asked], tally: Tally) -> Iterator[Answered]:
+        """Asks every question and records each verdict as it comes, in any order."""
+        waiting: dict[str, Asked] = {}
+
+        def taken() -> Iterator[Question]:
+            for asked in questions:
+                waiting[asked.question.id] = asked
+                yield asked.question
+
+        with RecordLog(self.root / VERDICTS) as log:
+            for question, verdict in judge.judge(taken()):
+                answered = Answered.of(waiting.pop(question.id), verdict)
+                log.append(answered.to_record())
+                self.newest[answered.key] = answered
+                tally.labels[verdict.label] += 1
+                if verdict.label == "error" and not tally.first_error:
+                    tally.first_error = verdict.raw
+                yield answered
+
+
+def check_tally(name: str, tally: Tally) -> None:
+    """Raises JudgeFailed where something was asked and every call failed."""
+    if tally.labels and set(tally.labels) == {"error"} and not tally.known:
+        raise JudgeFailed(
+            f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}"
+        )

@@ -1,0 +1,98 @@
+"""Generators that are Python values: a function, or images that somebody made already."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from ...errors import UsageError
+from ..core import Case, GeneratorError, ImageRequest
+
+UNVERSIONED = "unversioned"
+"""Version of code or images for which the caller gave no identity."""
+
+
+def python_identity(value: Any, identity: Mapping[str, str] | str) -> dict[str, str]:
+    """The qualified name of a Python value with what the caller says of its version.
+
+    >>> python_identity(len, "2026-11")
+    {'kind': 'python', 'name': 'builtins.len', 'version': '2026-11'}
+    """
+    named = value if hasattr(value, "__qualname__") else type(value)
+    known = {"version": identity or UNVERSIONED} if isinstance(identity, str) else dict(identity)
+    return {"kind": "python", "name": f"{named.__module__}.{named.__qualname__}", **known}
+
+
+class FunctionGenerator:
+    """A function of prompt and seed, and of the source where it takes a third argument."""
+
+    def __init__(self, function: Callable[..., Any], identity: Mapping[str, str] | str) -> None:
+        self._function = function
+        self._identity = python_identity(function, identity)
+        self._edits = _positional(function) > 2
+
+    def identity(self) -> dict[str, str]:
+        return dict(self._identity)
+
+    def generate(self, request: ImageRequest) -> Image.Image | Path:
+        """Raises GeneratorError for whatever the function raises, and for what is no image."""
+        if request.source is not None and not self._edits:
+            raise GeneratorError("the function takes (prompt, seed) only and can't edit a source")
+        source = (request.source,) if self._edits else ()
+        try:
+            made = self._function(request.prompt, request.seed, *source)
+        except (GeneratorError, FileNotFoundError):
+            raise
+        except Exception as error:  # the user's own code may raise anything
+            raise GeneratorError(f"{type(error).__name__}: {error}") from error
+        return _image_or_path(made)
+
+
+class MappingGenerator:
+    """Images by case: the case itself or its id -> PIL image or path."""
+
+    def __init__(self, images: Mapping[Any, Any], identity: Mapping[str, str] | str) -> None:
+        self._images = {_case_id(key): value for key, value in images.items()}
+        self._identity = python_identity(images, identity)
+
+    def identity(self) -> dict[str, str]:
+        return dict(self._identity)
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError for an image of an unknown case."""
+        if unknown := sorted(self._images.keys() - {case.id for case in cases}):
+            raise UsageError(f"{len(unknown)} images are of unknown cases, the first {unknown[0]}")
+
+    def generate(self, request: ImageRequest) -> Image.Image | Path:
+        """Raises FileNotFoundError for a case without an image."""
+        case = request.case
+        if case is None or case.id not in self._images:
+            raise FileNotFoundError(f"the mapping has no {case.id if case else 'case'}")
+        return _image_or_path(self._images[case.id])
+
+
+def _case_id(key: Any) -> str:
+    return str(getattr(key, "id", key))
+
+
+def _image_or_path(made: Any) -> Image.Image | Path:
+    if isinstance(made, str):
+        return Path(made)
+    if isinstance(made, (Image.Image, Path)):
+        return made
+    raise GeneratorError(f"a {type(made).__name__} is neither a PIL image nor a path")
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function takes; two where it doesn't tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 3
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)

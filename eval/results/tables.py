@@ -1,0 +1,102 @@
+"""Scores as rows and as a table of text, for terminals, notebooks and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..core import ALL, Score, describe
+from ..stats.intervals import Interval
+from .scoring import Result
+
+UNDEFINED = "undefined"
+
+
+def show(value: float, unit: str, undefined: str = UNDEFINED) -> str:
+    """One decimal for percent, three for shares.
+
+    >>> show(51.304, "%"), show(0.5, "1"), show(float("nan"), "%")
+    ('51.3', '0.500', 'undefined')
+    """
+    if value != value:
+        return undefined
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def show_interval(interval: Interval, unit: str) -> str:
+    """Both ends, or a dash."""
+    if interval.low != interval.low:
+        return "-"
+    return f"{show(interval.low, unit)} to {show(interval.high, unit)}"
+
+
+def left_out(score: Score) -> str:
+    """What a score excludes, and its bounds where that is much."""
+    counts = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
+    if score.bounds.low == score.bounds.low:
+        counts += f"; with them {show_interval(score.bounds, score.unit)}"
+    return counts
+
+
+def cells(score: Score) -> tuple[str, ...]:
+    """A score as the columns of a table: score, group, value, 95 %, null, n, left out."""
+    return (
+        score.name,
+        score.group,
+        show(score.value, score.unit),
+        show_interval(score.interval, score.unit),
+        show(score.null, score.unit, ""),
+        f"{score.n:,}",
+        left_out(score),
+    )
+
+
+COLUMNS = ("score", "group", "value", "95 %", "null", "n", "left out")
+
+
+def title(result: Result) -> str:
+    """What a table of scores is of."""
+    return f"{result.run.suite}: {describe(result.run.generator)}, by {result.judge}"
+
+
+def score_table(results: Sequence[Result]) -> str:
+    """The scores of whole suites as plain text, with everything that qualifies them."""
+    return "\n\n".join("\n".join(_lines(result)) for result in results)
+
+
+def _lines(result: Result) -> Iterator[str]:
+    yield title(result)
+    rows = [COLUMNS, *(cells(score) for score in result.scores if score.group == ALL)]
+    rows = [row[:1] + row[2:] for row in rows]  # the group is `all` in every line
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for name, *numbers, excluded in rows:
+        shown = (f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:-1], strict=True))
+        yield "  ".join([f"{name:<{widths[0]}}", *shown, excluded]).rstrip()
+    for score in result.scores:
+        if score.warning and score.group == ALL:
+            yield f"{score.name}: {score.warning}"
+    yield from (f"note: {note}" for note in result.notes)
+
+
+def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """One row a score: everything that `Score` holds, with suite, generator and judge."""
+    return [
+        {
+            "suite": result.run.suite,
+            "generator": describe(result.run.generator),
+            "judge": result.judge,
+            "score": score.name,
+            "group": score.group,
+            "value": score.value,
+            "low": score.interval.low,
+            "high": score.interval.high,
+            "null": score.null,
+            "n": score.n,
+            "unit": score.unit,
+            "excluded": left_out(score),
+            "p_value": score.p_value,
+            "warning": score.warning,
+        }
+        for result in results
+        for score in result.scores
+    ]

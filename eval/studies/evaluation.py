@@ -1,0 +1,236 @@
+"""`evaluate` and `prompts`: the Python API behind `counterprior.evaluate`."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...agents.budget import Spending
+from ...images import encode_png
+from ...progress import Progress, silent
+from ...storage import write_whole
+from ...tables import write_rows
+from ..core import ALL, Generator, Judge, Outcome, Question, Score
+from ..engine.costs import Cost
+from ..engine.data import read_rows, sample_rows
+from ..engine.evaluation import RunSettings, source_image
+from ..engine.steps import JudgeSettings, evaluate_run
+from ..generators import as_generator
+from ..judges import as_judge
+from ..results.judge_card import JudgeCard
+from ..results.scoring import Judged, ScoreSettings, score_run
+from ..results.tables import score_rows, score_table
+from ..suites import open_suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from PIL.Image import Image
+
+DATA = "dist/counterprior"
+"""Where `counterprior build` puts a release, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class PromptCase:
+    """An image to make elsewhere."""
+
+    id: str
+    """Id of the case: what a manifest or mapping names it by."""
+    prompt: str
+    """Text to draw, or edit instruction."""
+    seed: int
+    """Seed to generate with."""
+    file: str
+    """File name that `folder:` looks for."""
+    row: str
+    """Id of the row."""
+    variant: str
+    """Which of the row's prompts."""
+    source: Image | None = field(default=None, repr=False, compare=False)
+    """Image to edit; None for text-to-image."""
+
+
+def prompts(
+    suite: str,
+    *,
+    data: str = DATA,
+    revision: str | None = None,
+    limit: int | None = None,
+    seeds: int = 1,
+) -> list[PromptCase]:
+    """Every image that a suite asks for, in the order of the config, to be made anywhere.
+
+    Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
+    Raises UsageError for an unknown suite, ReleaseError for data that can't be read.
+    """
+    opened = open_suite(suite)
+    found = read_rows(data, suite, revision)
+    return [
+        PromptCase(
+            id=case.id,
+            prompt=case.prompt,
+            seed=case.seed,
+            file=case.file,
+            row=case.row,
+            variant=case.variant,
+            source=source_image(row),
+        )
+        for row in sample_rows(found.rows, limit, opened.together)
+        for case in opened.cases(row, seeds)
+    ]
+
+
+def write_prompts(out: Path, suite: str, **choice: Any) -> str:
+    """Writes the cases of a suite as JSONL, and source images beside it; returns what it wrote.
+
+    Takes what `prompts` takes. A source is `sources/SHA256.png`, relative to the file.
+    """
+    rows = []
+    found = prompts(suite, **choice)
+    for case in found:
+        row = {name: value for name, value in vars(case).items() if name != "source"}
+        if case.source is not None:
+            data = encode_png(case.source)
+            name = f"sources/{hashlib.sha256(data).hexdigest()}.png"
+            if not (out.parent / name).exists():
+                write_whole(out.parent / name, data)
+            row["source"] = name
+        rows.append(row)
+    write_rows(out, rows)
+    return f"{len(rows):,} images to make, listed in {out}"
+
+
+class Evaluated:
+    """What an evaluation found: a table in a terminal and in a notebook.
+
+    With several judges, `scores`, `outcomes` and `card` are of the first; `judge` chooses another.
+    """
+
+    def __init__(self, judged: Sequence[Judged], spending: Spending, keep: Any = None) -> None:
+        self._judged = list(judged)
+        self.spending = spending
+        """What paid calls came to."""
+        self._keep = keep
+
+    @property
+    def judges(self) -> list[str]:
+        """Who judged."""
+        return [judged.result.judge for judged in self._judged]
+
+    def judge(self, name: str) -> Evaluated:
+        """The same of one judge alone. Raises KeyError for one that did not judge."""
+        chosen = [judged for judged in self._judged if judged.result.judge == name]
+        if not chosen:
+            raise KeyError(f"no judge {name!r}: choose from {', '.join(self.judges)}")
+        return Evaluated(chosen, self.spending, self._keep)
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder; it goes with this object where none was given."""
+        return Path(self._judged[0].result.folder)
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """The scores of the whole suite, by name."""
+        return {s.name: s for s in self._judged[0].result.scores if s.group == ALL}
+
+    @property
+    def card(self) -> JudgeCard:
+        """Who judged, and how it behaved."""
+        return self._judged[0].result.card
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Every case with its verdicts, by case id."""
+        return self._judged[0].outcomes
+
+    @property
+    def failures(self) -> dict[str, dict[str, int]]:
+        """What has no judgment, by reason: of the images, and of the questions of each judge."""
+        images = Counter(o.image for o in self.outcomes if o.image != "made")
+        found = {"images": dict(sorted(images.items()))}
+        return found | {j.result.judge: dict(j.result.card.failures) for j in self._judged}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know before believing the scores."""
+        return list(dict.fromkeys(note for j in self._judged for note in j.result.notes))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line a score, group and judge; undefined numbers are NaN."""
+        import pandas as pd
+
+        return pd.DataFrame(score_rows([judged.result for judged in self._judged]))
+
+    def report(self, out: str | Path) -> Path:
+        """Writes a static site with tables, plots and every image; returns its first page."""
+        from ..report.site import ReportSettings, write_report
+
+        return write_report(ReportSettings(runs=(self.folder,), out=Path(out)))
+
+    def __repr__(self) -> str:
+        return score_table([judged.result for judged in self._judged])
+
+    def _repr_html_(self) -> str:
+        columns = ["score", "value", "low", "high", "n", "excluded", "judge"]
+        whole = self.to_pandas()
+        table: str = whole[whole.group == ALL][columns].to_html(index=False, na_rep="undefined")
+        return table
+
+
+def evaluate(
+    suite: str,
+    generator: str | Generator | Callable[..., Any] | Mapping[Any, Any],
+    judge: str | Judge | Callable[[Question], Any] | Sequence[Any],
+    *,
+    data: str = DATA,
+    revision: str | None = None,
+    limit: int | None = None,
+    seeds: int = 1,
+    probes: Sequence[str] = (),
+    persona: str = "standard",
+    out: str | Path | None = None,
+    identity: str | Mapping[str, str] = "",
+    labels: str | Path | None = None,
+    concurrency: int = 8,
+    max_usd: float | None = None,
+    prices: str | Path | None = None,
+    progress: Progress = silent,
+) -> Evaluated:
+    """Makes the images of a suite, asks a judge about each, and scores the generator.
+
+    suite: a config, e.g. ``t2i_correctness``. generator: a spec, a function ``(prompt, seed)`` or
+    ``(prompt, seed, source)`` that gives a PIL image or a path, a mapping from case id to image or
+    path, or an object of the protocol `Generator`. judge: a spec, a function of a `Question`, an
+    object of the protocol `Judge`, or several of these. identity: version of such functions and
+    mappings, one text for all or ``{"generator": ..., "judge": ...}``; without it the result says
+    that nobody versioned them.
+
+    out: folder of the run, where the same call goes on; a temporary one where None, which goes with
+    the result. probes: controls of the judge, of ``mirror`` and ``swap``. labels: file of people's
+    labels. max_usd: cap on everything that is paid for.
+
+    Raises CounterpriorError for whatever the caller can mend.
+    """
+    versions = {"generator": identity, "judge": identity} if isinstance(identity, str) else identity
+    keep = None
+    if out is None:
+        keep = tempfile.TemporaryDirectory(prefix="counterprior-", ignore_cleanup_errors=True)
+    root = Path(keep.name if keep else out or ".")
+    judges = judge if isinstance(judge, (list, tuple)) else [judge]
+    done = evaluate_run(
+        RunSettings(suite, data, root, revision, seeds, limit),
+        as_generator(generator, versions.get("generator", "")),
+        [j if isinstance(j, str) else as_judge(j, None, versions.get("judge", "")) for j in judges],
+        JudgeSettings(tuple(probes), persona),
+        Cost(concurrency, max_usd, Path(prices) if prices else None),
+        progress,
+    )
+    names = tuple(log.root.name for log, _ in done.judged)
+    judged = score_run(root, ScoreSettings(labels=Path(labels) if labels else None, judges=names))
+    return Evaluated(judged, done.spending, keep)

@@ -1,0 +1,233 @@
+"""What a suite is: everything about one config's evaluation, in one class.
+
+A new suite is one module with one class and one line in `SUITES`; no other module knows its name.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from ...errors import UsageError
+from ...schema import Row
+from ..core import ORIGINAL, Case, Outcome, Question, Score, Verdict
+from ..stats.bootstrap import Array
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from ...scenes.scene import Scene
+
+R = TypeVar("R", bound=Row)
+
+PERSONAS = ("standard", "strict")
+"""How a judge answers free questions: a fair analyst, or an adversarial examiner (CF-World)."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What the labels of one question count."""
+
+    values: Mapping[str, float]
+    """Label -> value; a label without one is not scored."""
+    prior: str = ""
+    """The label that says that the prior holds; empty where none does."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and largest value."""
+        return min(self.values.values()), max(self.values.values())
+
+    def of(self, verdict: Verdict) -> float:
+        """The value of a verdict's label; NaN for one that is not scored."""
+        return self.values.get(verdict.label, math.nan)
+
+
+YES_NO = Worth({"yes": 1.0, "no": 0.0})
+
+
+class Item(NamedTuple):
+    """What one generator did on one item."""
+
+    values: tuple[float, ...]
+    """What the statistic takes the means of; NaN where there is no value."""
+    cluster: str
+    """What the item belongs to."""
+
+
+Items = Mapping[Hashable, Item]
+"""By a key that is the same for every generator."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The score that a suite's leaderboard ranks by."""
+
+    score: str
+    """Its name among the suite's scores."""
+    better: Literal["higher", "lower"]
+    """Which end is the better one."""
+    meaning: str
+    """One sentence for the reader."""
+    items: Callable[[Sequence[Outcome]], Items]
+    """The values per item."""
+    ends: tuple[float, float] = (0.0, 1.0)
+    """Least and largest value of an item."""
+    statistic: Callable[[Array], Array] = lambda means: means
+    """From their means, shape (..., k), to the score, shape (..., 1), up to a constant factor."""
+    broken_down: tuple[str, ...] = ()
+    """Scores that are drawn for every group."""
+    slope: tuple[str, str] | None = None
+    """Two scores that are drawn as ends of a line."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A mean over images that people's labels of some of them can correct."""
+
+    name: str
+    """Of the score that it is."""
+    outcomes: Sequence[Outcome]
+    """Its images."""
+    value: Callable[[Outcome], float]
+    """Of one image; NaN where it has none."""
+    worth: Worth
+    """Least and largest value, and whether there are only two."""
+    unit: str = "%"
+    """As in `Score`."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A generator whose truth is known, on rows made for it: what the self-test runs."""
+
+    name: str
+    """For the reader."""
+    generator: str
+    """Spec of the renderer with its biases set."""
+    rows: Sequence[Row]
+    """What it draws."""
+    truths: Callable[[Sequence[Case]], Mapping[str, float]]
+    """True value of each score that is checked, percent."""
+
+
+class Suite(ABC, Generic[R]):
+    """How one config is evaluated."""
+
+    name: ClassVar[str]
+    """The config."""
+    variants: ClassVar[tuple[str, ...]] = ()
+    """The prompts of a row, where they are few and fixed."""
+    worths: ClassVar[Mapping[str, Worth]]
+    """Question -> what its labels count."""
+    headline: ClassVar[Headline]
+    """What generators are ranked by."""
+    meanings: ClassVar[Mapping[str, str]]
+    """Score -> one sentence for the reader."""
+    has_right_images: ClassVar[bool] = False
+    """Whether images are right or wrong, so that generators can be raced on them."""
+
+    def __init__(self, persona: str = PERSONAS[0]) -> None:
+        """Raises UsageError for an unknown persona; only suites with free questions use it."""
+        if persona not in PERSONAS:
+            raise UsageError(f"no persona {persona!r}: choose from {', '.join(PERSONAS)}")
+        self.persona = persona
+
+    @property
+    @abstractmethod
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the prompt files that its questions are made from."""
+
+    @abstractmethod
+    def cases(self, row: R, seeds: int) -> Iterator[Case]:
+        """The images to make for a row, with its first `seeds` seeds."""
+
+    @abstractmethod
+    def questions(
+        self, row: R, case: Case, images: Sequence[Image], probe: str
+    ) -> Sequence[Question]:
+        """What a judge is asked about a case's image; none where the probe does not apply.
+
+        `images` holds the image, after its source where it is an edit. The texts must not depend on
+        the pixels.
+        """
+
+    @abstractmethod
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        """Every score of one generator under one judge; the outcomes' order does not matter."""
+
+    def together(self, row: R) -> str:
+        """What rows share that must be sampled together."""
+        return row.id
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        """What labels can correct, each with the questions whose labels it takes."""
+        return iter(())
+
+    def correctness(self, outcome: Outcome) -> float:
+        """How right one image is, in [0, 1]; NaN where it can't be judged."""
+        return math.nan
+
+    def truth(self, row: R, case: Case, scene: Scene) -> Mapping[str, str]:
+        """Question -> true label of a rendered image; nothing where the scene doesn't tell."""
+        return {}
+
+    def trials(self) -> Iterator[Trial]:
+        """What the self-test runs on this suite."""
+        return iter(())
+
+    def manifest(self, row: R, case: Case) -> Mapping[str, Any] | None:
+        """What `detect` and `audit` must know of an image; None where they can't be used."""
+        return None
+
+    def measure(
+        self, name: str, outcomes: Sequence[Outcome], question: str, unit: str = "%"
+    ) -> tuple[frozenset[str], Measure]:
+        """The measure that is the mean worth of one question's labels."""
+        worth = self.worths[question]
+        value = _Valued(question, worth)
+        return frozenset([question]), Measure(name, outcomes, value, worth, unit)
+
+
+@dataclass(frozen=True)
+class _Valued:
+    question: str
+    worth: Worth
+
+    def __call__(self, outcome: Outcome) -> float:
+        return self.worth.of(outcome.verdict(self.question))
+
+
+def case_items(
+    question: str, worth: Worth, variant: str | None = None
+) -> Callable[[Sequence[Outcome]], Items]:
+    """What a headline compares: the worth of a label for every case of one variant, or of all."""
+
+    def items(outcomes: Sequence[Outcome]) -> Items:
+        return {
+            o.case.id: Item((worth.of(o.verdict(question)),), o.case.clusters[0])
+            for o in outcomes
+            if variant is None or o.case.variant == variant
+        }
+
+    return items
+
+
+def values_of(
+    outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
+) -> Array:
+    """Shape (n,): the worth of each outcome's label, NaN for those without one."""
+    return np.array([worth.of(o.verdict(question, probe)) for o in outcomes], dtype=float)
+
+
+def by_variant(
+    outcomes: Sequence[Outcome], variants: Sequence[str]
+) -> Iterator[tuple[str, list[Outcome]]]:
+    """The outcomes of each variant, in the order of the variants."""
+    for variant in variants:
+        yield variant, [o for o in outcomes if o.case.variant == variant]

@@ -1,0 +1,198 @@
+"""Known truth: rows for the renderer, and what it is set to do with them.
+
+Each suite names its trials; the self-test draws them, judges them, and must find the truth again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...images import encode_png
+from ...scenes.poses import find_pose
+from ...scenes.scene import Scene
+from ...scenes.sprites import clothes, entity_names
+from ...schema import (
+    EncodedImage,
+    Entity,
+    I2ICorrectness,
+    I2IHomogenization,
+    Provenance,
+    T2ICorrectness,
+    T2IHomogenization,
+)
+from ..core import BOTH, Case, ImageRequest
+from ..generators.render import RenderGenerator, RenderOptions
+from .base import Trial
+
+ROWS = 60
+"""Rows of each trial: two images each where there are two mention orders."""
+ACTIONS = ("is lying down on the ground", "is jumping high into the air")
+"""What the left and the right one do."""
+ANIMALS = (
+    "cat dog horse cow sheep pig goat fox elephant giraffe bear rabbit".split()
+)  # short names that no other name holds
+_PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
+
+
+def both(first: str, second: str) -> str:
+    """The group or groups of a pair, whichever comes first in it."""
+    return BOTH.join(sorted({first, second}))
+
+
+def left_to_right(scene: Scene) -> list[str]:
+    """Entities of a scene, the leftmost first."""
+    return [figure.entity for figure in sorted(scene.figures, key=lambda figure: figure.x)]
+
+
+def pose_of(scene: Scene, entity: str) -> str:
+    """What an entity of a scene does; empty for nothing."""
+    return next(figure.pose for figure in scene.figures if figure.entity == entity)
+
+
+def expected_pose() -> str | None:
+    """The pose in which the left one of a bound edit is right."""
+    return find_pose(ACTIONS[0])
+
+
+def homogenization_trials() -> Iterator[Trial]:
+    """Order biases 0, 1 and 2.5, with preferences of the entities and faults."""
+    for bias in (0.0, 1.0, 2.5):
+        yield Trial(
+            name=f"T2I homogenization, order bias {bias:g}",
+            generator=f"render:?order_bias={bias}&preference_sd=0.8&missing=0.05&vertical=0.05",
+            rows=[_neutral(a, b) for a, b in _pairs()],
+            truths=partial(_true_index, bias),
+        )
+
+
+def grounding_trials() -> Iterator[Trial]:
+    """Explicit layouts of which a share is obeyed."""
+    share, prior = 0.6, _sigmoid(1.5)
+    yield Trial(
+        name="T2I correctness, grounding 0.6",
+        generator="render:?order_bias=1.5&grounding=0.6",
+        rows=[_explicit(a, b) for a, b in _pairs()],
+        truths=lambda cases: {
+            "accuracy_aligned": 100 * (share + (1 - share) * prior),
+            "accuracy_reverse": 100 * (share + (1 - share) * (1 - prior)),
+        },
+    )
+
+
+def acting_trials() -> Iterator[Trial]:
+    """Under-specified edits in which mostly the left one acts."""
+    yield Trial(
+        name="I2I homogenization, left bias 1.5",
+        generator="render:?order_bias=1.5",
+        rows=[
+            I2IHomogenization(
+                **_seed(a, b), action="lying down", instruction=f"One animal {ACTIONS[0]}."
+            )
+            for a, b in _pairs(ANIMALS)
+        ],
+        truths=lambda cases: {"signed_index": 100 * (2 * _sigmoid(1.5) - 1)},
+    )
+
+
+def binding_trials() -> Iterator[Trial]:
+    """Edits in which the first-mentioned action goes to the left one now and then."""
+    yield Trial(
+        name="I2I correctness, binding bias 0.4",
+        generator="render:?binding_bias=0.4",
+        rows=[_bound(a, b) for a, b in _pairs(ANIMALS)],
+        truths=lambda cases: {"accuracy_aligned": 100.0, "accuracy_reverse": 60.0},
+    )
+
+
+def _true_index(bias: float, cases: Sequence[Case]) -> Mapping[str, float]:
+    generator = RenderGenerator(RenderOptions(preference_sd=0.8))
+    signs = []
+    for case in cases:
+        # The prompt says which of the pair comes first.
+        first, second = sorted(case.clusters[1:], key=case.prompt.lower().index)
+        tilt = generator.preference(first) - generator.preference(second)
+        signs.append(2 * _sigmoid(bias + tilt) - 1)
+    return {"signed_index": 100 * sum(signs) / len(signs)}
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
+
+
+def _pairs(names: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Different pairs in random order of mention; things and animals where none are named."""
+    names = names or [name for name in entity_names() if clothes(name) is None]
+    return random.Random(1).sample(list(itertools.permutations(names, 2)), ROWS)
+
+
+def _entity(name: str) -> Entity:
+    return Entity(name=name, kind="animal", category="selftest", look=name)
+
+
+def _neutral(first: str, second: str) -> T2IHomogenization:
+    return T2IHomogenization(
+        pair_type="A-A",
+        first=_entity(first),
+        second=_entity(second),
+        first_action="",
+        second_action="",
+        prompt=f"One {first} and one {second}.",
+        swapped_prompt=f"One {second} and one {first}.",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def _explicit(left: str, right: str) -> T2ICorrectness:
+    return T2ICorrectness(
+        domain="selftest",
+        difficulty="obvious",
+        kind="conventional",
+        left=left,
+        right=right,
+        context="side by side",
+        frame="The viewer's.",
+        aligned_prompt=f"A {left} on the left and a {right} on the right.",
+        reverse_prompt=f"A {right} on the right and a {left} on the left.",
+        standards=[],
+        rationale="",
+        tell_left=left,
+        tell_right=right,
+        mirror_safe=True,
+        scope="universal",
+        code_check="",
+        review=[],
+        provenance=_PROVENANCE.model_copy(update={"entry": f"{left}-{right}"}),
+    )
+
+
+def _seed(left: str, right: str) -> dict[str, Any]:
+    prompt = f"A {left} on the left and a {right} on the right."
+    image = encode_png(RenderGenerator().generate(ImageRequest(prompt, 0)))
+    return {
+        "pair_type": "A-A",
+        "left": _entity(left),
+        "right": _entity(right),
+        "seed_prompt": prompt,
+        "seed_image": EncodedImage(bytes=image, path="seed.png"),
+        "review": [],
+        "provenance": _PROVENANCE,
+    }
+
+
+def _bound(left: str, right: str) -> I2ICorrectness:
+    does = {left: ACTIONS[0], right: ACTIONS[1]}
+    return I2ICorrectness(
+        **_seed(left, right),
+        relation="independent",
+        agent="both",
+        left_expected=does[left],
+        right_expected=does[right],
+        aligned_instruction=f"The {left} {does[left]} and the {right} {does[right]}.",
+        reverse_instruction=f"The {right} {does[right]} and the {left} {does[left]}.",
+    )
