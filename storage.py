@@ -90,8 +90,15 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises RecordError for a whole line that is no JSON object.
     """
+    for _, record in read_places(path):
+        yield record
+
+
+def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    """Every whole record of a log as `read_records`, with its first byte and its length, bytes."""
     if not path.exists():
         return
+    start = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
@@ -102,7 +109,8 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
                 record = None
             if not isinstance(record, dict):
                 raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
-            yield record
+            yield (start, len(line)), record
+            start += len(line)
 
 
 class Lock:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
-from .budget import Budget
+from .budget import Budget, Spending
 from .chat import BackendError, ChatRequest, Completion
 from .ledger import Ledger
 
@@ -112,6 +113,7 @@ def _collect(
             continue
         # Paid when it was sent, so no cap is asked; without reported usage the worst case counts.
         usd = budget.record(identity, request, completion)
+        budget.count(Spending(calls=1, usd=usd or Decimal(0)))
         ledger.append(name, identity, request, completion, None if usd is None else str(usd))
 
 

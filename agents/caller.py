@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
+from ..progress import Progress, silent
 from .batch import BatchBackend, prefetch
-from .budget import Budget
+from .budget import Budget, Spending
 from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
 from .threads import in_threads
@@ -16,14 +17,23 @@ from .threads import in_threads
 T = TypeVar("T")
 K = TypeVar("K")
 
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
-
 ATTEMPTS = 2
-"""An answer that the validator rejects is asked for once more, with its message."""
+"""If the validator rejects an answer, the call is repeated once with the validator's message."""
 
 QUOTED = 4000
-"""Characters of a rejected answer that the second question quotes."""
+"""Characters of a rejected answer that the second attempt quotes."""
+
+Status = Literal["ok", "invalid", "refused", "truncated", "error"]
+"""`invalid`: the validator rejected both attempts; the others as the last attempt ended."""
+
+COUNTED: dict[Status, Spending] = {
+    "ok": Spending(),
+    "invalid": Spending(invalid=1),
+    "truncated": Spending(invalid=1),
+    "refused": Spending(refused=1),
+    "error": Spending(errors=1),
+}
+"""How an answer counts in the summary of a run."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +45,19 @@ class Call(Generic[T]):
     request: ChatRequest
     """What is asked."""
     validate: Callable[[str], T]
-    """Turns the answer's text into a value, or raises ValueError with what is wrong with it."""
+    """Turns the answer's text into a value, or raises ValueError saying what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """What became of a call."""
+    """The result of a call."""
 
-    status: Literal["ok", "invalid", "refused", "truncated", "error"]
-    """`invalid`: the validator rejected both attempts; the others as the last call ended."""
+    status: Status
+    """Whether there is a value, and otherwise why not."""
     value: T | None
-    """What the validator made of it; None unless `ok`."""
+    """What the validator returned; None unless `ok`."""
     completion: Completion | None
-    """The last attempt; None where the server could not be reached."""
+    """The last attempt; None if the server could not be reached."""
     calls: tuple[str, ...]
     """Ledger ids of all attempts."""
     problem: str = ""
@@ -61,8 +71,8 @@ class CallSettings:
     concurrency: int = 8
     """Calls under way at the same time."""
     stop_on_outage: bool = True
-    """Whether a server that can't be used ends the run; else its calls are answers with status
-    `error`, which the ledger doesn't hold, so that the next run asks again."""
+    """Whether an unusable server ends the run. If not, its calls become answers with status
+    `error`; the ledger doesn't hold them, so the next run makes them again."""
     batch: bool = False
     """Whether `call_many` sends first attempts through the provider's batch interface."""
 
@@ -89,10 +99,17 @@ class Caller:
         return f"{self.identity['kind']}:{self.identity['model']}"
 
     def call(self, call_id: str, request: ChatRequest, validate: Callable[[str], T]) -> Answer[T]:
-        """The validated answer, asked for once more where the validator rejects the first.
+        """The validated answer; the call is repeated once if the validator rejects the first.
 
         Raises BackendError, BudgetError and LedgerError; all else is a status of the answer.
         """
+        answer = self._answer(call_id, request, validate)
+        self.budget.count(COUNTED[answer.status])
+        return answer
+
+    def _answer(
+        self, call_id: str, request: ChatRequest, validate: Callable[[str], T]
+    ) -> Answer[T]:
         calls: list[str] = []
         asked = request
         for attempt in range(ATTEMPTS):
@@ -117,12 +134,12 @@ class Caller:
         self,
         calls: Iterable[Call[T]],
         stage: str = "calls",
-        progress: Progress = lambda stage, done, total: None,
+        progress: Progress = silent,
     ) -> list[Answer[T]]:
         """The answers in the order of the calls, `concurrency` of them under way at a time.
 
-        Where one raises, no further call starts, those under way end and are recorded, and the
-        first error is raised.
+        If one raises, no further call starts, those under way end and are recorded, and the first
+        error is raised.
         """
         waiting = list(calls)
         _unique(waiting)
@@ -143,7 +160,7 @@ class Caller:
     def stream(self, calls: Iterable[tuple[K, Call[T]]]) -> Iterator[tuple[K, Answer[T]]]:
         """Each call's key with its answer, as soon as it is there, in any order.
 
-        Calls are taken as they are needed, so they may be more than fit into memory. Where one
+        Calls are taken as they are needed, so there may be more than fit into memory. If one
         raises, no further call starts, and the error is raised when those under way have ended.
         """
 
@@ -156,31 +173,46 @@ class Caller:
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
         recorded = self.ledger.find(call_id, self.identity, request)
         if recorded is not None:
+            self.budget.count(Spending(replayed=1))
             return recorded.completion
+        completion, usd = self._paid(request)
+        price = None if usd is None else str(usd)
+        self.ledger.append(call_id, self.identity, request, completion, price)
+        made = Spending(calls=1, retries=completion.lost_attempts, usd=usd or Decimal(0))
+        self.budget.count(made)
+        return completion
+
+    def _paid(self, request: ChatRequest) -> tuple[Completion, Decimal | None]:
+        """The completion of a call below the cap, and its price."""
         reserved: list[Decimal | None] = []
 
         def reserve() -> None:
-            # Also before an attempt after a lost one, which may be billed beside it.
+            # Also before each attempt that follows a lost one, which may be billed as well.
             reserved.append(self.budget.reserve(self.identity, request))
 
         reserve()
         try:
             completion = self.backend.complete(request, reserve)
-        except BaseException:
-            for worst in reserved:
-                self.budget.release(worst)
+        except BaseException as error:
+            self._give_up(reserved, error)
             raise
         usd = self.budget.settle(self.identity, reserved[0], completion)
         for worst in reserved[1:]:
             self.budget.release(worst)
-        self.ledger.append(
-            call_id, self.identity, request, completion, None if usd is None else str(usd)
-        )
-        return completion
+        return completion, usd
+
+    def _give_up(self, reserved: Sequence[Decimal | None], error: BaseException) -> None:
+        """Pays the lost attempts of a call without an answer; the other reservations are freed."""
+        lost = error.lost_attempts if isinstance(error, BackendError) else 0
+        cost = (reserved[0] or Decimal(0)) * lost
+        for worst in reserved:
+            self.budget.release(worst)
+        self.budget.pay(Decimal(0), cost)
+        self.budget.count(Spending(retries=lost, usd=cost))
 
 
 def again(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
-    """The request with the rejected answer and what is wrong with it."""
+    """The request, with the rejected answer and what is wrong with it."""
     quoted = answer[:QUOTED].encode("utf-8", "replace").decode()
     message = (
         f"Your last answer was:\n<answer>\n{quoted}\n</answer>\n"

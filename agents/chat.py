@@ -128,6 +128,11 @@ class BackendError(RunFailed):
     Nothing was recorded, so the same command resumes the run.
     """
 
+    def __init__(self, message: str, lost_attempts: int = 0) -> None:
+        super().__init__(message)
+        self.lost_attempts = lost_attempts
+        """Attempts that timed out or were cut off, and may have been billed."""
+
 
 class NotRecordedError(BackendError):
     """A replay came to a call that its ledger doesn't hold."""
@@ -148,6 +153,13 @@ class ChatBackend(Protocol):
         """One answer, from any thread.
 
         Raises BackendError where the server can't be used, and what `permit` raises.
+        """
+        ...
+
+    def check(self) -> None:
+        """Makes sure, at no cost, that the server answers before a long run starts.
+
+        Raises BackendError saying why it does not.
         """
         ...
 

@@ -12,7 +12,6 @@ needs nothing else; `batch` lines name batches that were sent; `text` lines hold
 from __future__ import annotations
 
 import difflib
-import fcntl
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ..errors import DataError
+from ..storage import Lock, RecordError, read_places, write_whole
 from .chat import ChatRequest, Completion, Outcome, Usage
 
 DIFF_LINES = 60
@@ -42,7 +42,7 @@ class DriftError(LedgerError):
 
 
 @dataclass(frozen=True)
-class Record:
+class CallRecord:
     """One recorded call."""
 
     id: str
@@ -63,9 +63,9 @@ class Ledger:
     """The recorded calls of one run, by id; safe to use from threads, by one process at a time."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        """Opens or creates the file. Raises LedgerError where it is damaged or in use.
+        """Opens or creates the file; a last line without its line feed is dropped.
 
-        A last line without its line feed was being written when the process died: it is dropped.
+        Raises LedgerError where the file is damaged, InUseError where another process writes it.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -77,15 +77,16 @@ class Ledger:
         self._batches: dict[str, list[str]] = {}
         if read_only and not path.is_file():
             raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO | None = None if read_only else path.open("ab")
-        self._reader = path.open("rb")
+        # The lock is on the ledger itself; it may be reached through a link.
+        self._claim = None if read_only else Lock(path.resolve(), str(path))
         try:
-            self._claim()
             self._end = self._load()
         except LedgerError:
-            self.close()
+            self._release()
             raise
+        # Not a `RecordLog`: threads share one wait for the disk here, and need a record's place.
+        self._file: BinaryIO | None = None if read_only else path.open("ab")
+        self._reader = path.open("rb")
         if self._file is not None:
             self._file.truncate(self._end)
 
@@ -106,6 +107,12 @@ class Ledger:
         self._reader.close()
         if self._file is not None:
             self._file.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def inputs(self, run: str) -> Any:
         """What a run was given. Raises LedgerError where none of that name is recorded."""
@@ -140,7 +147,7 @@ class Ledger:
 
     def find(
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
-    ) -> Record | None:
+    ) -> CallRecord | None:
         """The recorded call, or None. Raises DriftError where its specification was another."""
         place = self._places.get(call_id)
         if place is None:
@@ -183,7 +190,7 @@ class Ledger:
             end = self._end
         self._sync(end)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[CallRecord]:
         """Every recorded call, sorted by id."""
         for call_id in sorted(self._places):
             yield _record(self._line(*self._places[call_id]))
@@ -205,43 +212,32 @@ class Ledger:
 
     def publish(self, path: Path) -> None:
         """Writes the canonical form, whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("w", encoding="ascii") as file:
-            file.writelines(line + "\n" for line in self.canonical_lines())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-    def _claim(self) -> None:
-        if self._file is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LedgerError(f"{self.path}: in use by another process; wait for its end") from None
+        write_whole(path, "".join(line + "\n" for line in self.canonical_lines()))
 
     def _load(self) -> int:
-        """Indexes every whole line; returns where they end."""
-        start = 0
-        for number, raw in enumerate(self._reader, 1):
-            if not raw.endswith(b"\n"):
-                break
-            try:
-                line = json.loads(raw)
-                if "batch" in line:
-                    self._batches[line["batch"]] = line["calls"]
-                elif "run" in line:
-                    self._runs[line["run"]] = line["inputs"]
-                elif "text" in line:
-                    self._texts[_sha(line["text"])] = line["text"]
-                else:
-                    if line["id"] in self._places:
-                        raise LedgerError(f"{self.path}, line {number}: {line['id']} stands twice")
-                    self._places[line["id"]] = (start, len(raw))
-            except (json.JSONDecodeError, KeyError, TypeError):
-                raise LedgerError(f"{self.path}, line {number}: not a ledger line") from None
-            start += len(raw)
-        return start
+        """Indexes every whole line; returns where they end, in bytes."""
+        end = number = 0
+        try:
+            for number, (place, line) in enumerate(read_places(self.path), 1):
+                self._index(place, line)
+                end = sum(place)
+        except RecordError as error:
+            raise LedgerError(str(error)) from None
+        except (KeyError, TypeError, AttributeError):
+            raise LedgerError(f"{self.path}:{number}: not a ledger line; restore it") from None
+        return end
+
+    def _index(self, place: tuple[int, int], line: Mapping[str, Any]) -> None:
+        if "batch" in line:
+            self._batches[line["batch"]] = line["calls"]
+        elif "run" in line:
+            self._runs[line["run"]] = line["inputs"]
+        elif "text" in line:
+            self._texts[_sha(line["text"])] = line["text"]
+        elif line["id"] in self._places:
+            raise LedgerError(f"{self.path}: call {line['id']} is recorded twice; restore the file")
+        else:
+            self._places[line["id"]] = place
 
     def _write(self, line: str) -> tuple[int, int]:
         assert self._file is not None
@@ -296,7 +292,7 @@ def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
     return _sha(_dump({"identity": dict(identity), "request": _form(request)[0]}))
 
 
-def _record(line: Mapping[str, Any]) -> Record:
+def _record(line: Mapping[str, Any]) -> CallRecord:
     data = line["completion"]
     completion = Completion(
         outcome=cast(Outcome, data["outcome"]),
@@ -307,7 +303,7 @@ def _record(line: Mapping[str, Any]) -> Record:
         lost_attempts=data["lost_attempts"],
     )
     role = line["request"]["role"]
-    return Record(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
+    return CallRecord(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
 
 
 def _form(request: ChatRequest) -> tuple[dict[str, Any], dict[str, str]]:

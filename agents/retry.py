@@ -58,7 +58,8 @@ class RetryPolicy:
                 asked = error.retry_after or 0.0
                 if number == self.attempts or asked > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
-                    raise BackendError(f"gave up after {number} attempts: {error}{bill}") from None
+                    gave_up = f"gave up after {number} attempts: {error}{bill}"
+                    raise BackendError(gave_up, lost_attempts=lost) from None
                 if error.billed:
                     permit()
                 _sleep(max(asked, self._backoff(number)))

@@ -13,7 +13,7 @@ from .backends.replay import ReplayBackend
 from .batch import BatchBackend
 from .budget import Budget, PriceTable
 from .caller import Caller, CallSettings
-from .ledger import Ledger, Record
+from .ledger import CallRecord, Ledger
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Account:
     unpriced: int = 0
     """Calls without a known price."""
 
-    def plus(self, record: Record) -> Account:
+    def plus(self, record: CallRecord) -> Account:
         """The account with one more call."""
         usage = record.completion.usage
         return replace(
@@ -136,7 +136,7 @@ class Account:
         )
 
 
-def accounts(records: Iterable[Record]) -> list[Account]:
+def accounts(records: Iterable[CallRecord]) -> list[Account]:
     """One account a role and model, sorted."""
     found: dict[tuple[str, str], Account] = {}
     for record in records:

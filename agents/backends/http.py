@@ -31,6 +31,12 @@ SHOWN = 500
 SECRET_FROM = 12
 """Characters from which a key is taken for a secret."""
 
+UNLISTED = frozenset({405, 501})
+"""Statuses by which a server says that it lists no models."""
+
+CHECK_SECONDS = 20.0
+"""Longest wait for an answer when a server is only checked."""
+
 NO_KEY_NEEDED = "none"
 """Sent as the key to a server of the user's own, where no key is set."""
 
@@ -91,12 +97,13 @@ class HttpSettings:
     def identity(self, kind: str, base_url: str) -> dict[str, str]:
         """The identity of a model that is served at `base_url`.
 
-        A server other than the vendor's is `custom`: its address may be private, and is not what
-        makes the answer.
+        A vendor's own endpoint is its `provider`. Any other is `custom` with host and port as its
+        `server`: two servers may serve different models under one name.
         """
-        host = urlsplit(base_url).hostname or ""
-        provider = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}.get(host)
-        found = {"kind": kind, "model": self.model, "provider": provider or "custom"}
+        address = server(base_url)
+        found = {"kind": kind, "model": self.model, "provider": VENDORS.get(address, "custom")}
+        if address not in VENDORS:
+            found["server"] = address
         if self.temperature is not None:
             found["temperature"] = f"{self.temperature:g}"
         if self.max_tokens is not None:
@@ -104,11 +111,26 @@ class HttpSettings:
         return found
 
 
+VENDORS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
+"""Host of a vendor's own endpoint -> provider."""
+
+
+def server(base_url: str) -> str:
+    """Host and port of a URL, without user, password, path and query.
+
+    >>> server("https://me:secret@GPU-1.example:8000/v1?key=secret")
+    'gpu-1.example:8000'
+    """
+    return urlsplit(base_url).netloc.rpartition("@")[2].lower()
+
+
 class Client(Protocol):
     """What both SDKs' clients have in common."""
 
     @property
     def base_url(self) -> Any: ...
+
+    def post(self, path: str, *, cast_to: type[Any], body: Any, options: Any) -> Any: ...
 
     def close(self) -> None: ...
 
@@ -151,6 +173,34 @@ class Wire(Generic[C]):
     def identity(self) -> dict[str, str]:
         """Who answers."""
         return self.settings.identity(self.kind, str(self.client.base_url))
+
+    def check(self, list_models: Callable[..., Any], path: str) -> None:
+        """Makes sure that the server answers and takes the key, by requests that cost nothing.
+
+        If the server knows no list of models, an empty request at `path`, which no server can
+        answer or bill, tells a missing list from a wrong URL. Raises BackendError with the cause.
+        """
+        seconds = min(CHECK_SECONDS, self.settings.timeout)
+        status, text = self._status(lambda: list_models(timeout=seconds))
+        if status == 404:
+            options = {"timeout": seconds}
+            status, text = self._status(
+                lambda: self.client.post(path, cast_to=object, body={}, options=options)
+            )
+        if status in UNUSABLE or (status >= 500 and status not in UNLISTED):
+            where = server(str(self.client.base_url))
+            raise BackendError(f"{where}: HTTP {status}: {hide(text, self.key)[:SHOWN]}")
+
+    def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
+        """Status and text of the answer. Raises BackendError where there is none."""
+        try:
+            send()
+        except self.sdk.APIConnectionError as error:
+            where = server(str(self.client.base_url))
+            raise BackendError(f"{where}: {self._no_answer(error)}; is the server up?") from None
+        except self.sdk.APIStatusError as error:
+            return error.response.status_code, error.response.text
+        return 200, ""
 
     def ask(
         self,

@@ -42,6 +42,9 @@ class ReplayBackend:
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
 
+    def check(self) -> None:
+        """Asks nobody, so nothing can be missing."""
+
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         raise NotRecordedError(
             f"the ledger doesn't hold this call of {request.role}, and a replay makes none: "

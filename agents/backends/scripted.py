@@ -49,6 +49,9 @@ class ScriptedBackend:
     def identity(self) -> dict[str, str]:
         return {"kind": "scripted", "model": self._name, "provider": "none"}
 
+    def check(self) -> None:
+        """Asks nobody, so nothing can be missing."""
+
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         answer = self._script(request)
         if isinstance(answer, Completion):

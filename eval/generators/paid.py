@@ -32,18 +32,17 @@ class PaidGenerator:
         """
         self.inner = inner
         identity = inner.identity()
-        self._price = prices.picture(identity)
+        self._price = prices.image(identity)
         if self._price is None and max_usd is not None:
             model = f"{identity['kind']}:{identity['model']}"
             raise UnpricedError(
                 f"no price is known for {model}, so --max-usd can't hold: give a price table with "
-                f"`{model}: {{picture: ..., edit: ...}}` in USD each (--prices FILE), or drop the "
+                f"`{model}: {{image: ..., edit: ...}}` in USD each (--prices FILE), or drop the "
                 f"cap"
             )
         self._budget = Budget(prices, None if max_usd is None else Decimal(str(max_usd)))
-        for attempt in attempts:
-            # One that was made without a price table costs what the table now says, at most.
-            self._budget.spent += Decimal(attempt.usd or self._most())
+        # One that was made without a price table costs what the table now says, at most.
+        self._budget.restore_amounts(Decimal(made.usd or self._most()) for made in attempts)
 
     def identity(self) -> dict[str, str]:
         return self.inner.identity()
@@ -56,7 +55,7 @@ class PaidGenerator:
         """
         if self._price is None:
             return self.inner.generate(request)
-        price = self._price.picture if request.source is None else self._price.edit
+        price = self._price.image if request.source is None else self._price.edit
         self._budget.hold(price, "picture")
         held = price
 
@@ -82,4 +81,4 @@ class PaidGenerator:
         return picture
 
     def _most(self) -> Decimal:
-        return max(self._price.picture, self._price.edit) if self._price else Decimal(0)
+        return max(self._price.image, self._price.edit) if self._price else Decimal(0)

@@ -128,6 +128,9 @@ class _Fuse:
     def identity(self) -> dict[str, str]:
         return self._backend.identity()
 
+    def check(self) -> None:
+        self._backend.check()
+
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         if self._failed >= PATIENCE:
             raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
