@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from ..errors import RunFailed
 
-Outcome = Literal["ok", "refused", "truncated", "error"]
+CallOutcome = Literal["ok", "refused", "truncated", "error"]
 """How a paid call ended.
 
 `ok`: the model stopped by itself; `refused`: it or a filter declined; `truncated`: it ran into
@@ -108,7 +108,7 @@ class Usage:
 class Completion:
     """What came back from one call."""
 
-    outcome: Outcome
+    outcome: CallOutcome
     """How it ended."""
     text: str
     """The answer verbatim; for `refused` and `error` what the server said instead."""

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 
 from ..errors import DataError
 from ..storage import Lock, RecordError, read_places, write_whole
-from .chat import ChatRequest, Completion, Outcome, Usage
+from .chat import CallOutcome, ChatRequest, Completion, Usage
 
 DIFF_LINES = 60
 """Lines of a diff that an error shows."""
@@ -295,7 +295,7 @@ def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
 def _record(line: Mapping[str, Any]) -> CallRecord:
     data = line["completion"]
     completion = Completion(
-        outcome=cast(Outcome, data["outcome"]),
+        outcome=cast(CallOutcome, data["outcome"]),
         text=data["text"],
         usage=Usage(**data["usage"]) if data["usage"] else None,
         raw=data["raw"],

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from ..progress import Progress
 from ..storage import write_whole
-from .caller import Progress
 from .relations import EXTRACTOR, Extracted, agreement, extract
 from .session import SessionSettings, open_session
 

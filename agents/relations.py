@@ -12,8 +12,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from ..progress import Progress, silent
 from ..schema import Struct
-from .caller import Call, Caller, Progress
+from .caller import Call, Caller
 from .hygiene import skeleton
 from .roles import Role
 
@@ -27,7 +28,7 @@ REVERSE: dict[Direction, Direction] = {
 """Relations that are told as the reverse of another when two lists are compared."""
 
 
-class Relation(Struct):
+class StatedRelation(Struct):
     """`first` is on that side of `second`."""
 
     first: str
@@ -40,7 +41,7 @@ class Relation(Struct):
     def normal(self) -> tuple[str, str, str]:
         """The same for both ways of telling it, and for spellings of one name.
 
-        >>> Relation(first="a cat", relation="right", second="Dog").normal()
+        >>> StatedRelation(first="a cat", relation="right", second="Dog").normal()
         ('dog', 'left', 'cat')
         """
         first, second = skeleton(self.first), skeleton(self.second)
@@ -52,7 +53,7 @@ class Relation(Struct):
 class Extraction(Struct):
     """What a prompt states."""
 
-    relations: list[Relation] = Field(max_length=30)
+    relations: list[StatedRelation] = Field(max_length=30)
     """In the order of the text."""
 
 
@@ -83,13 +84,13 @@ _PRONOUN = re.compile(r"(?:it|them|this|that|these|those|him|her|each other)", r
 _DETERMINER = re.compile(r"^(?:a|an|the|one|some|this|that|his|her|its|their)\s+", re.IGNORECASE)
 
 
-def extract_by_rules(prompt: str) -> list[Relation]:
+def extract_by_rules(prompt: str) -> list[StatedRelation]:
     """Relations of the form `A <connector> B`; a clause without a subject keeps the last one.
 
     >>> [r.normal() for r in extract_by_rules("A photo of a cat to the left of a red dog.")]
     [('cat', 'left', 'red dog')]
     """
-    found: list[Relation] = []
+    found: list[StatedRelation] = []
     for clause in _CLAUSE.split(_LEAD.sub("", prompt.strip())):
         parts = list(_CONNECTOR.finditer(clause))
         start = 0
@@ -103,7 +104,7 @@ def extract_by_rules(prompt: str) -> list[Relation]:
                 before = found[-1].first
             if before and after:
                 direction: Direction = connector.lastgroup  # type: ignore[assignment]
-                found.append(Relation(first=before, relation=direction, second=after))
+                found.append(StatedRelation(first=before, relation=direction, second=after))
             subject, start = after, end
     return found
 
@@ -125,9 +126,9 @@ class Extracted:
     """Id of the prompt."""
     prompt: str
     """The prompt."""
-    by_rules: tuple[Relation, ...]
+    by_rules: tuple[StatedRelation, ...]
     """What the rules found."""
-    by_model: tuple[Relation, ...] | None
+    by_model: tuple[StatedRelation, ...] | None
     """What the model found; None where it gave no usable answer."""
     problem: str
     """Why it gave none."""
@@ -136,7 +137,7 @@ class Extracted:
 def extract(
     caller: Caller,
     prompts: Iterable[tuple[str, str]],
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> list[Extracted]:
     """Both readings of every (id, prompt), in order."""
     listed = list(prompts)
@@ -158,7 +159,7 @@ def extract(
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExtractionAgreement:
     """How far two readings agree, over prompts that both have read."""
 
     prompts: int
@@ -181,7 +182,7 @@ class Agreement:
         return 2 * self.shared / total if total else None
 
 
-def agreement(results: Sequence[Extracted]) -> Agreement:
+def agreement(results: Sequence[Extracted]) -> ExtractionAgreement:
     """Counts over all prompts; a relation and its reverse are the same."""
     same = shared = rules_only = model_only = 0
     read = [r for r in results if r.by_model is not None]
@@ -193,4 +194,4 @@ def agreement(results: Sequence[Extracted]) -> Agreement:
         rules_only += len(rules - model)
         model_only += len(model - rules)
     unread = len(results) - len(read)
-    return Agreement(len(read), unread, same, shared, rules_only, model_only)
+    return ExtractionAgreement(len(read), unread, same, shared, rules_only, model_only)

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..progress import Progress, silent
 from ..schema import Struct
-from .caller import Answer, Call, Caller, Progress
+from .caller import Answer, Call, Caller
 from .hygiene import one_line
 from .roles import Role
 
 Said = Literal["true", "false", "unsure", "failed"]
-Agreement = Literal["agreed", "contradicted", "undecided", "failed"]
+ClaimOutcome = Literal["agreed", "contradicted", "undecided", "failed"]
 
 
-class Checked(Struct):
+class StatementCheck(Struct):
     """The verifier's answer to one statement."""
 
     reason: str
@@ -28,7 +29,7 @@ class Checked(Struct):
     """Whether the statement holds."""
 
 
-VERIFIER = Role("verification/verifier", Checked, 600)
+VERIFIER = Role("verification/verifier", StatementCheck, 600)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Verification:
     """Ledger ids."""
 
     @property
-    def agreement(self) -> Agreement:
+    def agreement(self) -> ClaimOutcome:
         """`agreed` for true and false, `contradicted` for false and true, else `undecided`."""
         if "failed" in (self.as_stated, self.mirrored):
             return "failed"
@@ -77,7 +78,7 @@ class Verification:
 def verify(
     caller: Caller,
     claims: Iterable[Claim],
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> list[Verification]:
     """Both statements of every claim, in parallel; results in the order of the claims."""
     listed = list(claims)
@@ -96,8 +97,8 @@ def verify(
     ]
 
 
-def _statements(claim: Claim) -> tuple[Call[Checked], Call[Checked]]:
-    def call(name: str, first: str, second: str) -> Call[Checked]:
+def _statements(claim: Claim) -> tuple[Call[StatementCheck], Call[StatementCheck]]:
+    def call(name: str, first: str, second: str) -> Call[StatementCheck]:
         # The two things stand in the same order in both settings: it must not tell.
         things = " and ".join(sorted((claim.left, claim.right)))
         text = (
@@ -109,16 +110,16 @@ def _statements(claim: Claim) -> tuple[Call[Checked], Call[Checked]]:
     return call("stated", claim.left, claim.right), call("mirrored", claim.right, claim.left)
 
 
-def _said(answer: Answer[Checked]) -> Said:
+def _said(answer: Answer[StatementCheck]) -> Said:
     return answer.value.verdict if answer.value else "failed"
 
 
-def _reason(answer: Answer[Checked]) -> str:
+def _reason(answer: Answer[StatementCheck]) -> str:
     return one_line(answer.value.reason if answer.value else answer.problem, 300)
 
 
 @dataclass(frozen=True)
-class Reliability:
+class VerifierReliability:
     """How far the verifier agrees with the bank, over all pairs."""
 
     pairs: int
@@ -146,7 +147,7 @@ class Reliability:
         return 1 - self.agreed / self.pairs if self.pairs else None
 
 
-def reliability(results: Sequence[Verification]) -> Reliability:
+def reliability(results: Sequence[Verification]) -> VerifierReliability:
     """Counts, accuracy and chance-corrected agreement.
 
     >>> claim = Claim("i", "a", "b", "c", "d")
@@ -161,7 +162,7 @@ def reliability(results: Sequence[Verification]) -> Reliability:
     n = len(table)
     accuracy = sum(holds == said for holds, said in table) / n if n else None
     yes_rate = sum(said for _, said in table) / n if n else None
-    return Reliability(
+    return VerifierReliability(
         pairs=len(results),
         agreed=found.count("agreed"),
         contradicted=found.count("contradicted"),

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-Pair = tuple[str, str]
+NamePair = tuple[str, str]
 T = TypeVar("T", bound=Hashable)
 
 
@@ -25,7 +25,7 @@ def balanced_pairs(
     count: int,
     rng: random.Random,
     capacity: Callable[[str, str], int] = once,
-) -> list[Pair]:
+) -> list[NamePair]:
     """`count` pairs, each given in its order of mention, shuffled.
 
     Pairs are drawn within `first`, or between `first` and `second`. Two entities meet `capacity`
@@ -49,13 +49,13 @@ def _regular_edges(
     count: int,
     rng: random.Random,
     capacity: Callable[[str, str], int],
-) -> list[Pair] | None:
+) -> list[NamePair] | None:
     """Greedy: the least used entity meets the least used, then least met partner; None if stuck."""
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
     left = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
     met: dict[frozenset[str], int] = {}
-    edges: list[Pair] = []
+    edges: list[NamePair] = []
     while len(edges) < count:
         open_entities = [a for a in sides[0] if left[a]]
         if not open_entities:
@@ -77,7 +77,7 @@ def _regular_edges(
     return edges
 
 
-def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
+def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
     """Give every edge a direction so that each vertex starts half of its edges (give or take one).
 
     Euler: join the vertices of odd degree to one extra vertex, walk closed trails, and direct each
@@ -97,7 +97,7 @@ def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
     for around in neighbours.values():
         rng.shuffle(around)
     walked: set[int] = set()
-    directed: dict[int, Pair] = {}
+    directed: dict[int, NamePair] = {}
     for start in sorted(neighbours):
         vertex = start
         while True:

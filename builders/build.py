@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..errors import RunFailed
 from ..eval.generators import open_generator
+from ..progress import Progress, silent
 from ..schema import Row, SeededRow
 from .bank import DEFAULT_BANK, BankError, read_entries
 from .constrained import ConstrainedPair
@@ -21,9 +22,6 @@ from .suite import Banks, Fault
 from .suites import SUITES
 
 NO_IMAGES = "none"
-
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class BuildError(RunFailed):
     """Rows that fail their checks; the message lists them."""
 
 
-def build(settings: BuildSettings, progress: Progress = lambda stage, done, total: None) -> Build:
+def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     """Everything that the settings ask for, checked.
 
     Raises BankError for a bank file that can't be used, ValueError for an unknown config or

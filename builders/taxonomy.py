@@ -12,7 +12,7 @@ from ..schema import Entity, Struct
 from .bank import BankError, by_name, read_entries
 from .phrases import article
 
-Kind = Literal["human", "animal", "object"]
+EntityKind = Literal["human", "animal", "object"]
 GENDERS = ("male", "female")
 
 
@@ -99,7 +99,7 @@ class Action(Struct):
 
     id: str
     """Slug; never changes."""
-    kind: Kind
+    kind: EntityKind
     """Which entities it is for."""
     group: str
     """The paper's group."""
@@ -125,7 +125,7 @@ class Action(Struct):
     """Group `parallel`: what each of two people does."""
 
 
-GROUP_SIZES: dict[Kind, dict[str, int]] = {
+GROUP_SIZES: dict[EntityKind, dict[str, int]] = {
     "human": {"upper_limbs": 6, "torso_lower_limbs": 9, "interactive": 10, "parallel": 10},
     "animal": {
         "static_posture": 4,
@@ -148,7 +148,11 @@ GROUP_SIZES: dict[Kind, dict[str, int]] = {
 SOCIAL = ("interactive", "species_interaction")
 """Groups of actions between two entities."""
 
-CATEGORY_SIZES: dict[Kind, tuple[int, int]] = {"human": (8, 8), "animal": (5, 5), "object": (7, 7)}
+CATEGORY_SIZES: dict[EntityKind, tuple[int, int]] = {
+    "human": (8, 8),
+    "animal": (5, 5),
+    "object": (7, 7),
+}
 """Categories of each kind, and entities in each: 64 + 25 + 49 = 138."""
 
 
@@ -170,7 +174,7 @@ class TaxonomyEntity:
         return self.row.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EntityKind:
         return self.row.kind
 
 
@@ -200,7 +204,7 @@ class Taxonomy:
         taxonomy._check(bank)
         return taxonomy
 
-    def of_kind(self, kind: Kind) -> list[TaxonomyEntity]:
+    def of_kind(self, kind: EntityKind) -> list[TaxonomyEntity]:
         """Entities of one kind, in the order of the bank."""
         return [e for e in self.entities.values() if e.kind == kind]
 
@@ -223,7 +227,7 @@ class Taxonomy:
         """Visible actions or states that the entity can do or have by itself."""
         return self._single[entity.name]
 
-    def directed_actions(self, kind: Kind) -> list[Action]:
+    def directed_actions(self, kind: EntityKind) -> list[Action]:
         """Visible actions that one entity of the kind does to another."""
         return [a for a in self.actions.values() if a.kind == kind and a.visible and a.directed]
 
@@ -298,7 +302,7 @@ def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
         yield TaxonomyEntity(row, f"{gender} {occupation.plural}", confusable, "large")
 
 
-def _thing(kind: Kind, thing: Thing, bank: Path) -> TaxonomyEntity:
+def _thing(kind: EntityKind, thing: Thing, bank: Path) -> TaxonomyEntity:
     if thing.article != article(thing.name):
         raise BankError(f"{bank}: {thing.name}: article {thing.article!r} does not fit")
     row = Entity(name=thing.name, kind=kind, category=thing.category, look=thing.look)

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, with_lost
 
 if TYPE_CHECKING:
     import anthropic
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, CallOutcome] = {
     "end_turn": "ok",
     "stop_sequence": "ok",
     "max_tokens": "truncated",

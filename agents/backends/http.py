@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ...specs import Spec
-from ..chat import BackendError, ChatRequest, Completion, Outcome, Permit, Usage, always
+from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
 from ..retry import RETRIED, RetryPolicy, TransientError
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def failed_status(response: httpx2.Response, key: str) -> Completion:
         raise TransientError(message, retry_after(response.headers))
     if status in UNUSABLE or status < 400:
         raise BackendError(message)
-    outcome: Outcome = "refused" if _error_code(text) in DECLINED else "error"
+    outcome: CallOutcome = "refused" if _error_code(text) in DECLINED else "error"
     return Completion(outcome, message, Usage(0, 0), {"status": status, "body": text})
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
 from ..batch import BatchFailedError
-from ..chat import ChatRequest, Completion, ImagePart, Outcome, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
 from ..retry import TransientError
 from .http import Wire, hide, read_body, with_lost
 
 if TYPE_CHECKING:
     import openai
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, CallOutcome] = {
     "stop": "ok",
     "length": "truncated",
     "content_filter": "refused",

@@ -29,7 +29,7 @@ class Telling(Struct):
     """Each stands on its own."""
 
 
-class Judgement(Struct):
+class Judgment(Struct):
     """Whether the caption brought the picture over."""
 
     reason: str
@@ -56,7 +56,7 @@ class Edit(Struct):
     """About the edited picture: one yes, one no."""
 
 
-class Comparison(Struct):
+class ImageComparison(Struct):
     """Test material from original and drawing."""
 
     similarities: list[Asked] = Field(min_length=5, max_length=5)

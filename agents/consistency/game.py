@@ -12,18 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ...progress import Progress, silent
 from ...schema import Struct
-from ..caller import Answer, Call, Caller, Progress
+from ..caller import Answer, Call, Caller
 from ..chat import ImagePart
 from ..hygiene import one_line, text_fault
 from ..roles import Role
-from .answers import Asked, Comparison, ItemReview, Judgement, Screening, Telling
+from .answers import Asked, ImageComparison, ItemReview, Judgment, Screening, Telling
 from .material import material_faults
 
 SCREENER = Role("consistency/screener", Screening, 300)
 TELLER = Role("consistency/teller", Telling, 1_500)
-JUDGE = Role("consistency/judge", Judgement, 400)
-COMPARER = Role("consistency/comparer", Comparison, 3_000)
+JUDGE = Role("consistency/judge", Judgment, 400)
+COMPARER = Role("consistency/comparer", ImageComparison, 3_000)
 REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
 
 SENTENCE = 400
@@ -46,7 +47,7 @@ Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
 
 
 @dataclass(frozen=True)
-class Picture:
+class GivenImage:
     """A picture to play with."""
 
     name: str
@@ -66,10 +67,10 @@ class Picture:
 
 
 @dataclass
-class Item:
+class GameItem:
     """One picture on its way through the game."""
 
-    picture: Picture
+    picture: GivenImage
     """The original."""
     calls: list[str] = field(default_factory=list)
     """Ledger ids."""
@@ -77,7 +78,7 @@ class Item:
     """The caption that was found good, or the last one."""
     tellings: int = 0
     """Captions written so far."""
-    comparison: Comparison | None = None
+    comparison: ImageComparison | None = None
     """Questions and edits."""
     fate: Fate | Literal[""] = ""
     """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, for a person
@@ -109,11 +110,11 @@ class AnnotationGame:
 
     def run(
         self,
-        pictures: Sequence[Picture],
-        progress: Progress = lambda stage, done, total: None,
-    ) -> list[Item]:
+        pictures: Sequence[GivenImage],
+        progress: Progress = silent,
+    ) -> list[GameItem]:
         """Every picture with its fate, in order; a picture that comes twice is played once."""
-        items = list({p.sha256: Item(p) for p in pictures}.values())
+        items = list({p.sha256: GameItem(p) for p in pictures}.values())
         self._screen(items, progress)
         for turn in range(self._tellings):
             self._tell(_playing(items, without_comparison=True), turn, progress)
@@ -124,7 +125,7 @@ class AnnotationGame:
         self._review(_playing(items), progress)
         return items
 
-    def _screen(self, items: list[Item], progress: Progress) -> None:
+    def _screen(self, items: list[GameItem], progress: Progress) -> None:
         author = self._models[0]
         calls = [
             Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.picture.data)), SCREENER.read)
@@ -141,7 +142,7 @@ class AnnotationGame:
                 if failed := [reason for reason, holds in reasons.items() if holds]:
                     item.end("screened", ", ".join(failed))
 
-    def _tell(self, items: list[Item], turn: int, progress: Progress) -> None:
+    def _tell(self, items: list[GameItem], turn: int, progress: Progress) -> None:
         """One caption for each, drawn and judged; a good one keeps its drawing."""
         items = [item for item in items if not item.drawing]
         teller, judge = self._models[turn % 2], self._models[(turn + 1) % 2]
@@ -178,7 +179,7 @@ class AnnotationGame:
             elif judgement is not None:
                 item.why = one_line(judgement.reason, 200)
 
-    def _compare(self, items: list[Item], progress: Progress) -> None:
+    def _compare(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
             Call(
                 f"{_id(i)}/comparer",
@@ -190,7 +191,7 @@ class AnnotationGame:
         for item, answer in _zip(items, self._models[0].call_many(calls, "compare", progress)):
             item.comparison = _value(item, answer, COMPARER)
 
-    def _review(self, items: list[Item], progress: Progress) -> None:
+    def _review(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
             Call(
                 f"{_id(i)}/reviewer",
@@ -205,11 +206,11 @@ class AnnotationGame:
                 item.end("disputed" if objections else "accepted", "; ".join(objections))
 
 
-def _playing(items: list[Item], without_comparison: bool = False) -> list[Item]:
+def _playing(items: list[GameItem], without_comparison: bool = False) -> list[GameItem]:
     return [i for i in items if not i.fate and not (without_comparison and i.comparison)]
 
 
-def _id(item: Item) -> str:
+def _id(item: GameItem) -> str:
     return f"picture/{item.picture.sha256[:16]}"
 
 
@@ -217,14 +218,14 @@ def _show(*pictures: bytes) -> list[ImagePart]:
     return [ImagePart(data) for data in pictures]
 
 
-def _telling(item: Item) -> tuple[str | ImagePart, ...]:
+def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
     picture = ImagePart(item.picture.data)
     if not item.caption:
         return (picture,)
     return picture, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
 
 
-def _paper(item: Item) -> str:
+def _paper(item: GameItem) -> str:
     """Caption, questions and edits for the reviewer: without the answers."""
     assert item.comparison is not None
     asked = item.asked()
@@ -239,7 +240,7 @@ def _paper(item: Item) -> str:
     return "\n".join(["<data>", *lines, "</data>"])
 
 
-def _objections(item: Item, review: ItemReview) -> list[str]:
+def _objections(item: GameItem, review: ItemReview) -> list[str]:
     found = [] if review.caption_faithful else ["the caption is not faithful"]
     found += [] if review.edits_possible else ["an edit is not possible"]
     for number, (asked, said) in enumerate(zip(item.asked(), review.answers, strict=True), 1):
@@ -258,7 +259,7 @@ def _read_telling(text: str) -> Telling:
     return telling
 
 
-def _read_comparison(text: str) -> Comparison:
+def _read_comparison(text: str) -> ImageComparison:
     found = COMPARER.read(text)
     asked = _asked(found)
     edits = [edit.prompt for edit in found.edits]
@@ -268,12 +269,12 @@ def _read_comparison(text: str) -> Comparison:
     return found
 
 
-def _asked(c: Comparison) -> list[Asked]:
+def _asked(c: ImageComparison) -> list[Asked]:
     """The ten questions, then the two of each edit."""
     return [*c.similarities, *c.differences, *(q for e in c.edits for q in e.questions)]
 
 
-def _value(item: Item, answer: Answer[A], role: Role[A]) -> A | None:
+def _value(item: GameItem, answer: Answer[A], role: Role[A]) -> A | None:
     """The answer's value; without one the item ends as failed."""
     item.calls += answer.calls
     if answer.value is None:
@@ -281,5 +282,5 @@ def _value(item: Item, answer: Answer[A], role: Role[A]) -> A | None:
     return answer.value
 
 
-def _zip(items: list[Item], answers: list[Answer[A]]) -> list[tuple[Item, Answer[A]]]:
+def _zip(items: list[GameItem], answers: list[Answer[A]]) -> list[tuple[GameItem, Answer[A]]]:
     return list(zip(items, answers, strict=True))

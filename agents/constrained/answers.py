@@ -10,7 +10,7 @@ from pydantic import Field
 from ...schema import Struct
 
 Score = Annotated[int, Field(ge=0, le=5)]
-Kind = Literal["functional", "temporal", "conventional"]
+LayoutKind = Literal["functional", "temporal", "conventional"]
 Difficulty = Literal["obvious", "subtle", "tricky"]
 
 
@@ -25,7 +25,7 @@ class Proposal(Struct):
     """Noun phrase of what the viewer sees on the right."""
     context: str
     """Where they are and from where one looks; follows the two in the sentence."""
-    kind: Kind
+    kind: LayoutKind
     """Why the layout is fixed."""
     difficulty: Difficulty
     """How easily a person gets it right."""
@@ -108,7 +108,7 @@ class Entry(Struct):
     """Starts with in, on, at or another preposition; fixes the viewpoint where it matters."""
     frame: str
     """Observer and frame of reference that make left and right unambiguous."""
-    kind: Kind
+    kind: LayoutKind
     """Why the layout is fixed."""
     difficulty: Difficulty
     """How easily a person gets it right."""

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...progress import Progress, silent
 from ..budget import BudgetError, UnpricedError
-from ..caller import Answer, Caller, Progress
+from ..caller import Answer, Caller
 from ..chat import NotRecordedError
 from ..hygiene import one_line, skeleton, text_fault
 from ..pairs import KnownPair, PairIndex
@@ -60,7 +61,7 @@ class ConstrainedLoop:
     def run(
         self,
         after_round: Callable[[Authored], None] = lambda authored: None,
-        progress: Progress = lambda stage, done, total: None,
+        progress: Progress = silent,
     ) -> Authored:
         """Rounds until target, budget, saturation or their number; `after_round` sees each."""
         result = self._result

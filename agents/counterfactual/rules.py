@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..caller import Answer, Call, Caller, Progress
+from ...progress import Progress
+from ..caller import Answer, Call, Caller
 from ..hygiene import one_line, text_fault
 from ..roles import Role
 from .answers import RuleDraft, RuleVerdict
@@ -45,7 +46,7 @@ class RuleContract:
 
 
 @dataclass
-class Rules:
+class WrittenRules:
     """What a run wrote."""
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -56,9 +57,9 @@ class Rules:
 
 def write_rules(
     author: Caller, reviewer: Caller, contract: RuleContract, progress: Progress
-) -> Rules:
+) -> WrittenRules:
     """Writes a rule for each law, has it reviewed and checked."""
-    result = Rules()
+    result = WrittenRules()
     laws = sorted(contract.laws, key=lambda law: law.id)
     calls = [
         Call(f"rule/{law.id}/writer", WRITER.request(f"<data>\nLaw: {law.law}\n</data>"), _read)
@@ -156,5 +157,5 @@ def _sheet(law: RuleSheet, entry: Mapping[str, Any]) -> str:
     return "\n".join(["<data>", f"Law: {law.law}", *lines, "</data>"])
 
 
-def _drop(result: Rules, law: RuleSheet, by: str, why: str) -> None:
+def _drop(result: WrittenRules, law: RuleSheet, by: str, why: str) -> None:
     result.rejected.append(SceneRejected(law.id, law.id, by, one_line(why, 300)))

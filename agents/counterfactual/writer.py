@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...progress import Progress, silent
 from ...schema import Struct
-from ..caller import Answer, Call, Caller, Progress
+from ..caller import Answer, Call, Caller
 from ..hygiene import one_line, skeleton, text_fault
 from ..roles import Role
 from .answers import Draft, Questions, Renaming, Review, SceneDraft, SceneQuestions, SceneVerdict
@@ -79,7 +80,7 @@ class SceneRejected:
 
 
 @dataclass
-class Scenes:
+class WrittenScenes:
     """What a run wrote."""
 
     entries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -112,9 +113,9 @@ class CounterfactualWriter:
         self._reviewer = reviewer
         self._contract = contract
         self._per_law = per_law
-        self._result = Scenes()
+        self._result = WrittenScenes()
 
-    def run(self, progress: Progress = lambda stage, done, total: None) -> Scenes:
+    def run(self, progress: Progress = silent) -> WrittenScenes:
         """Every law through every stage."""
         work = self._write(progress)
         self._review(work, progress)

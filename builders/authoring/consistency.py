@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...agents.caller import Caller, Progress
-from ...agents.consistency.game import AnnotationGame, Item
+from ...agents.caller import Caller
+from ...agents.consistency.game import AnnotationGame, GameItem
 from ...agents.session import Session, SessionSettings, open_session
 from ...eval.generators import open_generator
+from ...progress import Progress, silent
 from ..consistency import FILE, LICENSE, read_consistency
-from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
-from .pictures import CachedDrawer, Refused, read_pictures
+from .folder import AuthoringReport, extend, refuse, to_json, to_yaml, written_bank
+from .pictures import CachedDrawer, UnusableImage, read_pictures
 
 RUN = "consistency"
 
@@ -45,8 +46,8 @@ def author_consistency(
     game: GameSettings,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Plays the game and writes the accepted items with their pictures into a bank.
 
     Drawings are kept beside the ledger. Raises ValueError for what the user can mend.
@@ -66,7 +67,7 @@ def author_consistency(
         counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
         discarded = 1 - fates["accepted"] / len(items) if items else 0.0
         stopped = f"the end of the pictures, {discarded:.1%} discarded"
-        return Report(bank, stopped, counts, opened.accounts())
+        return AuthoringReport(bank, stopped, counts, opened.accounts())
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     return _Table(author, other, CachedDrawer(generator, identity, drawings), game.license)
 
 
-def _write(folder: Path, items: list[Item], refused: list[Refused], table: _Table) -> None:
+def _write(
+    folder: Path, items: list[GameItem], refused: list[UnusableImage], table: _Table
+) -> None:
     accepted = [item for item in items if item.fate == "accepted"]
     for item in accepted:
         path = folder / "consistency" / _image(item)
@@ -127,11 +130,11 @@ def _write(folder: Path, items: list[Item], refused: list[Refused], table: _Tabl
     to_json(folder / "archive" / "consistency.json", told)
 
 
-def _image(item: Item) -> str:
+def _image(item: GameItem) -> str:
     return f"images/{item.picture.sha256[:16]}.png"
 
 
-def _entry(item: Item, table: _Table) -> dict[str, Any]:
+def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
     assert item.comparison is not None
     author, other = table.author, table.other
     ten = [*item.comparison.similarities, *item.comparison.differences]

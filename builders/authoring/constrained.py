@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.caller import Progress
 from ...agents.constrained.loop import SCOUT, ConstrainedLoop
 from ...agents.constrained.rounds import Authored, BankContract, LoopSettings
 from ...agents.pairs import KnownPair
 from ...agents.session import SessionSettings, open_session
+from ...progress import Progress, silent
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
 from ..phrases import wrong_article
-from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
+from .folder import AuthoringReport, extend, refuse, to_json, to_yaml, written_bank
 
 RUN = "constrained"
 """Name of the loop's run in a ledger."""
@@ -32,8 +32,8 @@ def author_constrained(
     loop: LoopSettings,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Runs the three-agent loop and writes its bank after every round.
 
     Raises ValueError for what the user can mend, BackendError where the model can't be used.
@@ -65,7 +65,7 @@ def author_constrained(
         }
         ended = "the end of the ledger" if session.replay else authored.stopped
         stopped = f"{ended}: {authored.reason}" if authored.reason else ended
-        return Report(bank, stopped, counts, opened.accounts())
+        return AuthoringReport(bank, stopped, counts, opened.accounts())
 
 
 def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:

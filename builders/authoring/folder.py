@@ -25,7 +25,7 @@ KEPT_APART = (MARKER, "archive", "review")
 
 
 @dataclass(frozen=True)
-class Report:
+class AuthoringReport:
     """What an authoring run did."""
 
     bank: Path

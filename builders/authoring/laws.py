@@ -9,18 +9,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.caller import Progress
 from ...agents.counterfactual import rules as rule_writer
 from ...agents.counterfactual import writer
 from ...agents.counterfactual.rules import RuleContract, RuleSheet, write_rules
 from ...agents.counterfactual.writer import CounterfactualWriter, LawContract, LawSheet
 from ...agents.session import SessionSettings, open_session
+from ...progress import Progress, silent
 from ...schema import Struct
 from ..bank import DEFAULT_BANK, by_name, read_entries, reasons
 from ..counterfactual import CounterfactualScene, Law, law_faults, prompts, read_laws, shingles
 from ..phrases import wrong_article
 from ..rules import Rule, read_rules, rule_faults
-from .folder import Report, extend, refuse, to_json, written_bank
+from .folder import AuthoringReport, extend, refuse, to_json, written_bank
 
 SCENES_RUN = "counterfactual"
 RULES_RUN = "rules"
@@ -59,8 +59,8 @@ def author_counterfactual(
     per_law: int,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Writes up to `per_law` scenes for each curated law into a bank.
 
     `laws` is a YAML list of laws of the user's own; else those of the base (or of the shipped bank,
@@ -88,7 +88,7 @@ def author_counterfactual(
             rejected = [asdict(r) for r in result.rejected]
             to_json(folder / "archive" / "counterfactual.json", {"rejected": rejected})
         counts = {"laws": len(sheets), "scenes": result.count(), "rejected": len(rejected)}
-        return Report(bank, "the end of the laws", counts, opened.accounts())
+        return AuthoringReport(bank, "the end of the laws", counts, opened.accounts())
 
 
 def curated_laws(
@@ -153,8 +153,8 @@ def author_rules(
     laws: Path | None,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Writes a symbolic rule for each curated law into a bank; `laws` as for the scenes."""
     refuse(base, bank)
     with open_session(session) as opened:
@@ -173,7 +173,7 @@ def author_rules(
             rejected = [asdict(r) for r in result.rejected]
             to_json(folder / "archive" / "rules.json", {"rejected": rejected})
         counts = {"rules": len(result.entries), "rejected": len(rejected)}
-        return Report(bank, "the end of the laws", counts, opened.accounts())
+        return AuthoringReport(bank, "the end of the laws", counts, opened.accounts())
 
 
 def curated_rules(laws: Path | None, base: Path | None) -> list[RuleSheet]:

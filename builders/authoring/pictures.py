@@ -11,7 +11,7 @@ from typing import Any
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ...agents.consistency.game import Picture, UndrawnError
+from ...agents.consistency.game import GivenImage, UndrawnError
 from ...eval.generators import Generator, GeneratorError, ImageRequest
 from ...images import encode_png
 from ...storage import write_whole
@@ -20,7 +20,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
 
 @dataclass(frozen=True)
-class Refused:
+class UnusableImage:
     """A picture that can't be used."""
 
     name: str
@@ -31,14 +31,14 @@ class Refused:
 
 def read_pictures(
     source: str, limit: int | None, smallest_side: int
-) -> tuple[list[Picture], list[Refused]]:
+) -> tuple[list[GivenImage], list[UnusableImage]]:
     """The first `limit` usable pictures of a source, upright, RGB, and those that can't be used.
 
     `source` is a folder of pictures, or ``NAME[:SPLIT]`` of a dataset with an image column.
     Raises ValueError for a source without any.
     """
-    pictures: list[Picture] = []
-    refused: list[Refused] = []
+    pictures: list[GivenImage] = []
+    refused: list[UnusableImage] = []
     for name, data in _files(Path(source)) if Path(source).is_dir() else _rows(source):
         if limit is not None and len(pictures) >= limit:
             break
@@ -46,12 +46,12 @@ def read_pictures(
             with Image.open(BytesIO(data)) as opened:
                 upright = ImageOps.exif_transpose(opened).convert("RGB")
         except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-            refused.append(Refused(name, f"no picture that can be read: {error}"))
+            refused.append(UnusableImage(name, f"no picture that can be read: {error}"))
             continue
         if min(upright.size) < smallest_side:
-            refused.append(Refused(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
+            refused.append(UnusableImage(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
             continue
-        pictures.append(Picture(name, encode_png(upright)))
+        pictures.append(GivenImage(name, encode_png(upright)))
     if not pictures and not refused:
         raise ValueError(f"{source}: holds no pictures")
     return pictures, refused

@@ -6,18 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...agents.caller import Progress
 from ...agents.session import SessionSettings, open_session
 from ...agents.verification import (
     VERIFIER,
     Claim,
-    Reliability,
     Verification,
+    VerifierReliability,
     reliability,
     verify,
 )
+from ...progress import Progress, silent
 from ..constrained import ConstrainedPair, read_pairs
-from .folder import Report, extend, refuse, remove, to_json, to_yaml, written_bank
+from .folder import AuthoringReport, extend, refuse, remove, to_json, to_yaml, written_bank
 
 REVIEWER = "reviewer-model"
 
@@ -27,8 +27,8 @@ def verify_pairs(
     base: Path,
     bank: Path,
     every: bool = False,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Checks the base's pairs that no second model has read, or every one, and writes a bank.
 
     A pair that is agreed on is marked as reviewed, unless its reader is its author. One that is
@@ -71,7 +71,7 @@ def verify_pairs(
             "undecided": found.undecided,
             "failed": found.failed,
         }
-        return Report(bank, _headline(found), counts, opened.accounts())
+        return AuthoringReport(bank, _headline(found), counts, opened.accounts())
 
 
 def _claim(pair: ConstrainedPair) -> Claim:
@@ -96,11 +96,11 @@ def _waiting(domain: str, pair: ConstrainedPair, result: Verification) -> dict[s
     }
 
 
-def _summary(found: Reliability) -> dict[str, Any]:
+def _summary(found: VerifierReliability) -> dict[str, Any]:
     return {**asdict(found), "discard_rate": found.discard_rate}
 
 
-def _headline(found: Reliability) -> str:
+def _headline(found: VerifierReliability) -> str:
     def number(value: float | None) -> str:
         return "undefined" if value is None else f"{value:.3f}"
 

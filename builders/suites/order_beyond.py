@@ -24,9 +24,9 @@ from ..suite import Banks, Fault, Group, Suite, entities_group
 from ..taxonomy import Taxonomy
 from .t2i_homogenization import alike
 
-Setting = Literal["three_homogenization", "three_correctness", "vertical", "depth"]
+OrderSetting = Literal["three_homogenization", "three_correctness", "vertical", "depth"]
 
-COUNTS: dict[Setting, int] = {
+COUNTS: dict[OrderSetting, int] = {
     "three_homogenization": 500,
     "three_correctness": 100,
     "vertical": 100,
@@ -93,7 +93,7 @@ def _two_entities(
 
 
 def _neutral_row(
-    taxonomy: Taxonomy, setting: Setting, names: list[str], ending: str
+    taxonomy: Taxonomy, setting: OrderSetting, names: list[str], ending: str
 ) -> OrderBeyond:
     return OrderBeyond(
         setting=setting,
@@ -109,7 +109,7 @@ def _neutral_row(
     )
 
 
-def _axis(setting: Setting) -> Literal["horizontal", "vertical", "depth"]:
+def _axis(setting: OrderSetting) -> Literal["horizontal", "vertical", "depth"]:
     return setting if setting in ("vertical", "depth") else "horizontal"
 
 

@@ -10,7 +10,7 @@ from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, listing, sentence
 from ..suite import Banks, Fault, Suite, entities_group
-from .spatial_uc import PHRASES, Relation
+from .spatial_uc import PHRASES, PlaneRelation
 
 OBJECT_COUNTS = {3: 100, 4: 100}
 """Rows with three and with four objects."""
@@ -35,7 +35,7 @@ def prompt(objects: list[str], relations: list[str]) -> str:
 def build(banks: Banks, rng: random.Random) -> list[SpatialMulti]:
     labels = [entry.label for entry in banks.coco if entry.countable]
     entities: Rotation[str] = Rotation(rng)
-    used: Rotation[Relation] = Rotation(rng)
+    used: Rotation[PlaneRelation] = Rotation(rng)
     rows = []
     met: set[frozenset[str]] = set()
     for size, count in OBJECT_COUNTS.items():

@@ -12,7 +12,7 @@ from ...schema import Provenance, SpatialUC
 from ..checks import duplicate_faults
 from ..suite import Banks, Fault, Suite
 
-Relation = Literal["left_of", "right_of", "above", "below"]
+PlaneRelation = Literal["left_of", "right_of", "above", "below"]
 
 VERSION = "v1.0.1"
 PAIRS = 50
@@ -20,17 +20,20 @@ PUBLISHED_SEED = 1234
 PUBLISHED_SHA256 = "e13c0ed8f962acb7fed702c689e384184759f17317373bce0ef633667c244d8d"
 """Of the published prompts.jsonl (arXiv 2601.13462, release v1.0.1, CC BY 4.0)."""
 
-PHRASES: dict[Relation, str] = {
+PHRASES: dict[PlaneRelation, str] = {
     "left_of": "to the left of",
     "right_of": "to the right of",
     "above": "above",
     "below": "below",
 }
-COUNTERPARTS: tuple[tuple[Relation, Relation], ...] = (("left_of", "right_of"), ("above", "below"))
+COUNTERPARTS: tuple[tuple[PlaneRelation, PlaneRelation], ...] = (
+    ("left_of", "right_of"),
+    ("above", "below"),
+)
 
 
 class _Prompt(NamedTuple):
-    relation: Relation
+    relation: PlaneRelation
     a: str
     b: str
 

@@ -14,7 +14,7 @@ from counterprior.agents.chat import ChatRequest
 from counterprior.agents.counterfactual.writer import TEXTS
 from counterprior.agents.hygiene import text_fault
 from counterprior.agents.session import SessionSettings
-from counterprior.builders.authoring.folder import Report
+from counterprior.builders.authoring.folder import AuthoringReport
 from counterprior.builders.authoring.laws import author_counterfactual, author_rules
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.counterfactual import read_laws
@@ -93,7 +93,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(cast: Any = sound, reviewer: Any = None, laws: Any = LAWS, name: str = "bank",
             replay: bool = False, base: Path | None = None,
-            rules: bool = False) -> Report:  # fmt: skip
+            rules: bool = False) -> AuthoringReport:  # fmt: skip
         casts["author"] = cast
         casts["reviewer"] = reviewer or cast
         file = tmp_path / "lab.yaml"
