@@ -53,7 +53,7 @@ class Role(Generic[A]):
         return JsonSchema(self.name.replace("/", "_"), body)
 
     def request(self, *user: str | ImagePart) -> ChatRequest:
-        """What is sent when the role is given these texts and pictures."""
+        """What is sent when the role is given these texts and images."""
         return ChatRequest(self.name, self.system, user, self.max_tokens, self.schema)
 
     @property

@@ -25,7 +25,7 @@ class AttributePair(Struct):
     prompt: str
     """Sentence with ``{}`` for the attribute."""
     shows: str
-    """What the picture must show, with ``{}`` for the attribute."""
+    """What the image must show, with ``{}`` for the attribute."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 

@@ -84,7 +84,7 @@ def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
     edge as it is walked; then every vertex is left as often as it is entered.
     """
     outside = ""
-    neighbours: dict[str, list[tuple[str, int]]] = {}
+    neighbors: dict[str, list[tuple[str, int]]] = {}
     ends = list(edges)
     degree: dict[str, int] = {}
     for a, b in edges:
@@ -92,16 +92,16 @@ def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
         degree[b] = degree.get(b, 0) + 1
     ends += [(vertex, outside) for vertex in sorted(degree) if degree[vertex] % 2]
     for number, (a, b) in enumerate(ends):
-        neighbours.setdefault(a, []).append((b, number))
-        neighbours.setdefault(b, []).append((a, number))
-    for around in neighbours.values():
+        neighbors.setdefault(a, []).append((b, number))
+        neighbors.setdefault(b, []).append((a, number))
+    for around in neighbors.values():
         rng.shuffle(around)
     walked: set[int] = set()
     directed: dict[int, NamePair] = {}
-    for start in sorted(neighbours):
+    for start in sorted(neighbors):
         vertex = start
         while True:
-            around = neighbours[vertex]
+            around = neighbors[vertex]
             while around and around[-1][1] in walked:
                 around.pop()
             if not around:

@@ -1,4 +1,4 @@
-"""The build: every suite from the banks, seed pictures, and the checks all rows must pass."""
+"""The build: every suite from the banks, seed images, and the checks all rows must pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BuildSettings:
     seed: int = 0
     """Seed of every sampled suite."""
     seed_images: str = "render:"
-    """Spec of the generator of seed pictures, or `none`."""
+    """Spec of the generator of seed images, or `none`."""
     jobs: int = 1
     """Processes that draw; the result does not depend on it."""
 
@@ -121,14 +121,14 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
 
 
 def _licenses(rows: list[Row]) -> str:
-    """SPDX expression of rows that bring their own licences."""
+    """SPDX expression of rows that bring their own licenses."""
     return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
 
 
 def _draw(
     rows: dict[str, list[Row]], settings: BuildSettings, progress: Progress
 ) -> dict[str, str]:
-    """Adds the seed pictures in place; returns who drew them."""
+    """Adds the seed images in place; returns who drew them."""
     names = [name for name in rows if isinstance(rows[name][0], SeededRow)]
     if settings.seed_images == NO_IMAGES or not names:
         return {}

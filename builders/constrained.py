@@ -56,11 +56,11 @@ class ConstrainedPair(Struct):
     rationale: str
     """Why left is left."""
     tell_left: str
-    """How a judge recognises the left thing."""
+    """How a judge recognizes the left thing."""
     tell_right: str
-    """How a judge recognises the right thing."""
+    """How a judge recognizes the right thing."""
     mirror_safe: bool
-    """Whether a mirrored picture is a possible picture with the two exchanged."""
+    """Whether a mirrored image is a possible image with the two exchanged."""
     scope: str
     """Where it holds."""
     check: dict[str, Any] | None

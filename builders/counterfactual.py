@@ -39,13 +39,13 @@ class CounterfactualScene(Struct):
     scene: str
     """Completes `Draw ...`; holds no hint at the outcome."""
     factual: str
-    """What the picture shows in our world."""
+    """What the image shows in our world."""
     counterfactual: str
     """What it shows in the altered world; closes the L2 prompt."""
     point_factual: str
-    """What the picture of L1 must show."""
+    """What the image of L1 must show."""
     point_counterfactual: str
-    """What the pictures of L2 and L3 must show."""
+    """What the images of L2 and L3 must show."""
     q_visual: EvaluationQuestion
     """Visual integrity, all levels."""
     q_point_factual: EvaluationQuestion

@@ -57,7 +57,7 @@ def _row(keys: str, start: float) -> dict[str, float]:
 
 
 _FUNCTION_KEYS = {f"F{n}": 1.5 + n + 0.5 * ((n - 1) // 4) for n in range(1, 13)}
-# Centres on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
+# Centers on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
 _FRAME = {
     "Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625, "Space": 6.875,
     "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375,
@@ -268,7 +268,7 @@ def _tooth_chart(check: LayoutCheck) -> tuple[float, float]:
     return where(str(check["left"])), where(str(check["right"]))
 
 
-_COLOURS = "black brown red orange yellow green blue violet gray white".split()
+_COLORS = "black brown red orange yellow green blue violet gray white".split()
 
 
 def _resistor_bands(check: LayoutCheck) -> tuple[float, float]:
@@ -277,7 +277,7 @@ def _resistor_bands(check: LayoutCheck) -> tuple[float, float]:
     first, second, zeros = digits[0], digits[1], len(digits) - 2
     if set(digits[2:]) - {"0"}:
         raise ValueError(f"ohms {digits}")
-    bands = [_COLOURS[int(first)], _COLOURS[int(second)], _COLOURS[zeros], check["tolerance"]]
+    bands = [_COLORS[int(first)], _COLORS[int(second)], _COLORS[zeros], check["tolerance"]]
     return _sequence({**check, "order": bands})
 
 
@@ -304,7 +304,7 @@ def _thin_lens(check: LayoutCheck) -> tuple[float, float]:
 
 
 def _lateral_marks(check: LayoutCheck) -> tuple[float, float]:
-    """Colours of the channel's sides for a vessel; port is left (IALA regions A and B)."""
+    """Colors of the channel's sides for a vessel; port is left (IALA regions A and B)."""
     port = {"A": "red", "B": "green"}[check["region"]]
     sign = {"entering": 1, "leaving": -1}[check["travel"]]
     if {check["left"], check["right"]} != {"red", "green"}:
@@ -314,7 +314,7 @@ def _lateral_marks(check: LayoutCheck) -> tuple[float, float]:
 
 
 def _key_position(check: LayoutCheck) -> tuple[float, float]:
-    """Centres of keys on the named board, in key widths from its left edge."""
+    """Centers of keys on the named board, in key widths from its left edge."""
     if not check["board"]:
         raise ValueError("board")
     left, right = check["x"]

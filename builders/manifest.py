@@ -126,7 +126,7 @@ class Build:
     seed: int | None
     """Seed of every sampled suite; None where it would rebuild what is held out."""
     seed_images: dict[str, str]
-    """Identity of the generator that drew the seed pictures; empty where there are none."""
+    """Identity of the generator that drew the seed images; empty where there are none."""
     bank_sha256: str
     """Digest over the names and bytes of all bank files."""
     reviews: tuple[ReviewRound, ...]

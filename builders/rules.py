@@ -31,7 +31,7 @@ class Rule(Struct):
     prompt: str
     """Prompt with ``{slots}``."""
     shows: str
-    """What the picture must show, with ``{slots}``."""
+    """What the image must show, with ``{slots}``."""
     variants: list[RuleVariant]
     """Six: one or two factual, the others not."""
     review: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ class Sequence(Struct):
     phrase: str
     """How one is named in a prompt, with ``{}`` for the item: `the {} key`."""
     tell: str
-    """How a judge recognises one, with ``{}`` for the item."""
+    """How a judge recognizes one, with ``{}`` for the item."""
     context: str
     """Where they are, and from where one looks; follows the names in the prompt."""
     items: list[str]

@@ -138,6 +138,6 @@ class Suite(Generic[R]):
     composition: Composition | None = None
     """How the datasheet tabulates the rows, where the card does not say enough."""
     license: str | None = "CC-BY-4.0"
-    """SPDX expression of the rows' licence; None where each row brings its own."""
+    """SPDX expression of the rows' license; None where each row brings its own."""
     optional: bool = False
     """Whether a bank may hold nothing for it; the release then goes without."""

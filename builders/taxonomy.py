@@ -26,7 +26,7 @@ class Occupation(Struct):
     category: str
     """One of eight categories of four occupations."""
     look: str
-    """Dress and gear by which a judge tells it in a picture."""
+    """Dress and gear by which a judge tells it in an image."""
     soc_2018: str | None
     """SOC 2018 code, where one fits."""
     soc_level: Literal["detailed", "broad", "minor"] | None
@@ -58,7 +58,7 @@ class Thing(Struct):
     category: str
     """One of five (animals) or seven (objects) categories."""
     look: str
-    """How a judge recognises it."""
+    """How a judge recognizes it."""
     size: Literal["small", "medium", "large"]
     """Typical real size."""
     grounding: Grounding
@@ -116,9 +116,9 @@ class Action(Struct):
     visible: bool
     """Whether one still image can show it; only then it is used in items."""
     ordinary: bool = False
-    """Whether an ordinary picture shows it anyway: no edit where just one of two is to change."""
+    """Whether an ordinary image shows it anyway: no edit where just one of two is to change."""
     contrast: list[str]
-    """Ids of actions that clearly differ from it in a picture."""
+    """Ids of actions that clearly differ from it in an image."""
     directed: Directed | None
     """Clauses, where one entity does it to another."""
     pair: tuple[Phrases, Phrases] | None

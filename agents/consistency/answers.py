@@ -10,7 +10,7 @@ from ...schema import Struct
 
 
 class Screening(Struct):
-    """Whether a picture may be used."""
+    """Whether an image may be used."""
 
     harmless: bool
     """Nothing violent, sexual or hateful."""
@@ -30,7 +30,7 @@ class Telling(Struct):
 
 
 class Judgment(Struct):
-    """Whether the caption brought the picture over."""
+    """Whether the caption brought the image over."""
 
     reason: str
     """One sentence."""
@@ -48,12 +48,12 @@ class Asked(Struct):
 
 
 class Edit(Struct):
-    """An edit of the picture."""
+    """An edit of the image."""
 
     prompt: str
     """The instruction."""
     questions: list[Asked] = Field(min_length=2, max_length=2)
-    """About the edited picture: one yes, one no."""
+    """About the edited image: one yes, one no."""
 
 
 class ImageComparison(Struct):

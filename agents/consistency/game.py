@@ -1,6 +1,6 @@
 """The game: tell, draw, judge, tell again, compare, review (ACON 3).
 
-Who sees what is fixed here and nowhere else. The teller sees the picture, never the drawing. The
+Who sees what is fixed here and nowhere else. The teller sees the image, never the drawing. The
 drawer sees the caption alone. Nobody judges his own caption, and the reviewer answers the questions
 without their key.
 """
@@ -48,7 +48,7 @@ Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
 
 @dataclass(frozen=True)
 class GivenImage:
-    """A picture to play with."""
+    """An image to play with."""
 
     name: str
     """Where it came from, e.g. its file name."""
@@ -62,15 +62,15 @@ class GivenImage:
 
     @property
     def seed(self) -> int:
-        """The drawer's seed, a function of the picture."""
+        """The drawer's seed, a function of the image."""
         return int(self.sha256[:8], 16) % 2**31
 
 
 @dataclass
 class GameItem:
-    """One picture on its way through the game."""
+    """One image on its way through the game."""
 
-    picture: GivenImage
+    image: GivenImage
     """The original."""
     calls: list[str] = field(default_factory=list)
     """Ledger ids."""
@@ -98,10 +98,10 @@ class GameItem:
 
 
 class AnnotationGame:
-    """One run over pictures. Stages follow each other; pictures go through one in parallel."""
+    """One run over images. Stages follow each other; images go through one in parallel."""
 
     def __init__(self, author: Caller, other: Caller, drawer: Drawer, tellings: int = 3) -> None:
-        """`other` is a second model: it tells after a bad judgement, judges and reviews."""
+        """`other` is a second model: it tells after a bad judgment, judges and reviews."""
         if author.author == other.author:
             raise ValueError("the game needs two models: name another one as --reviewer")
         self._models = (author, other)
@@ -110,11 +110,11 @@ class AnnotationGame:
 
     def run(
         self,
-        pictures: Sequence[GivenImage],
+        images: Sequence[GivenImage],
         progress: Progress = silent,
     ) -> list[GameItem]:
-        """Every picture with its fate, in order; a picture that comes twice is played once."""
-        items = list({p.sha256: GameItem(p) for p in pictures}.values())
+        """Every image with its fate, in order; an image that comes twice is played once."""
+        items = list({p.sha256: GameItem(p) for p in images}.values())
         self._screen(items, progress)
         for turn in range(self._tellings):
             self._tell(_playing(items, without_comparison=True), turn, progress)
@@ -128,7 +128,7 @@ class AnnotationGame:
     def _screen(self, items: list[GameItem], progress: Progress) -> None:
         author = self._models[0]
         calls = [
-            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.picture.data)), SCREENER.read)
+            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.image.data)), SCREENER.read)
             for i in items
         ]
         for item, answer in _zip(items, author.call_many(calls, "screen", progress)):
@@ -158,7 +158,7 @@ class AnnotationGame:
         drawings = []
         for number, item in enumerate(told, 1):
             try:
-                drawings.append(self._drawer(item.caption, item.picture.seed))
+                drawings.append(self._drawer(item.caption, item.image.seed))
             except UndrawnError as error:
                 item.end("failed", f"drawer: {error}")
             progress(f"draw {turn + 1}", number, len(told))
@@ -166,24 +166,24 @@ class AnnotationGame:
         judged = [
             Call(
                 f"{_id(i)}/judge{turn}",
-                JUDGE.request(*_show(i.picture.data, drawing)),
+                JUDGE.request(*_show(i.image.data, drawing)),
                 JUDGE.read,
             )
             for i, drawing in zip(items, drawings, strict=True)
         ]
         answers = judge.call_many(judged, f"judge {turn + 1}", progress)
         for (item, said), drawing in zip(_zip(items, answers), drawings, strict=True):
-            judgement = _value(item, said, JUDGE)
-            if judgement is not None and judgement.verdict == "good":
+            judgment = _value(item, said, JUDGE)
+            if judgment is not None and judgment.verdict == "good":
                 item.drawing, item.why = drawing, ""
-            elif judgement is not None:
-                item.why = one_line(judgement.reason, 200)
+            elif judgment is not None:
+                item.why = one_line(judgment.reason, 200)
 
     def _compare(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
             Call(
                 f"{_id(i)}/comparer",
-                COMPARER.request(*_show(i.picture.data, i.drawing)),
+                COMPARER.request(*_show(i.image.data, i.drawing)),
                 _read_comparison,
             )
             for i in items
@@ -195,7 +195,7 @@ class AnnotationGame:
         calls = [
             Call(
                 f"{_id(i)}/reviewer",
-                REVIEWER.request(*_show(i.picture.data), _paper(i)),
+                REVIEWER.request(*_show(i.image.data), _paper(i)),
                 REVIEWER.read,
             )
             for i in items
@@ -211,18 +211,18 @@ def _playing(items: list[GameItem], without_comparison: bool = False) -> list[Ga
 
 
 def _id(item: GameItem) -> str:
-    return f"picture/{item.picture.sha256[:16]}"
+    return f"image/{item.image.sha256[:16]}"
 
 
-def _show(*pictures: bytes) -> list[ImagePart]:
-    return [ImagePart(data) for data in pictures]
+def _show(*images: bytes) -> list[ImagePart]:
+    return [ImagePart(data) for data in images]
 
 
 def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
-    picture = ImagePart(item.picture.data)
+    image = ImagePart(item.image.data)
     if not item.caption:
-        return (picture,)
-    return picture, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
+        return (image,)
+    return image, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
 
 
 def _paper(item: GameItem) -> str:

@@ -10,7 +10,7 @@ TEN = 10
 """Questions about the picture: five similarities, five differences."""
 
 EDITS = 3
-"""Edits, with two questions each about the edited picture."""
+"""Edits, with two questions each about the edited image."""
 
 ASKED = TEN + 2 * EDITS
 """All questions, in the order of the ten and then of the edits."""
@@ -25,7 +25,7 @@ LONGEST = 240
 def material_faults(
     questions: Sequence[str], answers: Sequence[bool], edits: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with one picture's material: `questions`, `answers` or `edits`, and why."""
+    """What is wrong with one image's material: `questions`, `answers` or `edits`, and why."""
     counts = (len(questions), len(answers), len(edits))
     if counts != (ASKED, ASKED, EDITS):
         yield "questions", f"{counts} questions, answers, edits; must be {ASKED}, {ASKED}, {EDITS}"

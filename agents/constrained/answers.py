@@ -117,11 +117,11 @@ class Entry(Struct):
     rationale: str
     """Why left is left."""
     tell_left: str
-    """How one recognises the left thing in a picture."""
+    """How one recognizes the left thing in an image."""
     tell_right: str
-    """How one recognises the right thing in a picture."""
+    """How one recognizes the right thing in an image."""
     mirror_safe: bool
-    """Whether a mirrored picture is a possible picture with the two exchanged."""
+    """Whether a mirrored image is a possible image with the two exchanged."""
     scope: str
     """Where it holds: universal, or a country, system or variant."""
     check: str

@@ -1,4 +1,4 @@
-"""What writer, reviewer, questioner and de-nominaliser answer with."""
+"""What writer, reviewer, questioner and denominalizer answer with."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class SceneDraft(Struct):
     scene: str
     """Completes "Draw ..."; no hint at the outcome, no full stop."""
     factual: str
-    """What the picture shows in our world, one sentence."""
+    """What the image shows in our world, one sentence."""
     counterfactual: str
     """What it shows in the altered world, one sentence with should."""
     point_factual: str
-    """What the picture of our world must show, a noun phrase with a full stop."""
+    """What the image of our world must show, a noun phrase with a full stop."""
     point_counterfactual: str
-    """What the picture of the altered world must show."""
+    """What the image of the altered world must show."""
 
 
 class Draft(Struct):
@@ -37,7 +37,7 @@ class SceneVerdict(Struct):
     scene: int
     """Its number."""
     unambiguous: bool
-    """One picture shows the outcome, and one look at it tells."""
+    """One image shows the outcome, and one look at it tells."""
     deduced: bool
     """The outcome follows from the altered law, and neither premise nor scene tells it."""
     safe: bool
@@ -56,7 +56,7 @@ class Review(Struct):
 
 
 class VisualQuestion(Struct):
-    """About the quality of the picture."""
+    """About the quality of the image."""
 
     weight: Annotated[int, Field(ge=1, le=3)]
     """1 to 3."""
@@ -136,7 +136,7 @@ class RuleDraft(Struct):
     prompt: str
     """The prompt, with every slot as {slot}."""
     shows: str
-    """What the picture must show, with slots as {slot}."""
+    """What the image must show, with slots as {slot}."""
     variants: list[VariantDraft] = Field(min_length=6, max_length=6)
     """One or two factual, the others not."""
 
@@ -145,11 +145,11 @@ class RuleVerdict(Struct):
     """A review of a rule."""
 
     unambiguous: bool
-    """Each variant asks for one picture, and one look tells whether it was drawn."""
+    """Each variant asks for one image, and one look tells whether it was drawn."""
     symbolic: bool
     """Plain shapes suffice."""
     distinct: bool
-    """The six pictures differ."""
+    """The six images differ."""
     valid: bool
     """Exactly the variants marked factual hold in our world."""
     reason: str

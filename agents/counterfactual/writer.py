@@ -18,7 +18,7 @@ from .answers import Draft, Questions, Renaming, Review, SceneDraft, SceneQuesti
 WRITER = Role("counterfactual/writer", Draft, 6_000)
 REVIEWER = Role("counterfactual/reviewer", Review, 3_000)
 QUESTIONER = Role("counterfactual/questioner", Questions, 6_000)
-DENOMINALISER = Role("counterfactual/denominaliser", Renaming, 500)
+DENOMINALIZER = Role("counterfactual/denominalizer", Renaming, 500)
 
 TEXTS = {
     "scene": 300, "factual": 300, "counterfactual": 400, "point_factual": 200,
@@ -222,7 +222,7 @@ class CounterfactualWriter:
     def _describe(self, progress: Progress) -> None:
         entries = [e for _, scenes in sorted(self._result.entries.items()) for e in scenes.values()]
         calls = [
-            _call(f"scene/{e['id']}/denominaliser", DENOMINALISER,
+            _call(f"scene/{e['id']}/denominalizer", DENOMINALIZER,
                   f"<data>\n{e['counterfactual']}\n</data>", _once(e["counterfactual"]))
             for e in entries
         ]  # fmt: skip

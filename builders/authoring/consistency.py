@@ -1,4 +1,4 @@
-"""The annotation game over the user's pictures, and the bank that it writes."""
+"""The annotation game over the user's images, and the bank that it writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...eval.generators import open_generator
 from ...progress import Progress, silent
 from ..consistency import FILE, LICENSE, read_consistency
 from .folder import AuthoringReport, extend, refuse, to_json, to_yaml, written_bank
-from .pictures import CachedDrawer, UnusableImage, read_pictures
+from .given_images import CachedDrawer, UnusableImage, read_images
 
 RUN = "consistency"
 
@@ -28,17 +28,17 @@ class GameSettings:
     """What is played with."""
 
     images: str
-    """A folder of pictures, or a dataset."""
+    """A folder of images, or a dataset."""
     drawer: str = ""
     """Spec of the generator that draws; a replay takes the recorded drawings."""
     license: str = ""
-    """SPDX id of the pictures' licence; a replay takes the recorded one."""
+    """SPDX id of the images' license; a replay takes the recorded one."""
     limit: int | None = None
-    """Pictures at most."""
+    """Images at most."""
     smallest_side: int = 512
     """Pixels; ACON takes 1024."""
     tellings: int = 3
-    """Captions a picture at most."""
+    """Captions an image at most."""
 
 
 def author_consistency(
@@ -48,31 +48,31 @@ def author_consistency(
     bank: Path,
     progress: Progress = silent,
 ) -> AuthoringReport:
-    """Plays the game and writes the accepted items with their pictures into a bank.
+    """Plays the game and writes the accepted items with their images into a bank.
 
     Drawings are kept beside the ledger. Raises ValueError for what the user can mend.
     """
     refuse(base, bank)
-    pictures, refused = read_pictures(game.images, game.limit, game.smallest_side)
+    images, refused = read_images(game.images, game.limit, game.smallest_side)
     with open_session(session) as opened:
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
         table = _seated(opened, game, drawings)
         items = AnnotationGame(table.author, table.other, table.drawer, game.tellings).run(
-            pictures, progress
+            images, progress
         )
         with written_bank(base, bank, without="consistency") as folder:
             _write(folder, items, refused, table)
         fates = Counter(str(item.fate) for item in items)
-        counts = {"pictures": len(items), **{fate: fates[fate] for fate in FATES}}
+        counts = {"images": len(items), **{fate: fates[fate] for fate in FATES}}
         counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
         discarded = 1 - fates["accepted"] / len(items) if items else 0.0
-        stopped = f"the end of the pictures, {discarded:.1%} discarded"
+        stopped = f"the end of the images, {discarded:.1%} discarded"
         return AuthoringReport(bank, stopped, counts, opened.accounts())
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Who plays, and under what licence."""
+    """Who plays, and under what license."""
 
     author: Caller
     other: Caller
@@ -89,11 +89,11 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
         return _Table(author, other, drawer, given["license"])
     if not re.fullmatch(LICENSE, game.license):
         raise ValueError(
-            f"{game.license!r} is no SPDX id: name the licence of the pictures, e.g. "
+            f"{game.license!r} is no SPDX id: name the license of the images, e.g. "
             "--license CC-BY-4.0; nothing else says under what they may be released"
         )
     if not game.drawer:
-        raise ValueError("name a --drawer that can draw what pictures show, e.g. diffusers:REPO")
+        raise ValueError("name a --drawer that can draw what images show, e.g. diffusers:REPO")
     generator = open_generator(game.drawer)
     author, other = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
@@ -109,7 +109,7 @@ def _write(
     for item in accepted:
         path = folder / "consistency" / _image(item)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(item.picture.data)
+        path.write_bytes(item.image.data)
     if accepted:
         extend(folder / FILE, [_entry(item, table) for item in accepted])
         read_consistency(folder)
@@ -120,18 +120,18 @@ def _write(
         for item in disputed:
             path = folder / "review" / _image(item)
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(item.picture.data)
+            path.write_bytes(item.image.data)
     fates = [
-        {"picture": i.picture.name, "sha256": i.picture.sha256, "fate": i.fate, "why": i.why,
+        {"image": i.image.name, "sha256": i.image.sha256, "fate": i.fate, "why": i.why,
          "tellings": i.tellings, "caption": i.caption, "calls": i.calls}
         for i in items
     ]  # fmt: skip
-    told = {"pictures": fates, "unusable": [asdict(each) for each in refused]}
+    told = {"images": fates, "unusable": [asdict(each) for each in refused]}
     to_json(folder / "archive" / "consistency.json", told)
 
 
 def _image(item: GameItem) -> str:
-    return f"images/{item.picture.sha256[:16]}.png"
+    return f"images/{item.image.sha256[:16]}.png"
 
 
 def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
     ten = [*item.comparison.similarities, *item.comparison.differences]
     teller, judge = (author, other) if item.tellings % 2 else (other, author)
     return {
-        "id": item.picture.sha256[:16],
-        "source": item.picture.name,
+        "id": item.image.sha256[:16],
+        "source": item.image.name,
         "image": _image(item),
         "license": table.license,
         "caption": item.caption,

@@ -74,7 +74,7 @@ def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "subjects", row.objects[:-1])
         yield from equal_fault(row, "references", row.objects[1:])
         if len(row.relations) != len(row.objects) - 1 or not set(row.relations) <= {*PHRASES}:
-            yield Fault(row.id, "relations", f"must be one of {list(PHRASES)} between neighbours")
+            yield Fault(row.id, "relations", f"must be one of {list(PHRASES)} between neighbors")
             continue
         yield from equal_fault(row, "prompt", prompt(row.objects, row.relations))
     yield from duplicate_faults(rows, "objects", lambda row: frozenset(row.objects))
@@ -87,7 +87,7 @@ SUITE = Suite(
     name="spatial_multi",
     rows=sum(OBJECT_COUNTS.values()),
     source="PSE B.2 (sizes as published, prompts ours)",
-    summary="Three or four objects and the relations between neighbours in the chain.",
+    summary="Three or four objects and the relations between neighbors in the chain.",
     build=build,
     faults=faults,
     group=lambda row: entities_group(*row.objects),

@@ -116,7 +116,7 @@ SUITE = Suite(
     rows=ROWS,
     source="OTS-Bench, T2I correctness",
     summary="Pairs whose left and right a standard fixes, mentioned in both orders: does the "
-    "picture follow the world or the sentence?",
+    "image follow the world or the sentence?",
     build=build,
     faults=faults,
     group=lambda row: ("pair", row.provenance.entry),

@@ -101,7 +101,7 @@ def test_the_cap_holds_whatever_the_answers_cost(cap: int, answers: list[tuple[i
         assert budget.max_usd is not None and budget.spent <= budget.max_usd
 
 
-def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
+def test_the_bound_of_a_prompt_counts_bytes_images_and_schema() -> None:
     plain = prompt_bound(ASK)
     assert plain >= 200
     snowmen = ChatRequest("r", ASK.system, ("\u2603" * 100,), 5)
@@ -111,7 +111,7 @@ def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
     assert prompt_bound(ChatRequest("r", ASK.system, ASK.user, 5, schema)) >= plain + 500
 
 
-def test_a_model_with_dear_pictures_reserves_more() -> None:
+def test_a_model_with_dear_images_reserves_more() -> None:
     look = ChatRequest("judge", "s", (ImagePart(b"x"),), 5)
     prices = PriceTable(
         {f"openai:{m}": Price(Decimal(1), Decimal(0)) for m in ("gpt-4o-mini", "m")}

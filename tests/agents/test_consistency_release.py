@@ -1,4 +1,4 @@
-"""From pictures to a published config: played, built, validated, loaded; and nothing where none."""
+"""From images to a published config: played, built, validated, loaded; and nothing where none."""
 
 import json
 import shutil
@@ -54,7 +54,7 @@ SAID = {
         "edits_possible": True,
     },
 }
-"""What both models say of every picture."""
+"""What both models say of every image."""
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +93,7 @@ def authored(played: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played, tmp_path / "bank"))
 
 
-def test_pictures_become_a_config(
-    photos: Path, models: list[str], tmp_path: Path, cli: Cli
-) -> None:
+def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path, cli: Cli) -> None:
     bank, out = tmp_path / "bank", tmp_path / "release"
     done = cli(
         "author", "consistency", "--images", photos, "--license", "CC0-1.0",
@@ -103,7 +101,7 @@ def test_pictures_become_a_config(
         "--backend", models[0], "--reviewer", models[1], "--bank", bank,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "3 pictures, 3 accepted" in done.stdout
+    assert "3 images, 3 accepted" in done.stdout
     wanted = ("--config", "spatial_uc", "--config", "consistency")
     assert cli("build", "--bank", bank, *wanted, "--out", out).returncode == 0
     checked = cli("validate", out)
@@ -142,7 +140,7 @@ def built(bank: Path, out: Path, *configs: str) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*.*") if p.is_file()}
 
 
-def test_a_bank_without_pictures_leaves_no_trace(
+def test_a_bank_without_images_leaves_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {name: SUITES[name] for name in ("spatial_uc", "consistency")}
@@ -154,7 +152,7 @@ def test_a_bank_without_pictures_leaves_no_trace(
         building.build(BuildSettings(("consistency",)))
 
 
-def test_a_bank_with_pictures_gives_them_unasked(
+def test_a_bank_with_images_gives_them_unasked(
     authored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {name: SUITES[name] for name in ("spatial_uc", "consistency")}
@@ -207,7 +205,7 @@ def row_with(authored: Path, data: bytes) -> Consistency:
     return row.model_copy(update={"image": row.image.model_copy(update={"bytes": data})})
 
 
-def test_only_rgb_pngs_are_pictures(authored: Path) -> None:
+def test_only_rgb_pngs_are_images(authored: Path) -> None:
     buffer = BytesIO()
     Image.new("L", (8, 8)).save(buffer, "PNG")
     for data, reason in ((buffer.getvalue(), "PNG L, must be PNG RGB"), (b"GIF", "no readable")):

@@ -68,7 +68,7 @@ def sound(role: str, text: str) -> Any:
             "logic_counterfactual": {"weight": 8, "text": "Does it hang?"},
         }
         return {"scenes": [{"scene": n} | asked for n in (1, 2, 3) if f"\n{n}. " in text]}
-    if role == "counterfactual/denominaliser":
+    if role == "counterfactual/denominalizer":
         name = "ball" if "ball" in text else ""
         by = "round thing that rolls" if name else ""
         return {"suitable": bool(name), "replace": name, "by": by}
@@ -122,7 +122,7 @@ def test_sound_laws_become_groups(write: Any, tmp_path: Path) -> None:
     assert first.calls == tuple(
         f"{name}/attempt0"
         for name in ("law/lab-law-0/writer", "law/lab-law-0/reviewer", "law/lab-law-0/questioner",
-                     f"scene/{first.id}/denominaliser")
+                     f"scene/{first.id}/denominalizer")
     )  # fmt: skip
     banks = Banks(tmp_path / "bank")
     rows = counterfactual_denominalized.build(banks, None)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def test_what_fails_is_dropped_and_said(write: Any, tmp_path: Path, slip: str) -
 )
 def test_a_bad_description_costs_only_itself(write: Any, tmp_path: Path, answer: Any) -> None:
     def play(role: str, text: str) -> Any:
-        return answer if role == "counterfactual/denominaliser" else sound(role, text)
+        return answer if role == "counterfactual/denominalizer" else sound(role, text)
 
     assert write(play).counts["scenes"] == 9
     scenes = [s for law in read_laws(tmp_path / "bank")["lab"] for s in law.scenes]

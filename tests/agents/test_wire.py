@@ -40,15 +40,15 @@ def complete(server: Any, protocol: str, request: ChatRequest = ASK) -> Completi
 
 
 @PROTOCOLS
-def test_text_pictures_and_schema_arrive(server: Any, protocol: str) -> None:
+def test_text_images_and_schema_arrive(server: Any, protocol: str) -> None:
     request = ChatRequest("judge", "Look.", (ImagePart(b"png"), "What?"), 9, SCHEMA)
     complete(server, protocol, request)
     body = server.asked[0].body
-    picture, text = body["messages"][-1]["content"]
+    image, text = body["messages"][-1]["content"]
     assert text == {"type": "text", "text": "What?"}
     data = base64.b64encode(b"png").decode()
     if protocol == "openai":
-        assert picture["image_url"]["url"] == f"data:image/png;base64,{data}"
+        assert image["image_url"]["url"] == f"data:image/png;base64,{data}"
         assert body["response_format"]["json_schema"] == {
             "name": "item",
             "strict": True,
@@ -57,7 +57,7 @@ def test_text_pictures_and_schema_arrive(server: Any, protocol: str) -> None:
         assert body["max_completion_tokens"] == 9
         assert body["messages"][0] == {"role": "system", "content": "Look."}
     else:
-        assert picture["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+        assert image["source"] == {"type": "base64", "media_type": "image/png", "data": data}
         assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA.body}}
         assert body["max_tokens"] == 9
         assert body["system"][0]["text"] == "Look."
@@ -109,7 +109,7 @@ def test_passing_trouble_is_tried_again(
 @pytest.mark.parametrize(
     ("headers", "wait"), [({"retry-after": "7"}, 7.0), ({"retry-after-ms": "2500"}, 2.5)]
 )
-def test_retry_after_is_honoured(
+def test_retry_after_is_honored(
     server: Any, protocol: str, headers: dict[str, str], wait: float, fault: Any, naps: list[float]
 ) -> None:
     server.faults.append(fault(status=429, headers=headers))
@@ -162,10 +162,10 @@ def test_a_dead_server_ends_the_run(server: Any, protocol: str, naps: list[float
 
 @PROTOCOLS
 def test_a_rejected_request_is_an_error_of_its_own(server: Any, protocol: str, fault: Any) -> None:
-    server.faults.append(fault(status=400, message="this picture is not allowed"))
+    server.faults.append(fault(status=400, message="this image is not allowed"))
     done = complete(server, protocol)
     assert (done.outcome, done.usage) == ("error", Usage(0, 0))
-    assert "this picture is not allowed" in done.text and len(server.asked) == 1
+    assert "this image is not allowed" in done.text and len(server.asked) == 1
 
 
 @PROTOCOLS
@@ -226,7 +226,7 @@ def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
     [
         ("cohere:x", "no backend 'cohere'"),
         ("openai:", "name a model"),
-        ("openai:m?colour=red", "no option 'colour'"),
+        ("openai:m?color=red", "no option 'color'"),
         ("openai:m?timeout=soon", "are numbers"),
         ("openai:m?attempts=0", "attempts must be 1"),
         ("anthropic:m?max_tokens=0", "max_tokens must be 1"),

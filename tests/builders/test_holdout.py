@@ -49,7 +49,7 @@ RULE = "rule_decoupling"
 
 @pytest.fixture(scope="module")
 def full() -> Build:
-    """Every config that takes part, without pictures."""
+    """Every config that takes part, without images."""
     names = tuple(name for name, suite in SUITES.items() if suite.group and not suite.optional)
     return build(BuildSettings(names, seed_images="none"))
 

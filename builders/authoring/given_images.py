@@ -1,4 +1,4 @@
-"""The user's pictures: a folder, or a dataset of the Hub or on disk."""
+"""The user's images: a folder, or a dataset of the Hub or on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
 @dataclass(frozen=True)
 class UnusableImage:
-    """A picture that can't be used."""
+    """An image that can't be used."""
 
     name: str
     """Its file or row."""
@@ -29,32 +29,32 @@ class UnusableImage:
     """The reason."""
 
 
-def read_pictures(
+def read_images(
     source: str, limit: int | None, smallest_side: int
 ) -> tuple[list[GivenImage], list[UnusableImage]]:
-    """The first `limit` usable pictures of a source, upright, RGB, and those that can't be used.
+    """The first `limit` usable images of a source, upright, RGB, and those that can't be used.
 
-    `source` is a folder of pictures, or ``NAME[:SPLIT]`` of a dataset with an image column.
+    `source` is a folder of images, or ``NAME[:SPLIT]`` of a dataset with an image column.
     Raises ValueError for a source without any.
     """
-    pictures: list[GivenImage] = []
+    images: list[GivenImage] = []
     refused: list[UnusableImage] = []
     for name, data in _files(Path(source)) if Path(source).is_dir() else _rows(source):
-        if limit is not None and len(pictures) >= limit:
+        if limit is not None and len(images) >= limit:
             break
         try:
             with Image.open(BytesIO(data)) as opened:
                 upright = ImageOps.exif_transpose(opened).convert("RGB")
         except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-            refused.append(UnusableImage(name, f"no picture that can be read: {error}"))
+            refused.append(UnusableImage(name, f"no image that can be read: {error}"))
             continue
         if min(upright.size) < smallest_side:
             refused.append(UnusableImage(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
             continue
-        pictures.append(GivenImage(name, encode_png(upright)))
-    if not pictures and not refused:
-        raise ValueError(f"{source}: holds no pictures")
-    return pictures, refused
+        images.append(GivenImage(name, encode_png(upright)))
+    if not images and not refused:
+        raise ValueError(f"{source}: holds no images")
+    return images, refused
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
