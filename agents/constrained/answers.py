@@ -1,5 +1,7 @@
-"""What the three roles answer with. Bounds of texts are checked item by item, not here: one bad
-item must not cost the others."""
+"""The answers of the three roles.
+
+Lengths of texts are checked for each item, not here: one bad item must not cost the others.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Proposal(Struct):
     context: str
     """Where they are and from where one looks; follows the two in the sentence."""
     kind: LayoutKind
-    """Why the layout is fixed."""
+    """What fixes the layout."""
     difficulty: Difficulty
     """How easily a person gets it right."""
     standard: str
