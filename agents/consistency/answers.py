@@ -1,4 +1,4 @@
-"""What the roles of the annotation game answer with."""
+"""The answers of the roles of the annotation game."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class Screening(Struct):
     objects: Annotated[int, Field(ge=0, le=50)]
     """Kinds of things that can be named."""
     little_text: bool
-    """Next to no writing."""
+    """Almost no writing."""
 
 
 class Telling(Struct):
     """A dense caption."""
 
     sentences: list[str] = Field(min_length=7, max_length=10)
-    """Each stands on its own."""
+    """Each can be understood on its own."""
 
 
 class Judgment(Struct):
-    """Whether the caption brought the image over."""
+    """Whether the caption conveyed the image."""
 
     reason: str
     """One sentence."""
     verdict: Literal["good", "bad"]
-    """Of the caption, by what was drawn from it."""
+    """Verdict on the caption, by what was drawn from it."""
 
 
 class Asked(Struct):
@@ -44,7 +44,7 @@ class Asked(Struct):
     question: str
     """Ends with a question mark."""
     answer: bool
-    """Right answer, true for yes."""
+    """The right answer, true for yes."""
 
 
 class Edit(Struct):

@@ -1,7 +1,7 @@
 """The game: tell, draw, judge, tell again, compare, review (ACON 3).
 
-Who sees what is fixed here and nowhere else. The teller sees the image, never the drawing. The
-drawer sees the caption alone. Nobody judges his own caption, and the reviewer answers the questions
+Only this module decides who sees what. The teller sees the image, never the drawing. The drawer
+sees only the caption. No model judges its own caption, and the reviewer answers the questions
 without their key.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ...errors import UsageError
 from ...progress import Progress, silent
 from ...schema import Struct
 from ..caller import Answer, Call, Caller
@@ -28,19 +29,16 @@ COMPARER = Role("consistency/comparer", ImageComparison, 3_000)
 REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
 
 SENTENCE = 400
-"""Most characters of a caption's sentence."""
+"""Longest sentence of a caption, in characters."""
 
 A = TypeVar("A", bound=Struct)
 
 Drawer = Callable[[str, int], bytes]
-"""Caption and seed -> the drawing, encoded as PNG; made by a generator that is handed in.
-
-Raises UndrawnError.
-"""
+"""Caption and seed -> the drawing, encoded as PNG. Raises UndrawnError."""
 
 
-class UndrawnError(ValueError):
-    """A caption that the drawer declines or can't draw; it isn't asked again."""
+class UndrawnError(Exception):
+    """A caption that the drawer refuses or can't draw; it isn't tried again."""
 
 
 Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
@@ -57,7 +55,7 @@ class GivenImage:
 
     @property
     def sha256(self) -> str:
-        """Of the PNG; identifies the item."""
+        """SHA-256 of the PNG; identifies the item."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
@@ -77,14 +75,14 @@ class GameItem:
     caption: str = ""
     """The caption that was found good, or the last one."""
     tellings: int = 0
-    """Captions written so far."""
+    """Number of captions written so far."""
     comparison: ImageComparison | None = None
     """Questions and edits."""
     fate: Fate | Literal[""] = ""
-    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, for a person
-    to decide; `failed`: a role gave no usable answer. Empty while it is played."""
+    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, so that a
+    person decides; `failed`: a role gave no usable answer. Empty while the game goes on."""
     why: str = ""
-    """The reason, where it is not accepted."""
+    """The reason, unless accepted."""
     drawing: bytes = b""
     """What was drawn from the caption."""
 
@@ -93,17 +91,20 @@ class GameItem:
         return _asked(self.comparison) if self.comparison else []
 
     def end(self, fate: Fate, why: str = "") -> None:
-        """The item is played no further."""
+        """Ends the game for this item."""
         self.fate, self.why = fate, one_line(why, 300)
 
 
 class AnnotationGame:
-    """One run over images. Stages follow each other; images go through one in parallel."""
+    """One run over images: stage after stage, with all images of a stage in parallel."""
 
     def __init__(self, author: Caller, other: Caller, drawer: Drawer, tellings: int = 3) -> None:
-        """`other` is a second model: it tells after a bad judgment, judges and reviews."""
+        """`other`, a second model, tells after a bad judgment, judges and reviews.
+
+        Raises UsageError if both are the same model.
+        """
         if author.author == other.author:
-            raise ValueError("the game needs two models: name another one as --reviewer")
+            raise UsageError("the game needs two models: name another one as --reviewer")
         self._models = (author, other)
         self._drawer = drawer
         self._tellings = tellings
@@ -113,7 +114,7 @@ class AnnotationGame:
         images: Sequence[GivenImage],
         progress: Progress = silent,
     ) -> list[GameItem]:
-        """Every image with its fate, in order; an image that comes twice is played once."""
+        """Every image with its fate, in order; a repeated image is played once."""
         items = list({p.sha256: GameItem(p) for p in images}.values())
         self._screen(items, progress)
         for turn in range(self._tellings):
@@ -143,7 +144,7 @@ class AnnotationGame:
                     item.end("screened", ", ".join(failed))
 
     def _tell(self, items: list[GameItem], turn: int, progress: Progress) -> None:
-        """One caption for each, drawn and judged; a good one keeps its drawing."""
+        """Captions each image and has it drawn and judged; a good one keeps its drawing."""
         items = [item for item in items if not item.drawing]
         teller, judge = self._models[turn % 2], self._models[(turn + 1) % 2]
         calls = [
@@ -154,30 +155,31 @@ class AnnotationGame:
             if (telling := _value(item, answer, TELLER)) is not None:
                 item.caption = " ".join(telling.sentences)
                 item.tellings += 1
-        told = [item for item in items if not item.fate]
-        drawings = []
-        for number, item in enumerate(told, 1):
-            try:
-                drawings.append(self._drawer(item.caption, item.image.seed))
-            except UndrawnError as error:
-                item.end("failed", f"drawer: {error}")
-            progress(f"draw {turn + 1}", number, len(told))
-        items = [item for item in told if not item.fate]
+        drawn = self._draw([item for item in items if not item.fate], turn, progress)
         judged = [
-            Call(
-                f"{_id(i)}/judge{turn}",
-                JUDGE.request(*_show(i.image.data, drawing)),
-                JUDGE.read,
-            )
-            for i, drawing in zip(items, drawings, strict=True)
+            Call(f"{_id(i)}/judge{turn}", JUDGE.request(*_show(i.image.data, drawing)), JUDGE.read)
+            for i, drawing in drawn
         ]
         answers = judge.call_many(judged, f"judge {turn + 1}", progress)
-        for (item, said), drawing in zip(_zip(items, answers), drawings, strict=True):
+        for (item, drawing), said in zip(drawn, answers, strict=True):
             judgment = _value(item, said, JUDGE)
             if judgment is not None and judgment.verdict == "good":
                 item.drawing, item.why = drawing, ""
             elif judgment is not None:
                 item.why = one_line(judgment.reason, 200)
+
+    def _draw(
+        self, items: list[GameItem], turn: int, progress: Progress
+    ) -> list[tuple[GameItem, bytes]]:
+        """The items whose caption can be drawn, with the drawing as PNG; the others have failed."""
+        drawn = []
+        for number, item in enumerate(items, 1):
+            try:
+                drawn.append((item, self._drawer(item.caption, item.image.seed)))
+            except UndrawnError as error:
+                item.end("failed", f"drawer: {error}")
+            progress(f"draw {turn + 1}", number, len(items))
+        return drawn
 
     def _compare(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
@@ -255,7 +257,7 @@ def _read_telling(text: str) -> Telling:
         if fault := text_fault(sentence, SENTENCE):
             raise ValueError(f"sentence {number}: {fault}")
         if sentence[-1] not in ".!":
-            raise ValueError(f"sentence {number}: ends without a full stop")
+            raise ValueError(f"sentence {number}: does not end with a period")
     return telling
 
 
@@ -275,7 +277,7 @@ def _asked(c: ImageComparison) -> list[Asked]:
 
 
 def _value(item: GameItem, answer: Answer[A], role: Role[A]) -> A | None:
-    """The answer's value; without one the item ends as failed."""
+    """The answer's value; without one, the item has failed."""
     item.calls += answer.calls
     if answer.value is None:
         item.end("failed", f"{role.short}: {answer.status}: {answer.problem}")
