@@ -1,4 +1,4 @@
-"""A second model reads a bank's pairs: agreement is noted, disagreement waits for a person."""
+"""A second model reads a bank's pairs: agreement is noted, a person decides on the others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from ...agents.verification import (
     verify,
 )
 from ...progress import Progress, silent
+from ...storage import write_json
 from ..constrained import ConstrainedPair, read_pairs
-from .folder import AuthoringReport, extend, refuse, remove, to_json, to_yaml, written_bank
+from .folder import AuthoringReport, extend, refuse, remove, report, write_queue, written_bank
 
 REVIEWER = "reviewer-model"
 
@@ -29,11 +30,11 @@ def verify_pairs(
     every: bool = False,
     progress: Progress = silent,
 ) -> AuthoringReport:
-    """Checks the base's pairs that no second model has read, or every one, and writes a bank.
+    """Checks the base's pairs that no second model has read, or with `every` all, into a bank.
 
-    A pair that is agreed on is marked as reviewed, unless its reader is its author. One that is
-    not, and that a model wrote, leaves the bank for `review/pairs.yaml`; a curated one is only
-    listed there.
+    A pair is marked as reviewed if the model agrees, unless the model wrote it. If it doesn't
+    agree, a pair that a model wrote moves to `review/pairs.yaml`; a curated one is listed there and
+    stays in the bank.
     """
     refuse(base, bank)
     domains = read_pairs(base)
@@ -60,10 +61,9 @@ def verify_pairs(
                     remove(file, pair.id)
             read_pairs(folder)
             found = reliability(results)
-            to_json(folder / "archive" / "verification.json", _summary(found))
+            write_json(folder / "archive" / "verification.json", _summary(found))
             if queue:
-                (folder / "review").mkdir()
-                (folder / "review" / "pairs.yaml").write_text(to_yaml(queue), encoding="utf-8")
+                write_queue(folder / "review" / "pairs.yaml", queue)
         counts = {
             "pairs": found.pairs,
             "agreed": found.agreed,
@@ -71,11 +71,13 @@ def verify_pairs(
             "undecided": found.undecided,
             "failed": found.failed,
         }
-        return AuthoringReport(bank, _headline(found), counts, opened.accounts())
+        return report(opened, bank, _headline(found), counts)
 
 
 def _claim(pair: ConstrainedPair) -> Claim:
-    return Claim(pair.id, pair.left, pair.right, pair.context, pair.frame)
+    return Claim(
+        id=pair.id, left=pair.left, right=pair.right, setting=pair.context, viewer=pair.frame
+    )
 
 
 def _reviewed(pair: ConstrainedPair) -> dict[str, Any]:
