@@ -10,12 +10,14 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from .bank import BankError
+
 NamePair = tuple[str, str]
 T = TypeVar("T", bound=Hashable)
 
 
 def once(a: str, b: str) -> int:
-    """Every two may meet once."""
+    """Any two entities may meet once."""
     return 1
 
 
@@ -28,11 +30,10 @@ def balanced_pairs(
 ) -> list[NamePair]:
     """`count` pairs, each given in its order of mention, shuffled.
 
-    Pairs are drawn within `first`, or between `first` and `second`. Two entities meet `capacity`
-    times at most (0: never; it must not depend on the order), and seldom twice while others are
-    left. On each side the numbers of appearances differ by at most one, and of each entity's
-    appearances half are first (an odd one may fall either way). Raises ValueError where no such
-    design is found.
+    Pairs are drawn within `first`, or between `first` and `second`. Two entities meet at most
+    `capacity` times (0: never; it must not depend on the order), and rarely twice while others are
+    left. On each side, the numbers of appearances differ by at most one. Each entity is first in
+    half of its appearances, rounded either way. Raises BankError if no such design is found.
     """
     for _ in range(100):
         edges = _regular_edges(first, second, count, rng, capacity)
@@ -40,7 +41,9 @@ def balanced_pairs(
             pairs = orient(edges, rng)
             rng.shuffle(pairs)
             return pairs
-    raise ValueError(f"no balanced design of {count} pairs on {len(first)} entities")
+    raise BankError(
+        f"no balanced design of {count} pairs on {len(first)} entities; fewer may be confusable"
+    )
 
 
 def _regular_edges(
@@ -78,7 +81,7 @@ def _regular_edges(
 
 
 def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
-    """Give every edge a direction so that each vertex starts half of its edges (give or take one).
+    """Directs every edge so that each vertex starts half of its edges, rounded either way.
 
     Euler: join the vertices of odd degree to one extra vertex, walk closed trails, and direct each
     edge as it is walked; then every vertex is left as often as it is entered.
@@ -116,7 +119,7 @@ def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
 
 
 class Rotation(Generic[T]):
-    """Hands out the least used of the choices that fit, ties at random."""
+    """Picks the least used of the given choices, ties at random."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

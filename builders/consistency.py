@@ -14,7 +14,7 @@ from .bank import BankError, by_name, read_entries
 FILE = "consistency/items.yaml"
 
 LICENSE = r"^[A-Za-z0-9][A-Za-z0-9.+-]*$"
-"""The form of an SPDX id."""
+"""Pattern of an SPDX id."""
 
 TEXTS = "CC-BY-4.0"
 """License of what was written about an image."""
@@ -44,7 +44,7 @@ class ConsistencyItem(Struct):
     id: str
     """First 16 hex digits of the image's SHA-256."""
     source: str
-    """Name of the image where it came from."""
+    """Name of the image at its origin."""
     image: str
     """File of the image below `consistency/`, a PNG."""
     license: Annotated[str, Field(pattern=LICENSE)]
@@ -66,7 +66,7 @@ class ConsistencyItem(Struct):
 
 
 def read_consistency(bank: Path) -> list[Consistency]:
-    """The rows of the bank, none where it has no such file.
+    """The rows of the bank; none if it has no such file.
 
     Raises BankError naming file, entry and field.
     """

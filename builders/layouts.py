@@ -1,7 +1,7 @@
-"""Layouts that code can recompute: each gives the horizontal coordinate of what a pair names.
+"""Layouts that code can recompute: each gives the horizontal coordinates of a pair's things.
 
-A bank entry cites one in `check`; the build fails where the coordinates contradict the entry.
-Coordinates grow to the viewer's right; units are those of the layout and only their order counts.
+A bank entry cites one in `check`; the build fails if the coordinates contradict the entry.
+Coordinates grow to the viewer's right. Their units depend on the layout; only their order counts.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import DataError
+
 LayoutCheck = Mapping[str, Any]
 
 
-class LayoutError(ValueError):
-    """A check that names an unknown layout or key, or that contradicts the coordinates."""
+class LayoutError(DataError):
+    """A check that names an unknown layout or key, or contradicts the coordinates."""
 
 
 def coordinates(check: LayoutCheck) -> tuple[float, float]:
-    """Horizontal coordinates of the left and the right thing of a check.
+    """Horizontal coordinates of a check's left and right thing.
 
     >>> coordinates({"layout": "qwerty", "left": "Q", "right": "P"})
     (2.0, 11.0)
@@ -59,10 +61,10 @@ def _row(keys: str, start: float) -> dict[str, float]:
 _FUNCTION_KEYS = {f"F{n}": 1.5 + n + 0.5 * ((n - 1) // 4) for n in range(1, 13)}
 # Centers on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
 _FRAME = {
-    "Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625, "Space": 6.875,
-    "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375,
+    **{"Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625},
+    **{"Space": 6.875, "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375},
     **_FUNCTION_KEYS,
-}  # fmt: skip
+}
 
 
 def _board(top: str, home: str, bottom: str) -> dict[str, float]:
@@ -74,11 +76,15 @@ _QWERTY = _board("QWERTYUIOP", "ASDFGHJKL", "ZXCVBNM")
 _BOARDS = {
     "qwerty": _QWERTY,
     # The key between the left shift and the bottom row's first letter moves that row by one.
-    "azerty": {**_QWERTY, **_row("AZERTYUIOP", 2.0), **_row("QSDFGHJKLM", 2.25),
-               **_row("WXCVBN", 2.75)},
+    "azerty": {
+        **_QWERTY,
+        **_row("AZERTYUIOP", 2.0),
+        **_row("QSDFGHJKLM", 2.25),
+        **_row("WXCVBN", 2.75),
+    },
     "qwertz": {**_QWERTY, "Z": _QWERTY["Y"], "Y": _QWERTY["Z"]},
     "dvorak": _board("',.PYFGCRL", "AOEUIDHTNS", ";QJKXBMWVZ"),
-}  # fmt: skip
+}
 
 
 def _pad(*rows: str) -> dict[str, float]:
@@ -147,13 +153,13 @@ _GROUPS = {
 }
 
 _VERTICAL_BANDS = {
-    "FR": "blue white red", "IT": "green white red", "IE": "green white orange",
-    "BE": "black yellow red", "RO": "blue yellow red", "TD": "blue yellow red",
-    "ML": "green yellow red", "GN": "red yellow green", "CI": "orange white green",
-    "NG": "green white green", "PE": "red white red", "MX": "green white red",
-    "AD": "blue yellow red", "MD": "blue yellow red", "SN": "green yellow red",
-    "CM": "green red yellow", "CA": "red white red",
-}  # fmt: skip
+    **{"FR": "blue white red", "IT": "green white red", "IE": "green white orange"},
+    **{"BE": "black yellow red", "RO": "blue yellow red", "TD": "blue yellow red"},
+    **{"ML": "green yellow red", "GN": "red yellow green", "CI": "orange white green"},
+    **{"NG": "green white green", "PE": "red white red", "MX": "green white red"},
+    **{"AD": "blue yellow red", "MD": "blue yellow red", "SN": "green yellow red"},
+    **{"CM": "green red yellow", "CA": "red white red"},
+}
 """Vertical bands from the hoist to the fly, obverse, hoist at the viewer's left."""
 
 
@@ -202,7 +208,7 @@ def _direction(check: LayoutCheck) -> int:
 
 
 def _reading_order(check: LayoutCheck) -> tuple[float, float]:
-    """Places in an order of reading that runs to the right (`ltr`) or to the left (`rtl`)."""
+    """Places in a reading order that runs to the right (`ltr`) or to the left (`rtl`)."""
     left, right = _sequence({**check, "order": check["items"]})
     return left * _direction(check), right * _direction(check)
 
@@ -227,7 +233,7 @@ def _hoist_order(check: LayoutCheck) -> tuple[float, float]:
 
 
 def _book_spread(check: LayoutCheck) -> tuple[float, float]:
-    """Pages of an opened book: the even one is left where the binding is (`ltr`), else right."""
+    """Facing pages of a book: the even one is left if the binding is `ltr`, right if `rtl`."""
     even = {"ltr": -1.0, "rtl": 1.0}[check["binding"]]
     left, right = (int(check[side]) for side in ("left", "right"))
     if abs(left - right) != 1 or min(left, right) % 2:
@@ -272,7 +278,7 @@ _COLORS = "black brown red orange yellow green blue violet gray white".split()
 
 
 def _resistor_bands(check: LayoutCheck) -> tuple[float, float]:
-    """Bands of a four-band resistor, read from its first digit at the left."""
+    """Bands of a four-band resistor, read from the first digit at the left."""
     digits = f"{int(check['ohms'])}"
     first, second, zeros = digits[0], digits[1], len(digits) - 2
     if set(digits[2:]) - {"0"}:

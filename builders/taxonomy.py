@@ -26,17 +26,17 @@ class Occupation(Struct):
     category: str
     """One of eight categories of four occupations."""
     look: str
-    """Dress and gear by which a judge tells it in an image."""
+    """Clothing and gear by which a judge recognizes it in an image."""
     soc_2018: str | None
-    """SOC 2018 code, where one fits."""
+    """SOC 2018 code, or None."""
     soc_level: Literal["detailed", "broad", "minor"] | None
-    """How fine the code is."""
+    """Level of the code."""
     confusable: list[str]
-    """Occupations that a careful viewer could take it for by look alone."""
+    """Occupations that a careful viewer could mistake it for."""
 
 
 class Grounding(Struct):
-    """Ids of a concept elsewhere; None where it has none there."""
+    """Ids of the concept in other data sets; None where it has none."""
 
     coco: int | None
     """COCO category id, 1-90."""
@@ -62,18 +62,18 @@ class Thing(Struct):
     size: Literal["small", "medium", "large"]
     """Typical real size."""
     grounding: Grounding
-    """The same concept elsewhere."""
+    """Its ids in other data sets."""
     confusable: list[str]
-    """Names that a careful viewer could take it for."""
+    """Things that a careful viewer could mistake it for."""
 
 
 class Suits(Struct):
-    """Which entities of the kind an action suits; both lists empty: every one."""
+    """Which entities of its kind an action suits; all of them if both lists are empty."""
 
     categories: list[str]
     """Whole categories."""
     entities: list[str]
-    """Single entities, added to the categories'."""
+    """Single entities, beside the categories."""
 
 
 class Directed(Struct):
@@ -104,9 +104,9 @@ class Action(Struct):
     group: str
     """The paper's group."""
     name: str
-    """As the paper prints it, where it does."""
+    """As in the paper, if it is listed there."""
     source: Literal["paper", "ours"]
-    """Who listed it."""
+    """Where it was first listed."""
     participle: str | None
     """Follows a noun phrase; None for pairs and for some directed actions."""
     clause: str | None
@@ -114,13 +114,13 @@ class Action(Struct):
     suits: Suits
     """Which entities can do or have it."""
     visible: bool
-    """Whether one still image can show it; only then it is used in items."""
+    """Whether a still image can show it; only then is it used in items."""
     ordinary: bool = False
-    """Whether an ordinary image shows it anyway: no edit where just one of two is to change."""
+    """Whether an ordinary image shows it anyway, so that it is no edit of one of two entities."""
     contrast: list[str]
     """Ids of actions that clearly differ from it in an image."""
     directed: Directed | None
-    """Clauses, where one entity does it to another."""
+    """Set if one entity does it to another."""
     pair: tuple[Phrases, Phrases] | None
     """Group `parallel`: what each of two people does."""
 
@@ -158,14 +158,14 @@ CATEGORY_SIZES: dict[EntityKind, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class TaxonomyEntity:
-    """An entity with what builders need beyond what a row shows."""
+    """An entity, with what builders need beyond its row."""
 
     row: Entity
-    """As rows carry it."""
+    """The entity as rows hold it."""
     plural: str
     """Name, plural."""
     confusable: frozenset[str]
-    """Names of entities that it may be taken for."""
+    """Names of entities that it may be mistaken for."""
     size: Literal["small", "medium", "large"]
     """Typical real size; people are large."""
 
@@ -187,7 +187,7 @@ class Taxonomy:
 
     @classmethod
     def read(cls, bank: Path) -> Taxonomy:
-        """Raises BankError for a count, name or cross-reference that is wrong."""
+        """Reads and checks the bank. Raises BankError for a wrong count, name or reference."""
         occupations = read_entries(bank / "occupations.yaml", Occupation)
         animals = read_entries(bank / "animals.yaml", Thing)
         objects = read_entries(bank / "objects.yaml", Thing)
@@ -197,7 +197,7 @@ class Taxonomy:
         table: dict[str, TaxonomyEntity] = {}
         for entity in entities:
             if entity.name in table:
-                raise BankError(f"{bank}: entity {entity.name!r} stands twice")
+                raise BankError(f"{bank}: entity {entity.name!r} is used twice")
             table[entity.name] = entity
         actions = read_entries(bank / "actions.yaml", Action)
         taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")))
@@ -210,9 +210,9 @@ class Taxonomy:
 
     @cached_property
     def _single(self) -> dict[str, list[Action]]:
-        """For each entity the visible actions that it can do alone.
+        """For each entity, the visible actions that it can do alone.
 
-        Of the social groups these are the actions that list contrasts; nobody shakes hands alone.
+        Of the social groups, these are the actions with contrasts; nobody shakes hands alone.
         """
         single = [
             a

@@ -231,7 +231,7 @@ def _paper(item: GameItem) -> str:
     """Caption, questions and edits for the reviewer: without the answers."""
     assert item.comparison is not None
     asked = item.asked()
-    lines = [f"Caption: {item.caption}", "Questions about the picture:"]
+    lines = [f"Caption: {item.caption}", "Questions about the image:"]
     lines += [f"{n}. {q.question}" for n, q in enumerate(asked[:10], 1)]
     number = 11
     for edit in item.comparison.edits:

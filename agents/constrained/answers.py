@@ -1,7 +1,5 @@
-"""The answers of the three roles.
-
-Lengths of texts are checked for each item, not here: one bad item must not cost the others.
-"""
+"""What the three roles answer with. Bounds of texts are checked item by item, not here: one bad
+item must not cost the others."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class Proposal(Struct):
     context: str
     """Where they are and from where one looks; follows the two in the sentence."""
     kind: LayoutKind
-    """What fixes the layout."""
+    """Why the layout is fixed."""
     difficulty: Difficulty
     """How easily a person gets it right."""
     standard: str
@@ -119,11 +117,11 @@ class Entry(Struct):
     rationale: str
     """Why left is left."""
     tell_left: str
-    """How one recognizes the left thing in an image."""
+    """How one recognises the left thing in a picture."""
     tell_right: str
-    """How one recognizes the right thing in an image."""
+    """How one recognises the right thing in a picture."""
     mirror_safe: bool
-    """Whether a mirrored image is a possible image with the two exchanged."""
+    """Whether a mirrored picture is a possible picture with the two exchanged."""
     scope: str
     """Where it holds: universal, or a country, system or variant."""
     check: str

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ...schema import OrderBeyond, Provenance
 from ..balance import Rotation, balanced_pairs
+from ..bank import BankError
 from ..checks import (
     count_faults,
     duplicate_faults,
@@ -121,7 +122,9 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
     chosen: list[tuple[Sequence, tuple[str, ...]]] = []
     while len(chosen) < COUNTS["three_correctness"]:
         if not any(left.values()):
-            raise ValueError(f"sequences.yaml gives only {len(chosen)} triples")
+            raise BankError(
+                f"{banks.root}/sequences.yaml: gives only {len(chosen)} triples; add sequences"
+            )
         for sequence in banks.sequences:
             if left[sequence.id] and len(chosen) < COUNTS["three_correctness"]:
                 chosen.append((sequence, left[sequence.id].pop()))

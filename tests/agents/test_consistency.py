@@ -274,7 +274,7 @@ def test_a_game_is_resumed_and_replayed_for_free(play: Any, tmp_path: Path) -> N
         ).read_bytes()
     drawn = tmp_path / "l.jsonl.drawings"
     next(drawn.iterdir()).unlink()
-    with pytest.raises(ValueError, match="missing beside its ledger"):
+    with pytest.raises(ValueError, match="a recorded drawing is missing"):
         play(name="replayed", replay=True)
 
 

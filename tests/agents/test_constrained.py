@@ -339,7 +339,7 @@ def test_a_bank_that_a_person_edited_is_not_overwritten(
     (bank / MARKER).unlink()
     with pytest.raises(BankError, match="no written bank"):
         write(small_bank, bank, authored)
-    with pytest.raises(BankError, match="over its own base"):
+    with pytest.raises(BankError, match="overwrite its own base"):
         write(small_bank, small_bank, authored)
 
 

@@ -332,5 +332,5 @@ def test_too_many_factual_variants_are_dropped(write: Any) -> None:
 def test_a_law_file_is_checked(write: Any) -> None:
     with pytest.raises(BankError, match=r"lab\.yaml, entry 1.*altered"):
         write(laws=[{k: v for k, v in LAWS[0].items() if k != "altered"}])
-    with pytest.raises(BankError, match="stands twice"):
+    with pytest.raises(BankError, match="is used twice"):
         write(laws=[LAWS[0], LAWS[0]])
