@@ -42,12 +42,15 @@ BODY = json.dumps(
     {
         "id": "c",
         "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": ANSWER},
-             "finish_reason": "stop"}
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": ANSWER},
+                "finish_reason": "stop",
+            }
         ],
         "usage": {"prompt_tokens": 900, "completion_tokens": 120},
     }
-).encode()  # fmt: skip
+).encode()
 RESPONSE = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
     + str(len(BODY)).encode()
