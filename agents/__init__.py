@@ -1,4 +1,4 @@
 """Talking to models, and writing benchmark content with them.
 
-May import `schema` and `specs` only.
+May import the modules at the root only: `schema`, `specs`, `storage`, `errors`, `progress`.
 """

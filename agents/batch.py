@@ -1,9 +1,9 @@
-"""The providers' batch interfaces: slower by hours, and cheaper, for work that doesn't build on
-itself (scenes, reviews, questions, verification).
+"""The providers' batch interfaces: hours slower, and cheaper, for calls that don't depend on each
+other (scenes, reviews, questions, verification).
 
-A batch fills the ledger with first attempts; the caller then goes on as ever, reading them back and
-asking singly for whatever the batch left open. Its name is recorded before it is waited for, so an
-interrupted run waits for the batch that it has paid for, instead of sending another.
+A batch fills the ledger with first attempts. The caller then works as usual: it reads them back and
+makes single calls for whatever the batch left open. The name of a batch is recorded before the wait
+for it starts, so an interrupted run waits for the batch that it has paid for and sends no other.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .chat import BackendError, ChatRequest, Completion
 from .ledger import Ledger
 
 POLL_SECONDS = 30.0
-"""Between two looks at a batch."""
+"""Seconds between two looks at a batch."""
 
 MOST = 10_000
-"""Calls in one batch; both providers take more, but also bound its bytes."""
+"""Calls in one batch; both providers allow more, but also limit its bytes."""
 
 
 _Calls = Mapping[str, tuple[str, ChatRequest]]
@@ -35,10 +35,10 @@ class BatchFailedError(BackendError):
 
 @runtime_checkable
 class BatchBackend(Protocol):
-    """A backend that also takes work by the batch."""
+    """A backend that also takes batches."""
 
     def submit(self, requests: Mapping[str, ChatRequest]) -> str:
-        """Sends requests by custom id; the batch's name. Raises BackendError."""
+        """Sends requests by custom id and returns the batch's name. Raises BackendError."""
         ...
 
     def finished(self, batch: str) -> bool:
@@ -46,7 +46,7 @@ class BatchBackend(Protocol):
         ...
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
-        """Custom ids with what was answered, in any order; without those that were not."""
+        """Custom ids with their answers, in any order; requests without an answer are left out."""
         ...
 
     def identity(self) -> dict[str, str]: ...
@@ -58,7 +58,7 @@ def prefetch(
     budget: Budget,
     calls: Iterable[tuple[str, ChatRequest]],
 ) -> int:
-    """Records what batches answer to the calls that the ledger lacks; how many that were.
+    """Sends the calls that the ledger lacks as batches, records the answers and counts them.
 
     Costs count at the full price, an upper bound. Raises BackendError, BudgetError, DriftError.
     """
@@ -111,7 +111,7 @@ def _collect(
         name, request = calls.get(custom, ("", None))
         if request is None or name in ledger:
             continue
-        # Paid when it was sent, so no cap is asked; without reported usage the worst case counts.
+        # Paid when it was sent, so the cap isn't checked; without usage the worst case counts.
         usd = budget.record(identity, request, completion)
         budget.count(Spending(calls=1, usd=usd or Decimal(0)))
         ledger.append(name, identity, request, completion, None if usd is None else str(usd))

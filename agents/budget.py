@@ -21,7 +21,7 @@ from .chat import ChatRequest, Completion, ImagePart, Usage
 from .ledger import CallRecord
 
 IMAGE_TOKENS = 6000
-"""Upper bound of one image's tokens; OpenAI's patches and tiles and Anthropic's pixels are below."""
+"""Upper bound of one image's tokens: above OpenAI's patches and tiles and Anthropic's pixels."""
 
 DEARER_IMAGES = {"gpt-4o-mini": 50_000}
 """The same for models (by the start of the name) that bill an image at many times its tiles."""

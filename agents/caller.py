@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 
 from ..progress import Progress, silent
 from .batch import BatchBackend, prefetch
-from .budget import Budget, Spending
+from .budget import Budget, BudgetError, Spending
 from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
 from .threads import in_threads
@@ -202,8 +202,10 @@ class Caller:
         return completion, usd
 
     def _give_up(self, reserved: Sequence[Decimal | None], error: BaseException) -> None:
-        """Pays the lost attempts of a call without an answer; the other reservations are freed."""
+        """Pays the lost attempts of a call without an answer, and frees its reservations."""
         lost = error.lost_attempts if isinstance(error, BackendError) else 0
+        if isinstance(error, BudgetError):  # no money for one more attempt: all before were lost
+            lost = len(reserved)
         cost = (reserved[0] or Decimal(0)) * lost
         for worst in reserved:
             self.budget.release(worst)

@@ -1,7 +1,7 @@
 """What is asked of a model and what comes back: one request, one completion, no conversation.
 
-Every role of every loop, and every judge that is a language model, speaks in these types, so that
-ledger, budget and backends know one shape.
+Every role of every loop and every judge that is a language model uses these types, so that ledger,
+budget and backends handle one shape.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..errors import RunFailed
 CallOutcome = Literal["ok", "refused", "truncated", "error"]
 """How a paid call ended.
 
-`ok`: the model stopped by itself; `refused`: it or a filter declined; `truncated`: it ran into
-`max_tokens`; `error`: the server rejected this very request, or stopped for another reason.
+`ok`: the model stopped by itself; `refused`: it or a filter declined; `truncated`: it reached
+`max_tokens`; `error`: the server rejected this request, or stopped for another reason.
 """
 
 
 @dataclass(frozen=True)
 class ImagePart:
-    """A picture in a request."""
+    """An image in a request."""
 
     data: bytes
     """The encoded file."""
@@ -35,10 +35,10 @@ class ImagePart:
 
 @dataclass(frozen=True)
 class JsonSchema:
-    """The JSON that an answer must be.
+    """The JSON schema of an answer.
 
-    Only what both providers enforce in strict mode: every property required, no further ones, no
-    bounds. Bounds are the validator's.
+    It has only what both providers enforce in strict mode: all properties required, no others
+    allowed, no bounds. The validator checks bounds.
     """
 
     name: str
@@ -48,31 +48,31 @@ class JsonSchema:
 
     @cached_property
     def text(self) -> str:
-        """Name and schema in one spelling."""
+        """Name and schema as canonical JSON."""
         return json.dumps({"name": self.name, "body": self.body}, sort_keys=True)
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One call's whole input."""
+    """The whole input of a call."""
 
     role: str
-    """Who asks (`scout`, `judge`, ...): for the accounts, not sent."""
+    """Who asks (`scout`, `judge`, ...); used in the accounts, not sent."""
     system: str
     """The standing instructions."""
     user: tuple[str | ImagePart, ...]
-    """Texts and pictures, in order."""
+    """Texts and images, in order."""
     max_tokens: int
-    """Bound of the answer, in tokens; with the prompt it bounds what the call can cost."""
+    """Longest answer, in tokens; with the prompt it bounds what the call can cost."""
     schema: JsonSchema | None = None
-    """Where set, the answer is asked for as JSON of this shape."""
+    """If set, the answer must be JSON of this shape."""
     top_logprobs: int = 0
-    """Where above 0, log probabilities of so many alternatives of the first token (at most 20)."""
+    """Alternatives of the first token whose log probabilities are returned, 0 to 20."""
     may_be_cut: bool = False
-    """Whether an answer that ran into `max_tokens` is one, as with one-token verdicts."""
+    """Whether an answer that reached `max_tokens` is valid, as with one-token verdicts."""
 
     def spec(self) -> dict[str, Any]:
-        """The request as plain data for hashing and diffing; pictures by their SHA-256."""
+        """The request as plain data for hashing and diffing; images by their SHA-256."""
         return {
             "role": self.role,
             "system": self.system,
@@ -97,7 +97,7 @@ class Usage:
     input_tokens: int
     """All of the prompt, cached or not."""
     output_tokens: int
-    """All that was generated, hidden reasoning included."""
+    """All that was generated, including hidden reasoning."""
     cache_read_tokens: int = 0
     """Of the input: read from the provider's cache."""
     cache_write_tokens: int = 0
@@ -111,15 +111,15 @@ class Completion:
     outcome: CallOutcome
     """How it ended."""
     text: str
-    """The answer verbatim; for `refused` and `error` what the server said instead."""
+    """The answer verbatim; for `refused` and `error`, what the server said instead."""
     usage: Usage | None
-    """None where the server did not report it; 0 tokens where it rejected the request."""
+    """None if the server did not report it; 0 tokens if it rejected the request."""
     raw: Mapping[str, Any]
     """The response body."""
     first_token: tuple[tuple[str, float], ...] = ()
-    """Alternatives of the first token with their natural-log probabilities, where asked for."""
+    """Alternatives of the first token with their natural-log probabilities, if requested."""
     lost_attempts: int = 0
-    """Attempts before this one that timed out or were cut, and may have been billed."""
+    """Earlier attempts that timed out or were cut off, and may have been billed."""
 
 
 class BackendError(RunFailed):
@@ -135,19 +135,19 @@ class BackendError(RunFailed):
 
 
 class NotRecordedError(BackendError):
-    """A replay came to a call that its ledger doesn't hold."""
+    """A replay reached a call that its ledger doesn't hold."""
 
 
 Permit = Callable[[], None]
-"""Asked before an attempt that follows one which may have been billed; raises to forbid it."""
+"""Called before an attempt that follows a possibly billed one; raises to forbid it."""
 
 
 def always() -> None:
-    """Forbids no attempt."""
+    """Permits every attempt."""
 
 
 class ChatBackend(Protocol):
-    """A model behind some server."""
+    """A model behind a server."""
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """One answer, from any thread.
@@ -164,5 +164,6 @@ class ChatBackend(Protocol):
         ...
 
     def identity(self) -> dict[str, str]:
-        """What answers (`kind`, `model`, `provider`, settings); part of every call's spec."""
+        """What answers: `kind`, `model`, `provider`, for another server than the vendor's `server`,
+        and settings; part of every call's specification."""
         ...

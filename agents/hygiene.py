@@ -1,8 +1,8 @@
-"""Which texts of a model may travel on: into another role's prompt, and into a bank.
+"""Which texts of a model may go into another role's prompt and into a bank.
 
-A bank's texts become prompts, YAML, cards and web pages, and a proposal is read by the next role.
-So a text is one line of plain characters without anything that reads as an instruction or markup.
-Latin look-alikes from other scripts are kept out, because they defeat every later check.
+A bank's texts become prompts, YAML, cards and web pages, and the next role reads a proposal. So a
+text must be one line of plain characters without anything that reads as an instruction or markup.
+Look-alikes of Latin letters are rejected, because they defeat every later check.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MARKUP = re.compile(
 
 
 def text_fault(text: str, limit: int, *, latin: bool = True) -> str | None:
-    """What is wrong with a text of at most `limit` characters, or None.
+    """What is wrong with a text that may have `limit` characters, or None.
 
-    No word may mix scripts. With `latin` no letter may be of a script that looks like ours: Latin,
-    East Asian ones and `SYMBOLS` remain.
+    No word may mix scripts. With `latin`, only letters of Latin and East Asian scripts and
+    `SYMBOLS` are allowed, since other scripts have look-alikes.
 
     >>> text_fault("the Q key", 100)
     >>> text_fault("the " + chr(0x430) + " key", 100).partition(" (")[2]
@@ -60,14 +60,14 @@ def text_fault(text: str, limit: int, *, latin: bool = True) -> str | None:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text as one line of plain characters, cut: for quoting a model's words to another."""
+    """The text as one line of at most `limit` plain characters, to quote one model to another."""
     kept = "".join(c if _plain(c) else " " for c in text)
     line = " ".join(kept.split())
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def skeleton(text: str) -> str:
-    """What two texts share that a reader takes for the same: no case, accent, mark, first article.
+    """The text without case, accents, marks and first article: equal for texts that read alike.
 
     >>> skeleton("The \uff31-key"), skeleton("the Q key")
     ('q key', 'q key')
@@ -75,7 +75,7 @@ def skeleton(text: str) -> str:
     folded = unicodedata.normalize("NFKD", text.casefold()).translate(_LOOKALIKES)
     letters = "".join(c for c in folded if not unicodedata.combining(c))
     words = re.findall(r"[^\W_]+|[^\s\w]", letters)
-    # Only a leading article: in "the A key" the second word is none.
+    # Only the first word can be an article: "A" in "the A key" is none.
     kept = words[1:] if words[:1] and words[0] in _ARTICLES else words
     # A key or sign may be named by a mark alone.
     return " ".join([w for w in kept if w[0].isalnum()] or kept)

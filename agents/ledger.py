@@ -1,12 +1,12 @@
 """The call ledger: an append-only JSONL file of every paid model call.
 
-A call is known by its *logical* id (`r07/critic/attempt0`, or a judge's item, seed and probe), so
-parallel work and upgrades of an SDK don't disturb it. Same id and same specification: the recorded
-answer is used and nothing is paid. Same id and another specification: `DriftError` with a diff.
+A call is identified by its *logical* id (`r07/critic/attempt0`, or a judge's item, seed and probe),
+so neither parallel work nor an SDK upgrade disturbs it. If id and specification match a recorded
+call, its answer is used and nothing is paid. If only the id matches, `DriftError` shows a diff.
 
-Lines are ASCII JSON with sorted keys. `run` lines hold what a whole run was given, so that a replay
-needs nothing else; `batch` lines name batches that were sent; `text` lines hold what calls share
-(system prompts, schemas, long parts of questions), and call lines refer to them by SHA-256.
+Lines are ASCII JSON with sorted keys. `run` lines hold the inputs of a whole run, so that a replay
+needs nothing else. `batch` lines name batches that were sent. `text` lines hold what calls share
+(system prompts, schemas, long parts of questions); call lines refer to them by SHA-256.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..storage import Lock, RecordError, read_places, write_whole
 from .chat import CallOutcome, ChatRequest, Completion, Usage
 
 DIFF_LINES = 60
-"""Lines of a diff that an error shows."""
+"""Lines of a diff that an error message shows."""
 
 SHARED_FROM = 2000
-"""Characters from which a part of a question is stored as a text of its own."""
+"""Length in characters from which a part of a question is stored as a text of its own."""
 
 
 class LedgerError(DataError):
@@ -38,7 +38,7 @@ class LedgerError(DataError):
 
 
 class DriftError(LedgerError):
-    """A recorded call is asked again with another specification."""
+    """A recorded call is made again with another specification."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ class Ledger:
             self._claim = None
 
     def inputs(self, run: str) -> Any:
-        """What a run was given. Raises LedgerError where none of that name is recorded."""
+        """The recorded inputs of a run. Raises LedgerError if no run of that name is recorded."""
         if run not in self._runs:
             raise LedgerError(f"{self.path}: holds no run of {run}")
         return self._runs[run]
 
     def bind(self, run: str, inputs: Any) -> None:
-        """Records what a run is given. Raises DriftError where it was given something else."""
+        """Records the inputs of a run. Raises DriftError if other inputs are recorded for it."""
         inputs = json.loads(_dump(inputs))
         if run not in self._runs:
             with self._lock:
@@ -133,7 +133,7 @@ class Ledger:
     def open_batch(self, batch: str, calls: list[str]) -> None:
         """Records that calls were sent as a batch, on disk when this returns.
 
-        A batch of that name that is recorded already is forgotten.
+        It replaces an earlier record of the same batch.
         """
         with self._lock:
             self._write(_dump({"batch": batch, "calls": calls}))
@@ -148,7 +148,7 @@ class Ledger:
     def find(
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
     ) -> CallRecord | None:
-        """The recorded call, or None. Raises DriftError where its specification was another."""
+        """The recorded call, or None. Raises DriftError if its specification was another."""
         place = self._places.get(call_id)
         if place is None:
             return None
@@ -201,8 +201,10 @@ class Ledger:
         return [json.loads(identity) for identity in sorted(found)]
 
     def canonical_lines(self) -> Iterator[str]:
-        """The ledger in its published form: runs, texts, calls, each sorted; the same for every
-        order in which the calls were made, and whether singly or by the batch."""
+        """The ledger in its published form: runs, texts, calls, each sorted.
+
+        It doesn't depend on the order of the calls, or on whether they were sent in a batch.
+        """
         for run in sorted(self._runs):
             yield _dump({"run": run, "inputs": self._runs[run]})
         for sha in sorted(self._texts):
@@ -218,7 +220,8 @@ class Ledger:
         """Indexes every whole line; returns where they end, in bytes."""
         end = number = 0
         try:
-            for number, (place, line) in enumerate(read_places(self.path), 1):
+            for place, line in read_places(self.path):
+                number += 1
                 self._index(place, line)
                 end = sum(place)
         except RecordError as error:
@@ -288,7 +291,7 @@ class Ledger:
 
 
 def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
-    """SHA-256 of what fixes a call: who answers and what is asked."""
+    """SHA-256 of a call's specification: who answers and what is asked."""
     return _sha(_dump({"identity": dict(identity), "request": _form(request)[0]}))
 
 
@@ -333,6 +336,6 @@ def _sha(text: str) -> str:
 
 
 def _readable(value: Any) -> list[str]:
-    """Lines to diff: one a field, long texts broken at their own line breaks."""
+    """Lines to diff: one per field, long texts broken at their own line breaks."""
     lines = json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1).splitlines()
     return [part for line in lines for part in line.replace("\\n", "\\n\n").splitlines()]

@@ -1,4 +1,4 @@
-"""Finding a pair again that is already there, in either order and under another spelling."""
+"""Finds pairs that are already known, in either order and under another spelling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .hygiene import skeleton
 
 SAME_CONTEXT = 0.6
-"""Two contexts that share so much of their words (Jaccard index) are one place."""
+"""Jaccard index of the words of two contexts from which they count as one place."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class KnownPair:
     difficulty: str
     """`obvious`, `subtle` or `tricky`."""
     left: str
-    """What is left."""
+    """The left thing."""
     right: str
-    """What is right."""
+    """The right thing."""
     context: str
     """Where the two are."""
 
 
 class PairIndex:
-    """Pairs by what they name, whatever their order."""
+    """Pairs by the two things that they name, in either order."""
 
     def __init__(self, pairs: Iterable[KnownPair] = ()) -> None:
         self._known: dict[frozenset[str], list[tuple[KnownPair, frozenset[str]]]] = {}

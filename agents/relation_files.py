@@ -1,4 +1,4 @@
-"""Relations of a file of prompts: read, extract, write."""
+"""Reads a file of prompts, extracts their relations and writes them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from ..errors import DataError
 from ..progress import Progress
 from ..storage import write_whole
 from .relations import EXTRACTOR, Extracted, agreement, extract
@@ -14,9 +15,9 @@ from .session import SessionSettings, open_session
 
 
 def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: Progress) -> str:
-    """Writes one JSON line a distinct prompt to `out`, whole or not at all; says how both agree.
+    """Writes one JSON line per distinct prompt to `out`; returns how far both agree, as JSON.
 
-    Raises ValueError for a file that can't be read.
+    Raises DataError for a file that can't be read.
     """
     with open_session(session) as opened:
         caller = opened.author(EXTRACTOR.name)
@@ -27,11 +28,11 @@ def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: P
 
 
 def read_prompts(path: Path) -> list[tuple[str, str]]:
-    """Id and text of every distinct line that is not blank; ids are hashes of the text."""
+    """Id (a hash of the text) and text of every distinct line that is not blank."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: no file of prompts ({error})") from None
+        raise DataError(f"{path}: no file of prompts ({error})") from None
     texts = dict.fromkeys(line.strip() for line in lines if line.strip())
     return [(hashlib.sha256(text.encode()).hexdigest()[:12], text) for text in texts]
 

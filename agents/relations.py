@@ -1,6 +1,6 @@
-"""Spatial relations stated in free prompts: by a model, by rules, and how far the two agree.
+"""Spatial relations in free prompts: extracted by a model and by rules, and how far both agree.
 
-The task of PSE's appendix: lines of (object, object, relation) from a prompt.
+The task is that of PSE's appendix: lines of (object, object, relation) from a prompt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REVERSE: dict[Direction, Direction] = {
     "bottom": "top",
     "behind": "front",
 }
-"""Relations that are told as the reverse of another when two lists are compared."""
+"""Relations that count as the reverse of another when two lists are compared."""
 
 
 class StatedRelation(Struct):
@@ -39,7 +39,7 @@ class StatedRelation(Struct):
     """Noun with its adjectives, without article."""
 
     def normal(self) -> tuple[str, str, str]:
-        """The same for both ways of telling it, and for spellings of one name.
+        """A form that is the same for both ways to state it and for spellings of one name.
 
         >>> StatedRelation(first="a cat", relation="right", second="Dog").normal()
         ('dog', 'left', 'cat')
@@ -51,7 +51,7 @@ class StatedRelation(Struct):
 
 
 class Extraction(Struct):
-    """What a prompt states."""
+    """The relations that a prompt states."""
 
     relations: list[StatedRelation] = Field(max_length=30)
     """In the order of the text."""
@@ -110,7 +110,7 @@ def extract_by_rules(prompt: str) -> list[StatedRelation]:
 
 
 def _noun(text: str) -> str:
-    """A noun phrase without determiner and verb; empty where there is none."""
+    """A noun phrase without determiner and verb; empty if there is none."""
     bare = _VERB.sub("", " " + text.strip(" ,")).strip()
     previous = None
     while previous != bare:
@@ -120,7 +120,7 @@ def _noun(text: str) -> str:
 
 @dataclass(frozen=True)
 class Extracted:
-    """One prompt read by both."""
+    """One prompt, read by rules and by the model."""
 
     id: str
     """Id of the prompt."""
@@ -129,9 +129,9 @@ class Extracted:
     by_rules: tuple[StatedRelation, ...]
     """What the rules found."""
     by_model: tuple[StatedRelation, ...] | None
-    """What the model found; None where it gave no usable answer."""
+    """What the model found; None if it gave no usable answer."""
     problem: str
-    """Why it gave none."""
+    """Why the model gave no usable answer; empty if it gave one."""
 
 
 def extract(
@@ -148,11 +148,11 @@ def extract(
     answers = caller.call_many(calls, "relations", progress)
     return [
         Extracted(
-            name,
-            text,
-            tuple(extract_by_rules(text)),
-            tuple(answer.value.relations) if answer.value else None,
-            "" if answer.value else f"{answer.status}: {answer.problem}",
+            id=name,
+            prompt=text,
+            by_rules=tuple(extract_by_rules(text)),
+            by_model=tuple(answer.value.relations) if answer.value else None,
+            problem="" if answer.value else f"{answer.status}: {answer.problem}",
         )
         for (name, text), answer in zip(listed, answers, strict=True)
     ]
@@ -160,12 +160,12 @@ def extract(
 
 @dataclass(frozen=True)
 class ExtractionAgreement:
-    """How far two readings agree, over prompts that both have read."""
+    """How far rules and model agree, over prompts that both have read."""
 
     prompts: int
     """Prompts compared."""
     unread: int
-    """Prompts without a usable answer of the model; not compared."""
+    """Prompts to which the model gave no usable answer; not compared."""
     same: int
     """Prompts with exactly the same relations."""
     shared: int
@@ -177,13 +177,13 @@ class ExtractionAgreement:
 
     @property
     def f1(self) -> float | None:
-        """2 shared / (all of both), in [0, 1]; None where neither found any."""
+        """2 shared / (all of both), in [0, 1]; None if neither found any."""
         total = 2 * self.shared + self.rules_only + self.model_only
         return 2 * self.shared / total if total else None
 
 
 def agreement(results: Sequence[Extracted]) -> ExtractionAgreement:
-    """Counts over all prompts; a relation and its reverse are the same."""
+    """Counts over all prompts; a relation and its reverse are one."""
     same = shared = rules_only = model_only = 0
     read = [r for r in results if r.by_model is not None]
     for result in read:
@@ -194,4 +194,11 @@ def agreement(results: Sequence[Extracted]) -> ExtractionAgreement:
         rules_only += len(rules - model)
         model_only += len(model - rules)
     unread = len(results) - len(read)
-    return ExtractionAgreement(len(read), unread, same, shared, rules_only, model_only)
+    return ExtractionAgreement(
+        prompts=len(read),
+        unread=unread,
+        same=same,
+        shared=shared,
+        rules_only=rules_only,
+        model_only=model_only,
+    )

@@ -1,4 +1,4 @@
-"""Trying again: which failures pass by themselves, and how long to wait for it."""
+"""Retries: which failures pass by themselves, and how long to wait before the next attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .chat import BackendError, Permit, always
 T = TypeVar("T")
 
 RETRIED = frozenset({408, 409, 429, *range(500, 600)})
-"""HTTP statuses that pass: timeout, conflict, rate limit, server trouble (529 is overload)."""
+"""HTTP statuses that may pass: timeout, conflict, rate limit, server error (529 is overload)."""
 
 
 class TransientError(Exception):
@@ -22,7 +22,7 @@ class TransientError(Exception):
     def __init__(self, reason: str, retry_after: float | None = None, billed: bool = False) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
-        """Seconds that the server asks to wait."""
+        """Seconds that the server asks the client to wait."""
         self.billed = billed
         """Whether the server may have done the work: a timeout, a cut connection, torn JSON."""
 
@@ -33,7 +33,7 @@ def _sleep(seconds: float) -> None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often, and how long between."""
+    """How often to try, and how long to wait in between."""
 
     attempts: int = 6
     """Attempts of a call before the run stops."""
@@ -42,10 +42,10 @@ class RetryPolicy:
     longest_delay: float = 60.0
     """Most seconds between two attempts, unless the server asks for more."""
     longest_asked: float = 300.0
-    """Most seconds that a server's retry-after is honoured; beyond, the run stops."""
+    """Longest retry-after, in seconds, that is honored; beyond it the run stops."""
 
     def run(self, attempt: Callable[[], T], permit: Permit = always) -> tuple[T, int]:
-        """The attempt's result, and how many attempts before it may have been billed.
+        """The attempt's result, and the number of earlier attempts that may have been billed.
 
         Raises BackendError after the last attempt, and what `permit` raises.
         """

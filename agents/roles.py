@@ -1,8 +1,8 @@
-"""A role: a prompt file, a JSON schema file, and the type that its answers must have.
+"""A role: a prompt file, a JSON schema file, and the type of its answers.
 
-The schema file is what a provider enforces: every property required, none besides, no bounds. It is
-frozen in the repository, because the schema that pydantic derives changes with its version, and a
-ledger would drift with it. Bounds are the type's.
+The schema file is what a provider enforces: all properties required, no others allowed, no bounds.
+It is stored in the repository because the schema that pydantic derives changes with its version,
+and recorded calls would drift. The type checks bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROMPTS = HERE / "prompts"
 SCHEMAS = HERE / "schemas"
 
 PROBLEMS = 8
-"""Faults of an answer that a re-ask lists."""
+"""Faults of an answer that the second attempt lists."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Role(Generic[A]):
     answer: type[A]
     """Type of its answers."""
     max_tokens: int
-    """Bound of an answer."""
+    """Longest answer, in tokens."""
 
     @cached_property
     def system(self) -> str:
@@ -53,7 +53,7 @@ class Role(Generic[A]):
         return JsonSchema(self.name.replace("/", "_"), body)
 
     def request(self, *user: str | ImagePart) -> ChatRequest:
-        """What is sent when the role is given these texts and pictures."""
+        """What is sent when the role is given these texts and images."""
         return ChatRequest(self.name, self.system, user, self.max_tokens, self.schema)
 
     @property
@@ -62,7 +62,7 @@ class Role(Generic[A]):
         return self.name.rpartition("/")[2]
 
     def read(self, text: str) -> A:
-        """The answer's value. Raises ValueError with what is wrong, for the model to mend."""
+        """The answer's value. Raises ValueError saying what the model must correct."""
         try:
             return self.answer.model_validate(json.loads(unfenced(text)))
         except ValidationError as error:
@@ -72,7 +72,7 @@ class Role(Generic[A]):
 
 
 def unfenced(text: str) -> str:
-    """The text without one Markdown fence around all of it, which some servers' models add."""
+    """The text without a Markdown fence around all of it, which some models add."""
     found = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", text, re.DOTALL)
     return found.group(1) if found else text
 
@@ -83,14 +83,14 @@ def _reasons(error: ValidationError) -> str:
     return "; ".join(found[:PROBLEMS] + more)
 
 
-_UNSUPPORTED = {
-    "title", "default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength",
-    "maxLength", "minItems", "maxItems", "pattern", "format", "multipleOf", "uniqueItems",
-}  # fmt: skip
+_UNSUPPORTED = frozenset(
+    "title default minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems "
+    "maxItems pattern format multipleOf uniqueItems".split()
+)
 
 
 def strict_schema(model: type[Struct]) -> dict[str, Any]:
-    """The schema of a type in the subset that both providers enforce; for writing schema files."""
+    """The schema of a type in the subset that both providers enforce, to write schema files."""
     derived = model.model_json_schema()
     definitions = derived.pop("$defs", {})
 
@@ -127,13 +127,13 @@ def describe_prompts() -> str:
 
 
 def read_versions() -> dict[str, Any]:
-    """Version and SHA-256 of every prompt file; a test holds it against the files."""
+    """Version and SHA-256 of every prompt file; a test compares them with the files."""
     found: dict[str, Any] = json.loads((PROMPTS / "versions.json").read_text(encoding="utf-8"))
     return found
 
 
 def current_versions() -> dict[str, Any]:
-    """What `versions.json` must say; a changed file gets the next version."""
+    """The right content of `versions.json`; a changed file gets the next version."""
     known = read_versions() if (PROMPTS / "versions.json").exists() else {}
     found = {}
     for path in sorted(PROMPTS.rglob("*.md")):

@@ -1,4 +1,4 @@
-"""One run's ledger and budget, and the callers that share them; and what a run has cost."""
+"""The ledger and budget of a run, the callers that share them, and what the run has cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
+from ..errors import UsageError
 from .backends import open_backend
 from .backends.replay import ReplayBackend
 from .batch import BatchBackend
@@ -21,15 +22,15 @@ class SessionSettings:
     """Where calls are recorded, who answers, and what it may cost."""
 
     ledger: Path
-    """The ledger file; made where it is missing, unless replayed."""
+    """The ledger file; created if it is missing, except in a replay."""
     backend: str = ""
     """Spec of the model; empty in a replay."""
     reviewer: str = ""
-    """Spec of a second model that checks the first one's work; empty: the same."""
+    """Spec of a second model that checks the first one's work; if empty, the first does."""
     replay: bool = False
     """Whether only recorded calls are used: no network, no cost, no change to the ledger."""
     max_usd: float | None = None
-    """Cap over the whole run, its recorded calls included."""
+    """Cap over the whole run, including its recorded calls, US dollars."""
     prices: Path | None = None
     """The user's price table."""
     calls: CallSettings = field(default_factory=CallSettings)
@@ -46,9 +47,16 @@ def session_settings(
     concurrency: int,
     batch: bool = False,
 ) -> SessionSettings:
-    """The settings that the options of the command line give."""
-    calls = CallSettings(concurrency, batch=batch)
-    return SessionSettings(ledger, backend, reviewer, replay, max_usd, prices, calls)
+    """The settings from the options of the command line."""
+    return SessionSettings(
+        ledger=ledger,
+        backend=backend,
+        reviewer=reviewer,
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        calls=CallSettings(concurrency, batch=batch),
+    )
 
 
 class Session:
@@ -60,7 +68,7 @@ class Session:
         self.budget = budget
 
     def author(self, role: str | None = None) -> Caller:
-        """The caller of the model that writes; in a replay, of the one that answered `role`."""
+        """The caller of the model that writes; in a replay, the model that answered `role`."""
         return self._caller(self.settings.backend, role)
 
     def reviewer(self, role: str) -> Caller:
@@ -68,7 +76,7 @@ class Session:
         return self._caller(self.settings.reviewer or self.settings.backend, role)
 
     def recorded(self, identity: Mapping[str, str]) -> Caller:
-        """The caller of a recorded model, for a replay that knows its models by name."""
+        """The caller of a recorded model, for a replay that knows its models' identities."""
         backend = ReplayBackend(identity)
         return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
@@ -81,7 +89,7 @@ class Session:
             return self.recorded(ReplayBackend.of(self.ledger, role).identity())
         backend = open_backend(spec)
         if self.settings.calls.batch and not isinstance(backend, BatchBackend):
-            raise ValueError(f"{spec}: has no batch interface; leave out --batch")
+            raise UsageError(f"{spec}: has no batch interface; leave out --batch")
         return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
 
@@ -89,34 +97,34 @@ class Session:
 def open_session(settings: SessionSettings) -> Iterator[Session]:
     """Opens the ledger and counts what it has cost so far.
 
-    Raises ValueError for a missing backend, LedgerError, UnpricedError.
+    Raises UsageError for a missing backend, LedgerError, InUseError, UnpricedError.
     """
     if not settings.replay and not settings.backend:
-        raise ValueError("name a --backend, or replay a ledger with --replay")
+        raise UsageError("name a --backend, or replay a ledger with --replay")
     prices = PriceTable.read(settings.prices)
     with Ledger(settings.ledger, read_only=settings.replay) as ledger:
         cap = None if settings.replay or settings.max_usd is None else str(settings.max_usd)
         budget = Budget(prices, None if cap is None else Decimal(cap))
-        budget.restore(ledger.records())
+        budget.restore(ledger.records(), source=str(settings.ledger))
         yield Session(settings, ledger, budget)
 
 
 @dataclass(frozen=True)
 class Account:
-    """What one role had of one model."""
+    """What one role used of one model."""
 
     role: str
     """Who asked."""
     model: str
     """`kind:model`."""
     calls: int = 0
-    """Calls, paid ones all of them."""
+    """Paid calls."""
     failed: int = 0
     """Of these: refused, truncated or rejected by the server."""
     input_tokens: int = 0
-    """Where the server reported them."""
+    """As far as the server reported them."""
     output_tokens: int = 0
-    """Where the server reported them."""
+    """As far as the server reported them."""
     usd: Decimal = Decimal(0)
     """Price of the calls that have one."""
     unpriced: int = 0
@@ -137,7 +145,7 @@ class Account:
 
 
 def accounts(records: Iterable[CallRecord]) -> list[Account]:
-    """One account a role and model, sorted."""
+    """One account per role and model, sorted."""
     found: dict[tuple[str, str], Account] = {}
     for record in records:
         key = (record.role, f"{record.identity['kind']}:{record.identity['model']}")

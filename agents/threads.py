@@ -1,4 +1,4 @@
-"""Work for threads: several at a time, taken as it is needed, given back as it is done."""
+"""Work for threads: several pieces at a time, taken as needed, returned as they are done."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ R = TypeVar("R")
 def in_threads(
     function: Callable[[W], R], work: Iterable[W], concurrency: int
 ) -> Generator[R, None, None]:
-    """What the function makes of each piece of work, as soon as it is there, in any order.
+    """The function's result for each piece of work, as soon as it is there, in any order.
 
-    Work is taken as it is needed, in the caller's thread, so it may be more than fits into memory.
-    Where one raises, nothing further starts, and the error is raised when those under way have
-    ended. One at a time is done in the caller's thread too, where an interrupt reaches it.
+    Work is taken as it is needed, in the caller's thread, so there may be more than fits into
+    memory. If one raises, nothing further starts, and the error is raised when those under way have
+    ended. With `concurrency` 1 all runs in the caller's thread, where an interrupt reaches it.
     """
     if concurrency == 1:
         yield from map(function, work)

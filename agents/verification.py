@@ -1,7 +1,7 @@
-"""A second model checks pairs by mirrored statements, so that a yes-sayer scores chance.
+"""A second model checks pairs by mirrored statements, so that always saying yes scores chance.
 
 Each pair gives two statements in separate calls: that its left thing is left of its right one, and
-the reverse. Only a model that affirms the first and denies the second agrees with the bank.
+the reverse. The model agrees with the bank only if it affirms the first and denies the second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StatementCheck(Struct):
     """The verifier's answer to one statement."""
 
     reason: str
-    """One sentence; first, so that the verdict follows from it."""
+    """One sentence; it comes first, so that the verdict follows from it."""
     verdict: Literal["true", "false", "unsure"]
     """Whether the statement holds."""
 
@@ -41,7 +41,7 @@ class Claim:
     left: str
     """What the bank says is left."""
     right: str
-    """What it says is right."""
+    """What the bank says is right."""
     setting: str
     """Context, as in the prompt."""
     viewer: str
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verification:
-    """What became of one pair."""
+    """The result for one pair."""
 
     claim: Claim
     """The pair."""
@@ -59,7 +59,7 @@ class Verification:
     mirrored: Said
     """Verdict on its reverse."""
     reasons: tuple[str, str]
-    """What the verifier said to each."""
+    """The verifier's reason for each verdict."""
     calls: tuple[str, ...]
     """Ledger ids."""
 
@@ -87,11 +87,11 @@ def verify(
     pairs = zip(listed, answers[::2], answers[1::2], strict=True)
     return [
         Verification(
-            claim,
-            _said(stated),
-            _said(mirrored),
-            (_reason(stated), _reason(mirrored)),
-            (*stated.calls, *mirrored.calls),
+            claim=claim,
+            as_stated=_said(stated),
+            mirrored=_said(mirrored),
+            reasons=(_reason(stated), _reason(mirrored)),
+            calls=(*stated.calls, *mirrored.calls),
         )
         for claim, stated, mirrored in pairs
     ]
@@ -99,7 +99,7 @@ def verify(
 
 def _statements(claim: Claim) -> tuple[Call[StatementCheck], Call[StatementCheck]]:
     def call(name: str, first: str, second: str) -> Call[StatementCheck]:
-        # The two things stand in the same order in both settings: it must not tell.
+        # The setting names the two in the same order in both statements: it must not tell.
         things = " and ".join(sorted((claim.left, claim.right)))
         text = (
             f"<data>\nSetting: {things} {claim.setting}.\nViewer: {claim.viewer}\n"
@@ -120,37 +120,37 @@ def _reason(answer: Answer[StatementCheck]) -> str:
 
 @dataclass(frozen=True)
 class VerifierReliability:
-    """How far the verifier agrees with the bank, over all pairs."""
+    """How far the verifier agrees with the bank over all pairs."""
 
     pairs: int
     """Pairs checked."""
     agreed: int
-    """Both statements answered as the bank has it."""
+    """Pairs with both statements answered as in the bank."""
     contradicted: int
-    """Both the other way round."""
+    """Pairs with both answered the other way round."""
     undecided: int
-    """Yes to both, no to both, or unsure."""
+    """Pairs with yes to both, no to both, or unsure."""
     failed: int
-    """No usable answer to one of them."""
+    """Pairs with no usable answer to one of them."""
     statements: int
     """Statements answered true or false."""
     accuracy: float | None
-    """Of these, the share answered as the bank has it; a yes-sayer has 0.5. None without any."""
+    """Share of these answered as in the bank; 0.5 if all are answered true. None without any."""
     kappa: float | None
-    """Cohen's kappa of bank and verifier over these statements; None where it is undefined."""
+    """Cohen's kappa of bank and verifier over these statements; None if undefined."""
     yes_rate: float | None
-    """Share of these answered true; 0.5 in a verifier without a leaning."""
+    """Share of these answered true; 0.5 for a verifier without a bias."""
 
     @property
     def discard_rate(self) -> float | None:
-        """Share of pairs that were not agreed on; None without pairs."""
+        """Share of pairs without agreement; None without pairs."""
         return 1 - self.agreed / self.pairs if self.pairs else None
 
 
 def reliability(results: Sequence[Verification]) -> VerifierReliability:
     """Counts, accuracy and chance-corrected agreement.
 
-    >>> claim = Claim("i", "a", "b", "c", "d")
+    >>> claim = Claim(id="i", left="a", right="b", setting="c", viewer="d")
     >>> yes = [Verification(claim, "true", "true", ("", ""), ())] * 10
     >>> found = reliability(yes)
     >>> found.accuracy, found.kappa, found.discard_rate

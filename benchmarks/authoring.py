@@ -1,11 +1,11 @@
-"""How much of a model server's speed authoring keeps, and what the ledger costs.
+"""How much of a model server's throughput authoring keeps, and what the ledger costs.
 
     python benchmarks/authoring.py
 
-starts a loopback server that answers after 200 ms, asks it with 32 calls under way, and compares
-with bare keep-alive connections in the same run. Then it times the ledger at 100,000 calls. Prints
-one JSON object; speeds depend on the machine and its other work, the two shares less so. What a
-call's record takes is mostly the disk's: `bare_append_ms` is a line kept by the disk alone.
+starts a loopback server that answers after 200 ms, keeps 32 calls under way, and compares with bare
+keep-alive connections in the same run. Then it times the ledger at 100,000 calls. It prints one JSON
+object. Speeds depend on the machine and its load, the two shares less so. Recording a call mostly
+waits for the disk: `bare_append_ms` is the time to append a line and nothing else.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ BODY = json.dumps(
     {
         "id": "c",
         "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": ANSWER},
-             "finish_reason": "stop"}
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": ANSWER},
+                "finish_reason": "stop",
+            }
         ],
         "usage": {"prompt_tokens": 900, "completion_tokens": 120},
     }
-).encode()  # fmt: skip
+).encode()
 RESPONSE = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
     + str(len(BODY)).encode()
@@ -84,7 +87,7 @@ def request(number: int) -> ChatRequest:
 
 
 def bare(port: int) -> float:
-    """Calls a second of 32 threads that do nothing but send and receive."""
+    """Calls per second of 32 threads that only send and receive."""
     mine = local()
     body = json.dumps({"messages": [request(0).system, request(0).user]})
 
@@ -102,7 +105,7 @@ def bare(port: int) -> float:
 
 
 def authored(port: int, folder: Path) -> float:
-    """Calls a second through backend, budget, validation and ledger."""
+    """Calls per second through backend, budget, validation and ledger."""
     backend = open_backend(f"openai:m@http://127.0.0.1:{port}/v1")
     with Ledger(folder / "wire.jsonl") as ledger:
         caller = Caller(backend, ledger, Budget(PriceTable({})), CallSettings(CONCURRENCY))
@@ -153,7 +156,7 @@ def ledger_times(folder: Path) -> dict[str, float]:
 
 
 def _append(path: Path, line: bytes) -> float:
-    """Seconds that the disk alone takes to keep a line."""
+    """Seconds that the disk alone takes to store a line."""
     with path.open("ab") as file:
         start = time.perf_counter()
         file.write(line)

@@ -8,7 +8,7 @@ from ..schema import Struct
 from .bank import BankError, by_name, read_entries
 
 PLACE = "{}"
-"""Stands in prompt and assessment point for the attribute."""
+"""Placeholder of the attribute in prompt and assessment point."""
 
 
 class AttributePair(Struct):
@@ -19,13 +19,13 @@ class AttributePair(Struct):
     concept: str
     """What the attribute belongs to."""
     rare: str
-    """Attribute, place, partner or content that it seldom has."""
+    """Attribute, place, partner or content that it rarely has."""
     common: str
     """The one that it usually has."""
     prompt: str
     """Sentence with ``{}`` for the attribute."""
     shows: str
-    """What the picture must show, with ``{}`` for the attribute."""
+    """What the image must show, with ``{}`` for the attribute."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 

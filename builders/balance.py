@@ -10,12 +10,14 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-Pair = tuple[str, str]
+from .bank import BankError
+
+NamePair = tuple[str, str]
 T = TypeVar("T", bound=Hashable)
 
 
 def once(a: str, b: str) -> int:
-    """Every two may meet once."""
+    """Any two entities may meet once."""
     return 1
 
 
@@ -25,14 +27,13 @@ def balanced_pairs(
     count: int,
     rng: random.Random,
     capacity: Callable[[str, str], int] = once,
-) -> list[Pair]:
+) -> list[NamePair]:
     """`count` pairs, each given in its order of mention, shuffled.
 
-    Pairs are drawn within `first`, or between `first` and `second`. Two entities meet `capacity`
-    times at most (0: never; it must not depend on the order), and seldom twice while others are
-    left. On each side the numbers of appearances differ by at most one, and of each entity's
-    appearances half are first (an odd one may fall either way). Raises ValueError where no such
-    design is found.
+    Pairs are drawn within `first`, or between `first` and `second`. Two entities meet at most
+    `capacity` times (0: never; it must not depend on the order), and rarely twice while others are
+    left. On each side, the numbers of appearances differ by at most one. Each entity is first in
+    half of its appearances, rounded either way. Raises BankError if no such design is found.
     """
     for _ in range(100):
         edges = _regular_edges(first, second, count, rng, capacity)
@@ -40,7 +41,9 @@ def balanced_pairs(
             pairs = orient(edges, rng)
             rng.shuffle(pairs)
             return pairs
-    raise ValueError(f"no balanced design of {count} pairs on {len(first)} entities")
+    raise BankError(
+        f"no balanced design of {count} pairs on {len(first)} entities; fewer may be confusable"
+    )
 
 
 def _regular_edges(
@@ -49,13 +52,13 @@ def _regular_edges(
     count: int,
     rng: random.Random,
     capacity: Callable[[str, str], int],
-) -> list[Pair] | None:
+) -> list[NamePair] | None:
     """Greedy: the least used entity meets the least used, then least met partner; None if stuck."""
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
     left = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
     met: dict[frozenset[str], int] = {}
-    edges: list[Pair] = []
+    edges: list[NamePair] = []
     while len(edges) < count:
         open_entities = [a for a in sides[0] if left[a]]
         if not open_entities:
@@ -77,14 +80,14 @@ def _regular_edges(
     return edges
 
 
-def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
-    """Give every edge a direction so that each vertex starts half of its edges (give or take one).
+def orient(edges: Sequence[NamePair], rng: random.Random) -> list[NamePair]:
+    """Directs every edge so that each vertex starts half of its edges, rounded either way.
 
     Euler: join the vertices of odd degree to one extra vertex, walk closed trails, and direct each
     edge as it is walked; then every vertex is left as often as it is entered.
     """
     outside = ""
-    neighbours: dict[str, list[tuple[str, int]]] = {}
+    neighbors: dict[str, list[tuple[str, int]]] = {}
     ends = list(edges)
     degree: dict[str, int] = {}
     for a, b in edges:
@@ -92,16 +95,16 @@ def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
         degree[b] = degree.get(b, 0) + 1
     ends += [(vertex, outside) for vertex in sorted(degree) if degree[vertex] % 2]
     for number, (a, b) in enumerate(ends):
-        neighbours.setdefault(a, []).append((b, number))
-        neighbours.setdefault(b, []).append((a, number))
-    for around in neighbours.values():
+        neighbors.setdefault(a, []).append((b, number))
+        neighbors.setdefault(b, []).append((a, number))
+    for around in neighbors.values():
         rng.shuffle(around)
     walked: set[int] = set()
-    directed: dict[int, Pair] = {}
-    for start in sorted(neighbours):
+    directed: dict[int, NamePair] = {}
+    for start in sorted(neighbors):
         vertex = start
         while True:
-            around = neighbours[vertex]
+            around = neighbors[vertex]
             while around and around[-1][1] in walked:
                 around.pop()
             if not around:
@@ -116,7 +119,7 @@ def orient(edges: Sequence[Pair], rng: random.Random) -> list[Pair]:
 
 
 class Rotation(Generic[T]):
-    """Hands out the least used of the choices that fit, ties at random."""
+    """Picks the least used of the given choices, ties at random."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

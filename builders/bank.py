@@ -42,12 +42,12 @@ def read_folder(folder: Path, model: type[E]) -> dict[str, list[E]]:
 
 
 def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
-    """Entries by a field that must be unique. Raises BankError naming the repeated value."""
+    """Entries by a field that must be unique. Raises BankError naming a repeated value."""
     table: dict[str, E] = {}
     for entry in entries:
         name = getattr(entry, field)
         if name in table:
-            raise BankError(f"{where}: {field} {name!r} stands twice")
+            raise BankError(f"{where}: {field} {name!r} is used twice")
         table[name] = entry
     return table
 
@@ -67,7 +67,7 @@ def _read_list(path: Path) -> list[Any]:
 
 
 def reasons(error: ValidationError) -> str:
-    """Every fault that the model found, by field."""
+    """All faults that the validation found, by field."""
     return "; ".join(
         ".".join(map(str, e["loc"])) + ": " + e["msg"] if e["loc"] else e["msg"]
         for e in error.errors()

@@ -1,4 +1,4 @@
-"""The build: every suite from the banks, seed pictures, and the checks all rows must pass."""
+"""The build: every suite from the banks, seed images, and the checks all rows must pass."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ..errors import RunFailed
+from ..errors import RunFailed, UsageError
 from ..eval.generators import open_generator
+from ..progress import Progress, silent
 from ..schema import Row, SeededRow
 from .bank import DEFAULT_BANK, BankError, read_entries
 from .constrained import ConstrainedPair
@@ -22,13 +23,10 @@ from .suites import SUITES
 
 NO_IMAGES = "none"
 
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
-
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What a build is a function of, and how it is run."""
+    """What determines a build, and how it runs."""
 
     configs: tuple[str, ...] = ()
     """Names of the configs to build; empty: all."""
@@ -37,24 +35,24 @@ class BuildSettings:
     seed: int = 0
     """Seed of every sampled suite."""
     seed_images: str = "render:"
-    """Spec of the generator of seed pictures, or `none`."""
+    """Spec of the generator of seed images, or `none`."""
     jobs: int = 1
-    """Processes that draw; the result does not depend on it."""
+    """Number of processes that draw; the result does not depend on it."""
 
 
 class BuildError(RunFailed):
     """Rows that fail their checks; the message lists them."""
 
 
-def build(settings: BuildSettings, progress: Progress = lambda stage, done, total: None) -> Build:
+def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     """Everything that the settings ask for, checked.
 
-    Raises BankError for a bank file that can't be used, ValueError for an unknown config or
-    generator, and BuildError where a row fails a check.
+    Raises BankError for a bank file that can't be used, UsageError for an unknown config or
+    generator, and BuildError if a row fails a check.
     """
     names = settings.configs or tuple(SUITES)
     if unknown := [name for name in names if name not in SUITES]:
-        raise ValueError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
+        raise UsageError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
     if settings.seed_images != NO_IMAGES:
         open_generator(settings.seed_images)  # a wrong spec fails now, not after the items
     banks = Banks(settings.bank)
@@ -67,8 +65,8 @@ def build(settings: BuildSettings, progress: Progress = lambda stage, done, tota
         if made:
             rows[name] = made
         elif name in settings.configs or not SUITES[name].optional:
-            raise BankError(f"{settings.bank}: holds nothing for {name}; fill it, or name the "
-                            "configs to build with --config")  # fmt: skip
+            nothing = f"{settings.bank}: holds nothing for {name}"
+            raise BankError(f"{nothing}; fill it, or name the configs to build with --config")
     progress("items", len(names), len(names))
     identity = _draw(rows, settings, progress)
     problems = [
@@ -111,26 +109,26 @@ def _errata(banks: Banks) -> Iterator[Erratum]:
 def _built(name: str, rows: list[Row]) -> BuiltConfig:
     suite = SUITES[name]
     return BuiltConfig(
-        name,
-        rows,
-        suite.rows or len(rows),
-        suite.source,
-        suite.summary,
-        suite.license or _licenses(rows),
-        suite.breakdown,
-        suite.composition,
+        name=name,
+        rows=rows,
+        planned=suite.rows or len(rows),
+        source=suite.source,
+        summary=suite.summary,
+        license=suite.license or _licenses(rows),
+        breakdown=suite.breakdown,
+        composition=suite.composition,
     )
 
 
 def _licenses(rows: list[Row]) -> str:
-    """SPDX expression of rows that bring their own licences."""
+    """SPDX expression of rows that have licenses of their own."""
     return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
 
 
 def _draw(
     rows: dict[str, list[Row]], settings: BuildSettings, progress: Progress
 ) -> dict[str, str]:
-    """Adds the seed pictures in place; returns who drew them."""
+    """Adds the seed images in place; returns the identity of the generator that drew them."""
     names = [name for name in rows if isinstance(rows[name][0], SeededRow)]
     if settings.seed_images == NO_IMAGES or not names:
         return {}
@@ -146,20 +144,20 @@ def _draw(
     seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
     drawn = iter(draw_seeds(seeds, settings.seed_images, settings.jobs, advance))
     for name in names:
-        rows[name] = [next(drawn).model_copy(update={"license": SUITES[name].license})
-                      for _ in rows[name]]  # fmt: skip
+        licensed = {"license": SUITES[name].license}
+        rows[name] = [next(drawn).model_copy(update=licensed) for _ in rows[name]]
     return open_generator(settings.seed_images).identity()
 
 
 def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -> Iterator[Fault]:
     """What is wrong with the rows of one config: ids, the suite's own checks, their number.
 
-    Of a part of a config (`whole` is false) nothing is asked that only all rows together satisfy.
+    For a part of a config (`whole` is false) checks that need all rows are skipped.
     """
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            yield Fault(row.id, "id", "stands twice")
+            yield Fault(row.id, "id", "is used twice")
         seen.add(row.id)
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or whole)
@@ -170,8 +168,8 @@ def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -
 def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
     """The content rules for the rows of a released config, by the bank that it was built from.
 
-    Of a part of a config (the last argument is false) nothing is asked that only all rows together
-    satisfy. A config that this package doesn't build has no rules.
+    For a part of a config (the last argument is false) checks that need all rows are skipped. A
+    config that this package doesn't build has no rules.
     """
     banks = Banks(bank)
     return lambda name, rows, whole: (
@@ -180,7 +178,7 @@ def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], It
 
 
 def bank_digest(bank: Path) -> str:
-    """SHA-256 over the names and bytes of all bank files. Raises BankError where there are none."""
+    """SHA-256 over the names and bytes of all bank files. Raises BankError if there are none."""
     digest = hashlib.sha256()
     files = sorted(bank.rglob("*.yaml"), key=lambda path: path.relative_to(bank).as_posix())
     if not files:

@@ -1,4 +1,4 @@
-"""Checks on the texts of rows that several suites share; each yields what is wrong."""
+"""Checks of row texts that several suites share; each yields what is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Row)
 
 
 def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
-    """Shape and grammar of a prompt: one line, upper-case start, full stop, fitting articles."""
+    """A prompt is one line with an upper-case start, a period at its end and correct articles."""
     for field in fields:
         text: str = getattr(row, field)
         if text != " ".join(text.split()) or not text:
@@ -28,7 +28,7 @@ def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
 
 
 def neutral_faults(row: Row, *fields: str, allowed: str = "") -> Iterator[Fault]:
-    """No spatial word in a neutral prompt, but for the one phrase `allowed`."""
+    """A neutral prompt holds no spatial word, except for the phrase `allowed`."""
     for field in fields:
         text: str = getattr(row, field)
         if (word := spatial_word(text.replace(allowed, "") if allowed else text)) is not None:
@@ -36,14 +36,14 @@ def neutral_faults(row: Row, *fields: str, allowed: str = "") -> Iterator[Fault]
 
 
 def side_faults(row: Row, *fields: str) -> Iterator[Fault]:
-    """No word that names a side."""
+    """The text holds no word that names a side."""
     for field in fields:
         if (word := side_word(getattr(row, field))) is not None:
             yield Fault(row.id, field, f"gives the answer away with {word!r}")
 
 
 def entity_faults(row: Row, taxonomy: Taxonomy, *fields: str) -> Iterator[Fault]:
-    """Entities are those of the taxonomy, unchanged."""
+    """Entities are equal to those of the taxonomy."""
     for field in fields:
         entity: Entity = getattr(row, field)
         known = taxonomy.entities.get(entity.name)
@@ -66,16 +66,18 @@ def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
 
 
 def equal_fault(row: Row, field: str, expected: Any) -> Iterator[Fault]:
-    """The field is what the row's other fields make it."""
+    """The field has the value that follows from the row's other fields."""
     found = getattr(row, field)
     if found != expected:
-        yield Fault(row.id, field, f"is {found!r}, its own row makes it {expected!r}")
+        yield Fault(
+            row.id, field, f"is {found!r}; by the row's other fields it must be {expected!r}"
+        )
 
 
 def duplicate_faults(
     rows: Iterable[R], field: str, key: Callable[[R], Hashable]
 ) -> Iterator[Fault]:
-    """No two rows with the same key; give one that swapping the order of mention leaves alone."""
+    """No two rows have the same key; it should not depend on the order of mention."""
     seen: dict[Hashable, str] = {}
     for row in rows:
         value = key(row)

@@ -1,4 +1,4 @@
-"""The bank of consistency items: pictures with caption, edits and questions (ACON)."""
+"""The bank of consistency items: images with caption, edits and questions (ACON)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .bank import BankError, by_name, read_entries
 FILE = "consistency/items.yaml"
 
 LICENSE = r"^[A-Za-z0-9][A-Za-z0-9.+-]*$"
-"""The form of an SPDX id."""
+"""Pattern of an SPDX id."""
 
 TEXTS = "CC-BY-4.0"
-"""Licence of what was written about a picture."""
+"""License of what was written about an image."""
 
 
 class Answered(Struct):
@@ -30,7 +30,7 @@ class Answered(Struct):
 
 
 class EditItem(Struct):
-    """An edit, and questions about the edited picture."""
+    """An edit, and questions about the edited image."""
 
     prompt: str
     """The instruction."""
@@ -39,16 +39,16 @@ class EditItem(Struct):
 
 
 class ConsistencyItem(Struct):
-    """One picture with its test material."""
+    """One image with its test material."""
 
     id: str
-    """First 16 hex digits of the picture's SHA-256."""
+    """First 16 hex digits of the image's SHA-256."""
     source: str
-    """Name of the picture where it came from."""
+    """Name of the image at its origin."""
     image: str
-    """File of the picture below `consistency/`, a PNG."""
+    """File of the image below `consistency/`, a PNG."""
     license: Annotated[str, Field(pattern=LICENSE)]
-    """SPDX id of the picture's licence."""
+    """SPDX id of the image's license."""
     caption: str
     """Dense caption, 7-10 self-contained sentences."""
     questions: list[Answered]
@@ -66,7 +66,7 @@ class ConsistencyItem(Struct):
 
 
 def read_consistency(bank: Path) -> list[Consistency]:
-    """The rows of the bank, none where it has no such file.
+    """The rows of the bank; none if it has no such file.
 
     Raises BankError naming file, entry and field.
     """
@@ -89,7 +89,7 @@ def _row(item: ConsistencyItem, file: Path) -> Consistency:
         raise BankError(f"{where}, image: {error}") from None
     sha = hashlib.sha256(data).hexdigest()
     if sha[:16] != item.id:
-        raise BankError(f"{where}, image: {item.image} is another picture (SHA-256 {sha[:16]}...)")
+        raise BankError(f"{where}, image: {item.image} is another image (SHA-256 {sha[:16]}...)")
     asked = [*item.questions, *(q for edit in item.edits for q in edit.questions)]
     return Consistency(
         image=EncodedImage(bytes=data, path=f"{item.id}.png"),

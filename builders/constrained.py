@@ -44,7 +44,7 @@ class ConstrainedPair(Struct):
     right: str
     """Noun phrase of what the viewer sees on the right."""
     context: str
-    """Where they are, and from where one looks; follows the two in the prompt."""
+    """Where they are, and the viewpoint; follows the two in the prompt."""
     frame: str
     """Observer and frame of reference."""
     kind: Literal["functional", "temporal", "conventional"]
@@ -56,11 +56,11 @@ class ConstrainedPair(Struct):
     rationale: str
     """Why left is left."""
     tell_left: str
-    """How a judge recognises the left thing."""
+    """How a judge recognizes the left thing."""
     tell_right: str
-    """How a judge recognises the right thing."""
+    """How a judge recognizes the right thing."""
     mirror_safe: bool
-    """Whether a mirrored picture is a possible picture with the two exchanged."""
+    """Whether a mirrored image is a possible image with the two exchanged."""
     scope: str
     """Where it holds."""
     check: dict[str, Any] | None
@@ -141,7 +141,7 @@ def pair_faults(pair: ConstrainedPair, domain: str, standards: dict[str, Standar
     for field in ("left", "right", "context"):
         text = getattr(pair, field)
         if text != text.strip() or not text or text.endswith(".") or "\n" in text:
-            faults.append(f"{field}: one phrase without a full stop")
+            faults.append(f"{field}: one phrase without a period")
         if (word := side_word(text)) is not None:
             faults.append(f"{field}: gives the answer away with {word!r}")
     if pair.check is not None:

@@ -14,12 +14,20 @@ from .phrases import sentence
 WEIGHTS = {"visual": (1, 3), "point": (12, 16), "logic": (7, 9)}
 """Smallest and largest weight of a question on each dimension (CF-World 3.3)."""
 
-SCENES_PER_LAW = 8
-"""At most."""
+QUESTIONS = (
+    "visual",
+    "point_factual",
+    "point_counterfactual",
+    "logic_factual",
+    "logic_counterfactual",
+)
+"""Questions about a scene, `q_` fields without their prefix."""
 
+SCENES_PER_LAW = 8
+"""Scenes of a law at most."""
 
 HINT = 5
-"""So many words in a row that outcome and premise share give the outcome away."""
+"""Words in a row that, if outcome and premise share them, give the outcome away."""
 
 
 class Denominalization(Struct):
@@ -37,15 +45,15 @@ class CounterfactualScene(Struct):
     id: str
     """Id of the law, then a slug; never changes."""
     scene: str
-    """Completes `Draw ...`; holds no hint at the outcome."""
+    """Completes `Draw ...`; holds no hint of the outcome."""
     factual: str
-    """What the picture shows in our world."""
+    """What the image shows in our world."""
     counterfactual: str
     """What it shows in the altered world; closes the L2 prompt."""
     point_factual: str
-    """What the picture of L1 must show."""
+    """What the image of L1 must show."""
     point_counterfactual: str
-    """What the pictures of L2 and L3 must show."""
+    """What the images of L2 and L3 must show."""
     q_visual: EvaluationQuestion
     """Visual integrity, all levels."""
     q_point_factual: EvaluationQuestion
@@ -57,7 +65,7 @@ class CounterfactualScene(Struct):
     q_logic_counterfactual: EvaluationQuestion
     """Logic consistency, L2 and L3."""
     denominalized: Denominalization | None
-    """Where the outcome names a target that can be described instead."""
+    """Set if the outcome names a target that can be described instead."""
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
     erratum: str = ""
@@ -98,7 +106,7 @@ def prompts(law: Law, scene: CounterfactualScene) -> dict[str, str]:
 
 
 def denominalized_prompt(law: Law, scene: CounterfactualScene) -> str | None:
-    """L2 with the target described instead of named; None where the bank has no description."""
+    """L2 with the target described instead of named; None if the bank has no description."""
     if scene.denominalized is None:
         return None
     outcome = scene.counterfactual.replace(scene.denominalized.replace, scene.denominalized.by, 1)
@@ -124,7 +132,7 @@ def law_faults(law: Law) -> Iterator[str]:
     if not 1 <= len(law.scenes) <= SCENES_PER_LAW:
         yield f"scenes: one to {SCENES_PER_LAW}, not {len(law.scenes)}"
     if law.altered.endswith(".") or law.altered != law.altered.strip():
-        yield "altered: a clause without a full stop"
+        yield "altered: a clause without a period"
     for scene in law.scenes:
         if not scene.id.startswith(law.id + "-"):
             yield f"{scene.id}: id: must start with {law.id}-"
@@ -133,13 +141,12 @@ def law_faults(law: Law) -> Iterator[str]:
 
 def _scene_faults(law: Law, scene: CounterfactualScene) -> Iterator[str]:
     if scene.scene.endswith(".") or scene.scene != scene.scene.strip():
-        yield "scene: a phrase without a full stop"
+        yield "scene: a phrase without a period"
     if (scene.status == "new") != (scene.erratum == ""):
         yield "erratum: given exactly where the status is revised or retired"
     if not scene.counterfactual.endswith("."):
-        yield "counterfactual: a sentence with a full stop"
-    for name in ("visual", "point_factual", "point_counterfactual", "logic_factual",
-                 "logic_counterfactual"):  # fmt: skip
+        yield "counterfactual: a sentence with a period"
+    for name in QUESTIONS:
         question: EvaluationQuestion = getattr(scene, f"q_{name}")
         low, high = WEIGHTS[name.split("_")[0]]
         if not low <= question.weight <= high:
@@ -166,7 +173,7 @@ def shingles(text: str, size: int) -> set[tuple[str, ...]]:
 def near_duplicates(texts: dict[str, str], threshold: float) -> list[tuple[str, str, float]]:
     """Pairs of names whose texts' three-word shingles have a Jaccard index above `threshold`.
 
-    Exact, by way of an index of shingles: a thousand texts need no MinHash.
+    The result is exact; an index of shingles is fast enough for thousands of texts.
     """
     sets = {name: shingles(text, 3) for name, text in texts.items()}
     holders: dict[tuple[str, ...], list[str]] = {}

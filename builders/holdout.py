@@ -1,9 +1,9 @@
 """The hold-out: a salted share of every config's rows that stays out of the public release.
 
-Rows that share content stay together, also across configs: the HMAC-SHA256 of what they share,
-under the maintainer's salt, decides for all of them. So the same salt gives the same hold-out
-whatever else is built, a larger share holds out a superset, and without the salt nothing can be
-told from an id. Everything stands on the salt: it is read from a file and goes nowhere else.
+Rows that share content stay together, even across configs: the HMAC-SHA256 of what they share,
+keyed by the maintainer's salt, decides for all of them. So the same salt gives the same hold-out
+whatever else is built, a larger share holds out a superset, and an id says nothing to anyone
+without the salt. Everything depends on the salt: it is read from a file and written nowhere.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..errors import UsageError
 from ..schema import Row, canonical, row_digest, rows_digest, to_record
 from .manifest import Build, BuiltConfig, Division, Holdout
 from .suite import Group
@@ -28,10 +29,10 @@ REBUILDABLE = (
     "note: anybody can rebuild the held-out rows from the shipped bank; a hold-out is secret only "
     "with a --bank (or, for sampled suites, a large --seed) of your own: docs/release.md"
 )
-"""Told who builds a hold-out from the shipped bank."""
+"""Shown to anyone who builds a hold-out from the shipped bank."""
 
 _BANK_GROUPS = {"t2i_correctness": "pair", "counterfactual": "scene"}
-"""Kind of the group that an entry of the bank is, in the configs that have errata."""
+"""Kind of the group of a bank entry, in the configs that have errata."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class Secret:
     fraction: float
     """Share of the groups, above 0 and below 1."""
     salt: bytes = field(repr=False)
-    """At least `SMALLEST_SALT` bytes, of the maintainer alone."""
+    """At least `SMALLEST_SALT` bytes that only the maintainer has."""
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:
-            raise ValueError(f"--holdout {self.fraction}: give a share above 0 and below 1")
+            raise UsageError(f"--holdout {self.fraction}: give a share above 0 and below 1")
 
     def holds(self, group: Group) -> bool:
         """Whether the rows of a group are held out."""
@@ -61,15 +62,15 @@ class Secret:
 def read_salt(path: Path) -> bytes:
     """The salt in a file, without the white space around it. Errors never show it.
 
-    Raises ValueError where there is no file, or fewer than `SMALLEST_SALT` bytes in it.
+    Raises UsageError if there is no file, or it holds fewer than `SMALLEST_SALT` bytes.
     """
     try:
         salt = path.read_bytes().strip()
     except OSError as error:
         reason = error.strerror
-        raise ValueError(f"--salt-file {path}: {reason}; make one with `{MAKE_SALT}`") from None
+        raise UsageError(f"--salt-file {path}: {reason}; make one with `{MAKE_SALT}`") from None
     if len(salt) < SMALLEST_SALT:
-        raise ValueError(
+        raise UsageError(
             f"--salt-file {path}: holds {len(salt)} bytes, a salt that can't be guessed has at "
             f"least {SMALLEST_SALT}; make one with `{MAKE_SALT}`"
         )
@@ -81,20 +82,20 @@ def read_secret(
 ) -> tuple[Secret | None, tuple[Path, ...]]:
     """The secret of a build and the folders it writes, the public one first.
 
-    Raises ValueError for options that don't go together, for a salt that `read_salt` refuses or
-    that would be lost, and where the private folder would be published with the public one.
+    Raises UsageError for options that don't go together, for a salt that `read_salt` rejects or
+    that would be lost, and for a private folder that would be published with the public one.
     """
     if fraction is None or salt_file is None:
         if (fraction, salt_file, holdout_out) != (None, None, None):
-            raise ValueError("--holdout FRACTION and --salt-file FILE go together; "
-                             f"make a salt with `{MAKE_SALT}`")  # fmt: skip
+            together = "--holdout FRACTION and --salt-file FILE go together"
+            raise UsageError(f"{together}; make a salt with `{MAKE_SALT}`")
         return None, (out,)
     outs = out, holdout_out or out.with_name(f"{out.name}-holdout")
     public, private = (path.resolve() for path in outs)
     if public == private or public in private.parents or private in public.parents:
-        raise ValueError(f"--holdout-out {outs[1]}: must lie outside {out}, which is published")
+        raise UsageError(f"--holdout-out {outs[1]}: must lie outside {out}, which is published")
     if {public, private} & set(salt_file.resolve().parents):
-        raise ValueError(f"--salt-file {salt_file}: lies in a folder that is written anew; move it")
+        raise UsageError(f"--salt-file {salt_file}: lies in a folder that is written anew; move it")
     return Secret(fraction, read_salt(salt_file)), outs
 
 
@@ -121,20 +122,20 @@ def divide(rows: Mapping[str, Sequence[Row]], secret: Secret) -> Division:
 
 
 def _keyed(salt: bytes, what: str, message: bytes) -> bytes:
-    """HMAC-SHA256; `what` keeps uses of the salt apart."""
+    """HMAC-SHA256; `what` keeps the uses of the salt apart."""
     return hmac.digest(salt, f"counterprior hold-out {what}\0".encode() + message, "sha256")
 
 
 def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
     """The public and the private part of a full build; without a secret the build alone.
 
-    Raises ValueError where a config would lose all of its rows, or nothing is held out.
+    Raises UsageError if a config would lose all of its rows, or nothing is held out.
     """
     if secret is None:
         return (build,)
     division = divide({config.name: config.rows for config in build.configs}, secret)
     if not any(division.held.values()):
-        raise ValueError(f"--holdout {secret.fraction}: holds out no row; give a larger share")
+        raise UsageError(f"--holdout {secret.fraction}: holds out no row; give a larger share")
     public = replace(
         build,
         configs=tuple(_part(c, division.held[c.name], private=False) for c in build.configs),
@@ -144,7 +145,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
         holdout=division.commitment,
     )
     if empty := [config.name for config in public.configs if not config.rows]:
-        raise ValueError(f"--holdout {secret.fraction}: leaves no row of {empty[0]}; give less")
+        raise UsageError(f"--holdout {secret.fraction}: leaves no row of {empty[0]}; give less")
     private = replace(
         build,
         configs=tuple(
@@ -164,5 +165,5 @@ def _part(config: BuiltConfig, held: frozenset[str], private: bool) -> BuiltConf
 
 
 def _takes_entry(secret: Secret, config: str, entry: str) -> bool:
-    """Whether a bank entry is on the private side; a retired one has no row that could tell."""
+    """Whether a bank entry is on the private side; also for retired ones, which have no row."""
     return secret.holds((_BANK_GROUPS[config], entry))

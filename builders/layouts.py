@@ -1,7 +1,7 @@
-"""Layouts that code can recompute: each gives the horizontal coordinate of what a pair names.
+"""Layouts that code can recompute: each gives the horizontal coordinates of a pair's things.
 
-A bank entry cites one in `check`; the build fails where the coordinates contradict the entry.
-Coordinates grow to the viewer's right; units are those of the layout and only their order counts.
+A bank entry cites one in `check`; the build fails if the coordinates contradict the entry.
+Coordinates grow to the viewer's right. Their units depend on the layout; only their order counts.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Check = Mapping[str, Any]
+from ..errors import DataError
+
+LayoutCheck = Mapping[str, Any]
 
 
-class LayoutError(ValueError):
-    """A check that names an unknown layout or key, or that contradicts the coordinates."""
+class LayoutError(DataError):
+    """A check that names an unknown layout or key, or contradicts the coordinates."""
 
 
-def coordinates(check: Check) -> tuple[float, float]:
-    """Horizontal coordinates of the left and the right thing of a check.
+def coordinates(check: LayoutCheck) -> tuple[float, float]:
+    """Horizontal coordinates of a check's left and right thing.
 
     >>> coordinates({"layout": "qwerty", "left": "Q", "right": "P"})
     (2.0, 11.0)
@@ -34,7 +36,7 @@ def coordinates(check: Check) -> tuple[float, float]:
         raise LayoutError(f"check {dict(check)}: {error!r} is no key of layout {layout}") from None
 
 
-def verify_check(check: Check) -> None:
+def verify_check(check: LayoutCheck) -> None:
     """Raises LayoutError unless the left thing's coordinate is smaller than the right one's."""
     left, right = coordinates(check)
     if not left < right:
@@ -44,11 +46,11 @@ def verify_check(check: Check) -> None:
         )
 
 
-def _keys(positions: Mapping[str, float]) -> Callable[[Check], tuple[float, float]]:
+def _keys(positions: Mapping[str, float]) -> Callable[[LayoutCheck], tuple[float, float]]:
     return lambda check: (positions[str(check["left"])], positions[str(check["right"])])
 
 
-def _function(position: Callable[[str], float]) -> Callable[[Check], tuple[float, float]]:
+def _function(position: Callable[[str], float]) -> Callable[[LayoutCheck], tuple[float, float]]:
     return lambda check: (position(str(check["left"])), position(str(check["right"])))
 
 
@@ -57,12 +59,12 @@ def _row(keys: str, start: float) -> dict[str, float]:
 
 
 _FUNCTION_KEYS = {f"F{n}": 1.5 + n + 0.5 * ((n - 1) // 4) for n in range(1, 13)}
-# Centres on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
+# Centers on a full-size board, in key widths, rows staggered by 0.5, 0.25 and 0.5.
 _FRAME = {
-    "Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625, "Space": 6.875,
-    "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375,
+    **{"Esc": 0.5, "Tab": 0.75, "CapsLock": 0.875, "Shift_L": 1.125, "Ctrl_L": 0.625},
+    **{"Space": 6.875, "Backspace": 14.0, "Enter": 13.875, "Shift_R": 13.625, "Ctrl_R": 14.375},
     **_FUNCTION_KEYS,
-}  # fmt: skip
+}
 
 
 def _board(top: str, home: str, bottom: str) -> dict[str, float]:
@@ -74,11 +76,15 @@ _QWERTY = _board("QWERTYUIOP", "ASDFGHJKL", "ZXCVBNM")
 _BOARDS = {
     "qwerty": _QWERTY,
     # The key between the left shift and the bottom row's first letter moves that row by one.
-    "azerty": {**_QWERTY, **_row("AZERTYUIOP", 2.0), **_row("QSDFGHJKLM", 2.25),
-               **_row("WXCVBN", 2.75)},
+    "azerty": {
+        **_QWERTY,
+        **_row("AZERTYUIOP", 2.0),
+        **_row("QSDFGHJKLM", 2.25),
+        **_row("WXCVBN", 2.75),
+    },
     "qwertz": {**_QWERTY, "Z": _QWERTY["Y"], "Y": _QWERTY["Z"]},
     "dvorak": _board("',.PYFGCRL", "AOEUIDHTNS", ";QJKXBMWVZ"),
-}  # fmt: skip
+}
 
 
 def _pad(*rows: str) -> dict[str, float]:
@@ -147,17 +153,17 @@ _GROUPS = {
 }
 
 _VERTICAL_BANDS = {
-    "FR": "blue white red", "IT": "green white red", "IE": "green white orange",
-    "BE": "black yellow red", "RO": "blue yellow red", "TD": "blue yellow red",
-    "ML": "green yellow red", "GN": "red yellow green", "CI": "orange white green",
-    "NG": "green white green", "PE": "red white red", "MX": "green white red",
-    "AD": "blue yellow red", "MD": "blue yellow red", "SN": "green yellow red",
-    "CM": "green red yellow", "CA": "red white red",
-}  # fmt: skip
+    **{"FR": "blue white red", "IT": "green white red", "IE": "green white orange"},
+    **{"BE": "black yellow red", "RO": "blue yellow red", "TD": "blue yellow red"},
+    **{"ML": "green yellow red", "GN": "red yellow green", "CI": "orange white green"},
+    **{"NG": "green white green", "PE": "red white red", "MX": "green white red"},
+    **{"AD": "blue yellow red", "MD": "blue yellow red", "SN": "green yellow red"},
+    **{"CM": "green red yellow", "CA": "red white red"},
+}
 """Vertical bands from the hoist to the fly, obverse, hoist at the viewer's left."""
 
 
-def _flag(check: Check) -> tuple[float, float]:
+def _flag(check: LayoutCheck) -> tuple[float, float]:
     bands = _VERTICAL_BANDS[check["flag"]].split()
     names = (str(check["left"]), str(check["right"]))
     if any(bands.count(name) != 1 for name in names):
@@ -165,7 +171,7 @@ def _flag(check: Check) -> tuple[float, float]:
     return float(bands.index(names[0])), float(bands.index(names[1]))
 
 
-def _ascending(check: Check) -> tuple[float, float]:
+def _ascending(check: LayoutCheck) -> tuple[float, float]:
     if not check["axis"]:
         raise ValueError("axis")
     left, right = check["value"]
@@ -175,20 +181,20 @@ def _ascending(check: Check) -> tuple[float, float]:
 _MINIMUM_DEGREES = 3.0
 
 
-def _world_map(check: Check) -> tuple[float, float]:
+def _world_map(check: LayoutCheck) -> tuple[float, float]:
     left, right = (float(degrees) for degrees in check["lon"])
     if not (-180 <= left <= 180 and -180 <= right <= 180) or abs(left - right) < _MINIMUM_DEGREES:
         raise ValueError(f"lon {left:g}, {right:g} (needs {_MINIMUM_DEGREES:g} degrees apart)")
     return left, right
 
 
-def _descending(check: Check) -> tuple[float, float]:
+def _descending(check: LayoutCheck) -> tuple[float, float]:
     """An axis that by convention falls to the right, e.g. chemical shift."""
     left, right = _ascending(check)
     return -left, -right
 
 
-def _sequence(check: Check) -> tuple[float, float]:
+def _sequence(check: LayoutCheck) -> tuple[float, float]:
     """Places in an order from left to right: a list of labels, or a string of characters."""
     order = [str(label) for label in check["order"]]
     names = (str(check["left"]), str(check["right"]))
@@ -197,17 +203,17 @@ def _sequence(check: Check) -> tuple[float, float]:
     return float(order.index(names[0])), float(order.index(names[1]))
 
 
-def _direction(check: Check) -> int:
+def _direction(check: LayoutCheck) -> int:
     return {"ltr": 1, "rtl": -1}[check["direction"]]
 
 
-def _reading_order(check: Check) -> tuple[float, float]:
-    """Places in an order of reading that runs to the right (`ltr`) or to the left (`rtl`)."""
+def _reading_order(check: LayoutCheck) -> tuple[float, float]:
+    """Places in a reading order that runs to the right (`ltr`) or to the left (`rtl`)."""
     left, right = _sequence({**check, "order": check["items"]})
     return left * _direction(check), right * _direction(check)
 
 
-def _spreadsheet_columns(check: Check) -> tuple[float, float]:
+def _spreadsheet_columns(check: LayoutCheck) -> tuple[float, float]:
     """Numbers of columns A, B, ..., Z, AA, ..."""
 
     def number(letters: str) -> int:
@@ -219,15 +225,15 @@ def _spreadsheet_columns(check: Check) -> tuple[float, float]:
     return float(number(check["left"])), float(number(check["right"]))
 
 
-def _hoist_order(check: Check) -> tuple[float, float]:
+def _hoist_order(check: LayoutCheck) -> tuple[float, float]:
     """Shares of a flag's length from the hoist, which is at the left of the obverse."""
     sign = {"obverse": 1, "reverse": -1}[check["face"]]
     left, right = check["hoist"]
     return float(sign * left), float(sign * right)
 
 
-def _book_spread(check: Check) -> tuple[float, float]:
-    """Pages of an opened book: the even one is left where the binding is (`ltr`), else right."""
+def _book_spread(check: LayoutCheck) -> tuple[float, float]:
+    """Facing pages of a book: the even one is left if the binding is `ltr`, right if `rtl`."""
     even = {"ltr": -1.0, "rtl": 1.0}[check["binding"]]
     left, right = (int(check[side]) for side in ("left", "right"))
     if abs(left - right) != 1 or min(left, right) % 2:
@@ -239,14 +245,14 @@ _SEEN_FROM = {"front": -1, "behind": 1, "above": 1, "below": -1, "own_left": -1,
 """Whether the body's own coordinate grows to the viewer's right; from above its front is up."""
 
 
-def _own_side(check: Check) -> tuple[float, float]:
+def _own_side(check: LayoutCheck) -> tuple[float, float]:
     """Coordinates of a body: to its own right, or, where it is seen from a side, forward."""
     sign = _SEEN_FROM[check["seen_from"]]
     left, right = check["own"]
     return float(sign * left), float(sign * right)
 
 
-def _tooth_chart(check: Check) -> tuple[float, float]:
+def _tooth_chart(check: LayoutCheck) -> tuple[float, float]:
     """Teeth on a chart of a patient who faces the viewer."""
 
     def fdi(tooth: str) -> float:
@@ -268,20 +274,20 @@ def _tooth_chart(check: Check) -> tuple[float, float]:
     return where(str(check["left"])), where(str(check["right"]))
 
 
-_COLOURS = "black brown red orange yellow green blue violet gray white".split()
+_COLORS = "black brown red orange yellow green blue violet gray white".split()
 
 
-def _resistor_bands(check: Check) -> tuple[float, float]:
-    """Bands of a four-band resistor, read from its first digit at the left."""
+def _resistor_bands(check: LayoutCheck) -> tuple[float, float]:
+    """Bands of a four-band resistor, read from the first digit at the left."""
     digits = f"{int(check['ohms'])}"
     first, second, zeros = digits[0], digits[1], len(digits) - 2
     if set(digits[2:]) - {"0"}:
         raise ValueError(f"ohms {digits}")
-    bands = [_COLOURS[int(first)], _COLOURS[int(second)], _COLOURS[zeros], check["tolerance"]]
+    bands = [_COLORS[int(first)], _COLORS[int(second)], _COLORS[zeros], check["tolerance"]]
     return _sequence({**check, "order": bands})
 
 
-def _dip_package(check: Check) -> tuple[float, float]:
+def _dip_package(check: LayoutCheck) -> tuple[float, float]:
     """Pins of an integrated circuit, notch up: counted counter-clockwise from above."""
     pins = int(check["pins"])
     if check["notch"] != "up" or pins % 2:
@@ -296,15 +302,15 @@ def _dip_package(check: Check) -> tuple[float, float]:
     return place(int(check["left"])), place(int(check["right"]))
 
 
-def _thin_lens(check: Check) -> tuple[float, float]:
+def _thin_lens(check: LayoutCheck) -> tuple[float, float]:
     """Object and image of a lens at 0, light travelling to the right."""
     distance, focal = float(check["object_distance"]), float(check["f"])
     places = {"object": -distance, "image": 1 / (1 / focal - 1 / distance)}
     return places[check["left"]], places[check["right"]]
 
 
-def _lateral_marks(check: Check) -> tuple[float, float]:
-    """Colours of the channel's sides for a vessel; port is left (IALA regions A and B)."""
+def _lateral_marks(check: LayoutCheck) -> tuple[float, float]:
+    """Colors of the channel's sides for a vessel; port is left (IALA regions A and B)."""
     port = {"A": "red", "B": "green"}[check["region"]]
     sign = {"entering": 1, "leaving": -1}[check["travel"]]
     if {check["left"], check["right"]} != {"red", "green"}:
@@ -313,15 +319,15 @@ def _lateral_marks(check: Check) -> tuple[float, float]:
     return float(left), float(right)
 
 
-def _key_position(check: Check) -> tuple[float, float]:
-    """Centres of keys on the named board, in key widths from its left edge."""
+def _key_position(check: LayoutCheck) -> tuple[float, float]:
+    """Centers of keys on the named board, in key widths from its left edge."""
     if not check["board"]:
         raise ValueError("board")
     left, right = check["x"]
     return float(left), float(right)
 
 
-def _reaction(check: Check) -> tuple[float, float]:
+def _reaction(check: LayoutCheck) -> tuple[float, float]:
     """0 for a reactant, 1 for a product of ``a A + b B -> c C``."""
     sides = [
         [term.split()[-1] for term in side.split(" + ")] for side in check["equation"].split("->")
@@ -336,7 +342,7 @@ def _reaction(check: Check) -> tuple[float, float]:
     return place(str(check["left"])), place(str(check["right"]))
 
 
-def _bearing(check: Check) -> tuple[float, float]:
+def _bearing(check: LayoutCheck) -> tuple[float, float]:
     """Bearings in degrees, clockwise from the top."""
     left, right = check["value"]
     return _sine(left), _sine(right)
@@ -347,7 +353,7 @@ def _runway(designator: str) -> float:
     return -_sine(10 * int(designator.rstrip("LCR")))
 
 
-def _sky(check: Check) -> tuple[float, float]:
+def _sky(check: LayoutCheck) -> tuple[float, float]:
     """Right ascension in hours; it grows to the left with north up, to the right with south up."""
     left, right = check["ra_h"]
     eastward = (left - right + 12) % 24 - 12
@@ -356,7 +362,7 @@ def _sky(check: Check) -> tuple[float, float]:
     return 0.0, float(eastward)
 
 
-def _moon_phase(check: Check) -> tuple[float, float]:
+def _moon_phase(check: LayoutCheck) -> tuple[float, float]:
     """The lit half seen upright, at the right in a northern first quarter."""
     lit = {"first quarter": 1.0, "last quarter": -1.0}[check["phase"]]
     lit *= {"N": 1, "S": -1}[check["hemisphere"]]
@@ -364,7 +370,7 @@ def _moon_phase(check: Check) -> tuple[float, float]:
     return place[check["left"]], place[check["right"]]
 
 
-def _polar_north(check: Check) -> tuple[float, float]:
+def _polar_north(check: LayoutCheck) -> tuple[float, float]:
     """Longitudes round the North Pole, with the meridian `down` pointing down."""
     left, right = check["lon"]
     return _sine(left - check["down"]), _sine(right - check["down"])
@@ -373,13 +379,13 @@ def _polar_north(check: Check) -> tuple[float, float]:
 _DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 
-def _calendar_week(check: Check) -> tuple[float, float]:
+def _calendar_week(check: LayoutCheck) -> tuple[float, float]:
     start = _DAYS.index(check["start"])
     left, right = (_DAYS.index(check[side]) for side in ("left", "right"))
     return float((left - start) % 7), float((right - start) % 7)
 
 
-LAYOUTS: dict[str, Callable[[Check], tuple[float, float]]] = {
+LAYOUTS: dict[str, Callable[[LayoutCheck], tuple[float, float]]] = {
     **{name: _keys(board) for name, board in _BOARDS.items()},
     "numpad": _keys(_NUMPAD),
     "phone_keypad": _keys(_PHONE),

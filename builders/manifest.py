@@ -1,4 +1,4 @@
-"""What a build hands to the cards: rows, and the facts that the release's documents state."""
+"""What a build gives to the cards: rows, and the facts that the release's documents state."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ReviewRound(Struct):
     read: int
     """Entries read."""
     mended: int
-    """Of these, entries changed."""
+    """Entries changed among them."""
     dropped: int
-    """Of these, entries thrown out."""
+    """Entries removed among them."""
 
 
 class Erratum(Struct):
@@ -48,13 +48,13 @@ class Erratum(Struct):
     reason: str
     """Why, one sentence."""
     row: str = ""
-    """Id of the row; empty where all rows of the entry are meant."""
+    """Id of the row; empty for all rows of the entry."""
     version: str = ""
-    """The first version that has the change; empty where only the bank knows of it."""
+    """The first version with the change; empty if only the bank has it."""
 
 
 class Composition(Struct):
-    """How the datasheet tabulates the rows of a config: a line for each value of one column."""
+    """How the datasheet tabulates the rows of a config: one line per value of one column."""
 
     by: str
     """Column whose values are the lines."""
@@ -63,18 +63,18 @@ class Composition(Struct):
     distinct: tuple[str, ...] = ()
     """Columns whose different values are counted."""
     filled: tuple[str, ...] = ()
-    """Columns of which the rows that have something there are counted."""
+    """Columns whose non-empty values are counted."""
 
 
 class Holdout(Struct):
-    """That rows are held out, and the commitment to which: told by the salt and by nothing else."""
+    """States that rows are held out and commits to which; only the salt tells them."""
 
     private: bool = False
-    """Whether this is the folder that has them."""
+    """Whether this is the folder with the held-out rows."""
     fraction: float
-    """Share of the groups of rows that belong together."""
+    """Share of the groups (rows that belong together), in (0, 1)."""
     salt_sha256: str
-    """SHA-256 of the salt behind a fixed prefix."""
+    """SHA-256 of a fixed prefix and the salt."""
     held_out_sha256: str
     """SHA-256 over the sorted digests, keyed by the salt, of the rows held out."""
     full_hmac: str
@@ -110,23 +110,23 @@ class BuiltConfig:
     breakdown: tuple[str, ...]
     """Columns by whose values the card counts the rows."""
     composition: Composition | None
-    """How the datasheet tabulates them; None where the card says enough."""
+    """How the datasheet tabulates them; None if the card says enough."""
     elsewhere: int = 0
     """Rows in the other folder of a hold-out."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """Everything that one build made."""
+    """The result of a build."""
 
     configs: tuple[BuiltConfig, ...]
     """In the order of the card."""
     changes: tuple[Change, ...]
     """Released versions, newest first; the first is the one being built."""
     seed: int | None
-    """Seed of every sampled suite; None where it would rebuild what is held out."""
+    """Seed of every sampled suite; None if it would rebuild what is held out."""
     seed_images: dict[str, str]
-    """Identity of the generator that drew the seed pictures; empty where there are none."""
+    """Identity of the generator that drew the seed images; empty if there are none."""
     bank_sha256: str
     """Digest over the names and bytes of all bank files."""
     reviews: tuple[ReviewRound, ...]
@@ -134,11 +134,11 @@ class Build:
     errata: tuple[Erratum, ...]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
-    """Where a share of the rows is held out."""
+    """Set if a share of the rows is held out."""
 
 
 def read_changes(bank: Path) -> tuple[Change, ...]:
-    """The versions of the bank, newest first. Raises BankError where there is none."""
+    """The versions of the bank, newest first. Raises BankError if there is none."""
     file = bank / "changes.yaml"
     changes = read_entries(file, Change)
     if not changes:

@@ -1,4 +1,4 @@
-"""English for prompts: articles, counted noun phrases, and the words that prompts may not hold."""
+"""English for prompts: articles, lists of noun phrases, and words that prompts may not contain."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ SPATIAL_WORDS = (
     "in_front front_of near next_to adjacent alongside opposite middle center centre upper lower "
     "topmost bottommost foreground background flanking west east western eastern"
 ).split()
-"""Words that say where a thing is, `_` for a space; neutral prompts hold none of them.
+"""Words that say where a thing is, with `_` for a space; neutral prompts contain none of them.
 
-Not `front`, `over` and `top` alone: a front paw and rolling over are no places.
+`front`, `over` and `top` alone are missing: a front paw and rolling over are no places.
 """
 
 _SPATIAL = re.compile(rf"\b({'|'.join(SPATIAL_WORDS).replace('_', ' ')})\b", re.IGNORECASE)
@@ -22,7 +22,7 @@ _VOWEL_SOUND = re.compile(r"(?:hour|honest|heir|x(?![aeiouy]))", re.IGNORECASE)
 
 
 def article(noun: str) -> str:
-    """`a` or `an`, by the sound that the noun phrase starts with.
+    """`a` or `an`, by the first sound of the noun phrase.
 
     >>> article("owl"), article("unicycle"), article("male architect")
     ('an', 'a', 'a')
@@ -38,7 +38,7 @@ def indefinite(noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text as a sentence: first letter upper-cased, one full stop at the end."""
+    """The text as a sentence: first letter in upper case, one period at the end."""
     text = text[0].upper() + text[1:]
     return text if text.endswith(".") else text + "."
 
@@ -69,7 +69,7 @@ def side_word(text: str) -> str | None:
 
 
 def wrong_article(text: str) -> str | None:
-    """The first article that does not fit the word after it, with that word, or None.
+    """The first wrong article, with the word after it, or None.
 
     >>> wrong_article("A photo of a apple.")
     'a apple'

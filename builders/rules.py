@@ -11,14 +11,14 @@ from .bank import BankError, by_name, read_entries
 
 
 class RuleVariant(Struct):
-    """One way the rule may be."""
+    """One variant of a rule."""
 
     id: str
     """Slug within the rule; never changes."""
     factual: bool
     """Whether it holds in our world."""
     slots: dict[str, str]
-    """What fills the rule's texts."""
+    """Values of the slots in the rule's texts."""
 
 
 class Rule(Struct):
@@ -31,7 +31,7 @@ class Rule(Struct):
     prompt: str
     """Prompt with ``{slots}``."""
     shows: str
-    """What the picture must show, with ``{slots}``."""
+    """What the image must show, with ``{slots}``."""
     variants: list[RuleVariant]
     """Six: one or two factual, the others not."""
     review: tuple[str, ...] = ()
@@ -54,10 +54,10 @@ def read_rules(bank: Path) -> list[Rule]:
 
 
 def rule_faults(rule: Rule) -> Iterator[str]:
-    """What is wrong with a rule; each reason starts with `: ` or with the variant's id."""
+    """What is wrong with a rule; each reason starts with `: ` or with `, ` and a variant's id."""
     names = [variant.id for variant in rule.variants]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f": id {name!r} stands twice"
+        yield f": id {name!r} is used twice"
     factual = sum(variant.factual for variant in rule.variants)
     if not 1 <= factual <= 2 or not 4 <= len(rule.variants) - factual <= 5:
         yield ": needs 1-2 factual and 4-5 counterfactual variants"

@@ -1,4 +1,4 @@
-"""The bank of sequences: things whose order from left to right a standard fixes, three or more."""
+"""The bank of sequences: three or more things whose order from left to right a standard fixes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .phrases import side_word
 
 
 class Sequence(Struct):
-    """Things in one row, from the viewer's left to the viewer's right."""
+    """Things in a row, from the viewer's left to the viewer's right."""
 
     id: str
     """Slug; never changes."""
     phrase: str
     """How one is named in a prompt, with ``{}`` for the item: `the {} key`."""
     tell: str
-    """How a judge recognises one, with ``{}`` for the item."""
+    """How a judge recognizes one, with ``{}`` for the item."""
     context: str
     """Where they are, and from where one looks; follows the names in the prompt."""
     items: list[str]
@@ -30,15 +30,15 @@ class Sequence(Struct):
     layout: str
     """Layout from whose coordinates code recomputes the order (`layouts`)."""
     values: list[str]
-    """The key of each item in that layout; empty where the items are the keys."""
+    """The key of each item in that layout; empty if the items are the keys."""
     axis: str
-    """For layout `ascending`: what grows to the right; for a flag its country; else empty."""
+    """For layout `ascending`, what grows to the right; for a flag, its country; else empty."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 
 
 def read_sequences(bank: Path, standards: dict[str, Standard]) -> list[Sequence]:
-    """Every sequence, its order recomputed. Raises BankError naming the entry."""
+    """Every sequence, with its order checked by code. Raises BankError naming the entry."""
     file = bank / "sequences.yaml"
     sequences = read_entries(file, Sequence)
     by_name(sequences, "id", str(file))

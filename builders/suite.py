@@ -1,4 +1,4 @@
-"""What a suite is: a name, the rows it promises, how they are made and what they must satisfy."""
+"""A suite: its name and size, how its rows are made, and what they must satisfy."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Published(Struct):
 
 @dataclass(frozen=True)
 class Banks:
-    """The bank folder, each part read once and when it is first needed.
+    """The bank folder; each part is read once, when it is first needed.
 
-    Every property raises BankError for a file that is missing or wrong.
+    Every property raises BankError for a missing or wrong file.
     """
 
     root: Path
@@ -95,7 +95,7 @@ class Fault(NamedTuple):
     """What is wrong with one row."""
 
     row: str
-    """Id of the row; empty where the whole table is meant."""
+    """Id of the row; empty for the whole table."""
     field: str
     """Column; may be empty."""
     message: str
@@ -103,24 +103,24 @@ class Fault(NamedTuple):
 
 
 Group = tuple[str, ...]
-"""What rows that belong together have in common: its kind, and its parts."""
+"""What rows that belong together share: its kind, then its parts."""
 
 
 def entities_group(*names: str) -> Group:
-    """The group of rows on the same things, in whichever config and order of mention."""
+    """The group of rows about the same things, in any config and order of mention."""
     return ("entities", *sorted(names))
 
 
 @dataclass(frozen=True)
 class Suite(Generic[R]):
-    """One config of the release, and how it comes about."""
+    """One config of the release, and how it is made."""
 
     name: str
     """Name of the config, a key of `schema.ROWS`."""
     rows: int | None
-    """Rows when complete; while the bank can fill only fewer, the config is a preview.
+    """Rows of the complete config; with fewer, it is a preview.
 
-    None where every suitable entry of another config gives one.
+    None if their number depends on the bank or on another config.
     """
     source: str
     """Paper and section that defines it."""
@@ -131,13 +131,13 @@ class Suite(Generic[R]):
     faults: Callable[[list[R], Banks], Iterator[Fault]]
     """What is wrong with the rows beyond what their type checks."""
     group: Callable[[R], Group] | None
-    """What rows share that only a hold-out may take together, also across configs; None where the
-    rows are published elsewhere and nothing is left to hold out."""
+    """What rows share that a hold-out must not separate, even across configs; None if the rows are
+    published elsewhere, so that nothing can be held out."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
     composition: Composition | None = None
-    """How the datasheet tabulates the rows, where the card does not say enough."""
+    """How the datasheet tabulates the rows; None if the card says enough."""
     license: str | None = "CC-BY-4.0"
-    """SPDX expression of the rows' licence; None where each row brings its own."""
+    """SPDX expression of the rows' license; None if each row has its own."""
     optional: bool = False
-    """Whether a bank may hold nothing for it; the release then goes without."""
+    """Whether a bank may hold nothing for it; the release then lacks the config."""

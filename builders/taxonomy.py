@@ -12,7 +12,7 @@ from ..schema import Entity, Struct
 from .bank import BankError, by_name, read_entries
 from .phrases import article
 
-Kind = Literal["human", "animal", "object"]
+EntityKind = Literal["human", "animal", "object"]
 GENDERS = ("male", "female")
 
 
@@ -26,17 +26,17 @@ class Occupation(Struct):
     category: str
     """One of eight categories of four occupations."""
     look: str
-    """Dress and gear by which a judge tells it in a picture."""
+    """Clothing and gear by which a judge recognizes it in an image."""
     soc_2018: str | None
-    """SOC 2018 code, where one fits."""
+    """SOC 2018 code, or None."""
     soc_level: Literal["detailed", "broad", "minor"] | None
-    """How fine the code is."""
+    """Level of the code."""
     confusable: list[str]
-    """Occupations that a careful viewer could take it for by look alone."""
+    """Occupations that a careful viewer could mistake it for."""
 
 
 class Grounding(Struct):
-    """Ids of a concept elsewhere; None where it has none there."""
+    """Ids of the concept in other data sets; None where it has none."""
 
     coco: int | None
     """COCO category id, 1-90."""
@@ -58,22 +58,22 @@ class Thing(Struct):
     category: str
     """One of five (animals) or seven (objects) categories."""
     look: str
-    """How a judge recognises it."""
+    """How a judge recognizes it."""
     size: Literal["small", "medium", "large"]
     """Typical real size."""
     grounding: Grounding
-    """The same concept elsewhere."""
+    """Its ids in other data sets."""
     confusable: list[str]
-    """Names that a careful viewer could take it for."""
+    """Things that a careful viewer could mistake it for."""
 
 
 class Suits(Struct):
-    """Which entities of the kind an action suits; both lists empty: every one."""
+    """Which entities of its kind an action suits; all of them if both lists are empty."""
 
     categories: list[str]
     """Whole categories."""
     entities: list[str]
-    """Single entities, added to the categories'."""
+    """Single entities, beside the categories."""
 
 
 class Directed(Struct):
@@ -99,14 +99,14 @@ class Action(Struct):
 
     id: str
     """Slug; never changes."""
-    kind: Kind
+    kind: EntityKind
     """Which entities it is for."""
     group: str
     """The paper's group."""
     name: str
-    """As the paper prints it, where it does."""
+    """As in the paper, if it is listed there."""
     source: Literal["paper", "ours"]
-    """Who listed it."""
+    """Where it was first listed."""
     participle: str | None
     """Follows a noun phrase; None for pairs and for some directed actions."""
     clause: str | None
@@ -114,18 +114,18 @@ class Action(Struct):
     suits: Suits
     """Which entities can do or have it."""
     visible: bool
-    """Whether one still image can show it; only then it is used in items."""
+    """Whether a still image can show it; only then is it used in items."""
     ordinary: bool = False
-    """Whether an ordinary picture shows it anyway: no edit where just one of two is to change."""
+    """Whether an ordinary image shows it anyway, so that it is no edit of one of two entities."""
     contrast: list[str]
-    """Ids of actions that clearly differ from it in a picture."""
+    """Ids of actions that clearly differ from it in an image."""
     directed: Directed | None
-    """Clauses, where one entity does it to another."""
+    """Set if one entity does it to another."""
     pair: tuple[Phrases, Phrases] | None
     """Group `parallel`: what each of two people does."""
 
 
-GROUP_SIZES: dict[Kind, dict[str, int]] = {
+GROUP_SIZES: dict[EntityKind, dict[str, int]] = {
     "human": {"upper_limbs": 6, "torso_lower_limbs": 9, "interactive": 10, "parallel": 10},
     "animal": {
         "static_posture": 4,
@@ -148,20 +148,24 @@ GROUP_SIZES: dict[Kind, dict[str, int]] = {
 SOCIAL = ("interactive", "species_interaction")
 """Groups of actions between two entities."""
 
-CATEGORY_SIZES: dict[Kind, tuple[int, int]] = {"human": (8, 8), "animal": (5, 5), "object": (7, 7)}
+CATEGORY_SIZES: dict[EntityKind, tuple[int, int]] = {
+    "human": (8, 8),
+    "animal": (5, 5),
+    "object": (7, 7),
+}
 """Categories of each kind, and entities in each: 64 + 25 + 49 = 138."""
 
 
 @dataclass(frozen=True)
 class TaxonomyEntity:
-    """An entity with what builders need beyond what a row shows."""
+    """An entity, with what builders need beyond its row."""
 
     row: Entity
-    """As rows carry it."""
+    """The entity as rows hold it."""
     plural: str
     """Name, plural."""
     confusable: frozenset[str]
-    """Names of entities that it may be taken for."""
+    """Names of entities that it may be mistaken for."""
     size: Literal["small", "medium", "large"]
     """Typical real size; people are large."""
 
@@ -170,7 +174,7 @@ class TaxonomyEntity:
         return self.row.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EntityKind:
         return self.row.kind
 
 
@@ -183,7 +187,7 @@ class Taxonomy:
 
     @classmethod
     def read(cls, bank: Path) -> Taxonomy:
-        """Raises BankError for a count, name or cross-reference that is wrong."""
+        """Reads and checks the bank. Raises BankError for a wrong count, name or reference."""
         occupations = read_entries(bank / "occupations.yaml", Occupation)
         animals = read_entries(bank / "animals.yaml", Thing)
         objects = read_entries(bank / "objects.yaml", Thing)
@@ -193,22 +197,22 @@ class Taxonomy:
         table: dict[str, TaxonomyEntity] = {}
         for entity in entities:
             if entity.name in table:
-                raise BankError(f"{bank}: entity {entity.name!r} stands twice")
+                raise BankError(f"{bank}: entity {entity.name!r} is used twice")
             table[entity.name] = entity
         actions = read_entries(bank / "actions.yaml", Action)
         taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")))
         taxonomy._check(bank)
         return taxonomy
 
-    def of_kind(self, kind: Kind) -> list[TaxonomyEntity]:
+    def of_kind(self, kind: EntityKind) -> list[TaxonomyEntity]:
         """Entities of one kind, in the order of the bank."""
         return [e for e in self.entities.values() if e.kind == kind]
 
     @cached_property
     def _single(self) -> dict[str, list[Action]]:
-        """For each entity the visible actions that it can do alone.
+        """For each entity, the visible actions that it can do alone.
 
-        Of the social groups these are the actions that list contrasts; nobody shakes hands alone.
+        Of the social groups, these are the actions with contrasts; nobody shakes hands alone.
         """
         single = [
             a
@@ -223,7 +227,7 @@ class Taxonomy:
         """Visible actions or states that the entity can do or have by itself."""
         return self._single[entity.name]
 
-    def directed_actions(self, kind: Kind) -> list[Action]:
+    def directed_actions(self, kind: EntityKind) -> list[Action]:
         """Visible actions that one entity of the kind does to another."""
         return [a for a in self.actions.values() if a.kind == kind and a.visible and a.directed]
 
@@ -298,7 +302,7 @@ def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
         yield TaxonomyEntity(row, f"{gender} {occupation.plural}", confusable, "large")
 
 
-def _thing(kind: Kind, thing: Thing, bank: Path) -> TaxonomyEntity:
+def _thing(kind: EntityKind, thing: Thing, bank: Path) -> TaxonomyEntity:
     if thing.article != article(thing.name):
         raise BankError(f"{bank}: {thing.name}: article {thing.article!r} does not fit")
     row = Entity(name=thing.name, kind=kind, category=thing.category, look=thing.look)

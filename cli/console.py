@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..builders.authoring.folder import Report
+    from ..builders.authoring.folder import AuthoringReport
     from ..cards.diff import ReleaseDiff
     from ..cards.facts import Facts
     from ..cards.plan import Plan
@@ -348,7 +348,7 @@ def print_checks(checks: Sequence[Check]) -> None:
     )
 
 
-def print_authored(report: Report) -> None:
+def print_authored(report: AuthoringReport) -> None:
     """What was written, why the run ended, and what it cost by role and model."""
     from rich.console import Console
     from rich.table import Table

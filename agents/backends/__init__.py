@@ -1,9 +1,10 @@
-"""Models behind servers, scripts and ledgers: one module a kind, one line in `BACKENDS` each."""
+"""Models behind servers, scripts and ledgers: one module per kind, and one line in `BACKENDS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...errors import UsageError
 from ...specs import Spec
 from ..chat import ChatBackend
 
@@ -43,9 +44,9 @@ BACKENDS: dict[str, Callable[[Spec], ChatBackend]] = {
 def open_backend(text: str) -> ChatBackend:
     """The backend that a spec names: ``openai:MODEL@BASE_URL``, ``anthropic:MODEL``, ...
 
-    Raises ValueError for an unknown kind or option, BackendError for a missing key.
+    Raises UsageError for an unknown kind or option, BackendError for a missing key.
     """
     spec = Spec.parse(text)
     if spec.kind not in BACKENDS:
-        raise ValueError(f"no backend {spec.kind!r}: choose from {', '.join(sorted(BACKENDS))}")
+        raise UsageError(f"no backend {spec.kind!r}: choose from {', '.join(sorted(BACKENDS))}")
     return BACKENDS[spec.kind](spec)

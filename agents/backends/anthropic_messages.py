@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ...errors import UsageError
 from ...specs import Spec
 from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
 from ..retry import TransientError
@@ -26,7 +27,7 @@ OUTCOMES: dict[str, CallOutcome] = {
 """`stop_reason` -> outcome; any other is an error."""
 
 LONGEST = 20_000
-"""Most answer tokens that the SDK allows without streaming."""
+"""Longest answer, in tokens, that the SDK allows without streaming."""
 
 
 class AnthropicMessages:
@@ -48,11 +49,13 @@ class AnthropicMessages:
         self._wire.check(self._wire.client.models.with_raw_response.list, "/v1/messages")
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
-        """Raises ValueError for what this API lacks: log probabilities, very long answers."""
+        """Raises UsageError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
-            raise ValueError("anthropic: gives no log probabilities; ask for none")
+            raise UsageError("anthropic: returns no log probabilities; don't ask for them")
         if self._wire.settings.bound(request) > LONGEST:
-            raise ValueError(f"anthropic: at most {LONGEST} tokens an answer")
+            raise UsageError(
+                f"anthropic: an answer has at most {LONGEST} tokens; add ?max_tokens={LONGEST}"
+            )
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._wire.client.messages.with_raw_response.create
         asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
@@ -60,7 +63,7 @@ class AnthropicMessages:
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
-        # The system prompt is a role's constant part: later calls of the role read it cached.
+        # The system prompt is the same in all calls of a role: later ones read it from the cache.
         system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
         body: dict[str, Any] = {
             "model": self._wire.settings.model,
@@ -92,7 +95,7 @@ class AnthropicMessages:
         for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
             answer = json.loads(hide(line.to_json(), self._wire.key))
             if answer["result"]["type"] == "succeeded":
-                # What can't be read is left open, and asked singly.
+                # What can't be read is left open; a single call asks for it again.
                 with suppress(TransientError):
                     yield answer["custom_id"], read_completion(answer["result"]["message"])
 
@@ -101,7 +104,7 @@ class AnthropicMessages:
         return self._wire.client.messages.batches
 
     def _params(self, request: ChatRequest) -> dict[str, Any]:
-        """The request as a batch holds it: what is extra in a call is a field there."""
+        """The request as a batch holds it: extra fields of a call are plain fields there."""
         body = self.body(request)
         extra: dict[str, Any] = body.pop("extra_body", {})
         return body | extra
@@ -116,7 +119,7 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
 
 
 def read_completion(raw: Mapping[str, Any]) -> Completion:
-    """A response body as a completion; TransientError where it has not the form of one."""
+    """A response body as a completion. Raises TransientError if it is not a message."""
     try:
         outcome = OUTCOMES.get(raw["stop_reason"], "error")
         text = "".join(block["text"] for block in raw["content"] if block["type"] == "text")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from ...errors import UsageError
 from ...specs import Spec
 from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
 from ..retry import RETRIED, RetryPolicy, TransientError
@@ -20,16 +21,22 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 UNUSABLE = frozenset({401, 402, 403, 404})
-"""Statuses that speak of key, account or model, not of this request."""
+"""Statuses about key, account or model, not about this request."""
 
 DECLINED = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
-"""Error codes by which a server declines a request for what it asks."""
+"""Error codes of a server that declines a request for its content."""
 
 SHOWN = 500
-"""Characters of a server's message that an error shows."""
+"""Characters of a server's message that an error message shows."""
 
 SECRET_FROM = 12
-"""Characters from which a key is taken for a secret."""
+"""Length in characters from which a key counts as a secret."""
+
+UNLISTED = frozenset({405, 501})
+"""Statuses by which a server says that it lists no models."""
+
+CHECK_SECONDS = 20.0
+"""Longest wait for an answer when a server is only checked."""
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
@@ -38,11 +45,11 @@ CHECK_SECONDS = 20.0
 """Longest wait for an answer when a server is only checked."""
 
 NO_KEY_NEEDED = "none"
-"""Sent as the key to a server of the user's own, where no key is set."""
+"""Sent as the key to the user's own server if no key is set."""
 
 
 _OPTIONS = {"timeout": 0.01, "attempts": 1, "temperature": 0, "max_tokens": 1}
-"""Options of a spec, and the least value of each."""
+"""Options of a spec, and the smallest value of each."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +59,13 @@ class HttpSettings:
     model: str
     """Name of the model, as the server knows it."""
     base_url: str | None
-    """Root of the API; None for the SDK's choice: its environment variable, else the vendor."""
+    """Root of the API; None for the SDK's default: its environment variable, else the vendor."""
     timeout: float = 600.0
     """Seconds before an attempt counts as lost."""
     temperature: float | None = None
-    """Where set, sent; several newer models reject it."""
+    """Sent only if set; several newer models reject it."""
     max_tokens: int | None = None
-    """Where set, the most that any answer may have: for servers with a small context."""
+    """Longest answer, in tokens, for servers with a small context; None: as the request says."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When to try again."""
 
@@ -66,32 +73,32 @@ class HttpSettings:
     def from_spec(cls, spec: Spec) -> HttpSettings:
         """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
 
-        Raises ValueError for other options, and for values that are no numbers or too small.
+        Raises UsageError for other options, and for values that are not numbers or too small.
         """
         model, _, base_url = spec.argument.partition("@")
         if not model:
-            raise ValueError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
+            raise UsageError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
         if unknown := set(spec.options) - {*_OPTIONS}:
-            raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+            raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
         try:
             number = {name: float(value) for name, value in spec.options.items()}
         except ValueError:
-            raise ValueError(f"{spec.kind}: {', '.join(_OPTIONS)} are numbers") from None
+            raise UsageError(f"{spec.kind}: {', '.join(_OPTIONS)} are numbers") from None
         for name, least in _OPTIONS.items():
             if number.get(name, least) < least:
-                raise ValueError(f"{spec.kind}: {name} must be {least:g} or more")
+                raise UsageError(f"{spec.kind}: {name} must be {least:g} or more")
         most = number.get("max_tokens")
         return cls(
-            model,
-            base_url or None,
-            number.get("timeout", cls.timeout),
-            number.get("temperature"),
-            None if most is None else int(most),
-            RetryPolicy(int(number.get("attempts", RetryPolicy.attempts))),
+            model=model,
+            base_url=base_url or None,
+            timeout=number.get("timeout", cls.timeout),
+            temperature=number.get("temperature"),
+            max_tokens=None if most is None else int(most),
+            retry=RetryPolicy(int(number.get("attempts", RetryPolicy.attempts))),
         )
 
     def bound(self, request: ChatRequest) -> int:
-        """Most tokens of the answer to a request."""
+        """Longest answer to a request, in tokens."""
         return min(request.max_tokens, self.max_tokens or request.max_tokens)
 
     def identity(self, kind: str, base_url: str) -> dict[str, str]:
@@ -157,7 +164,7 @@ class Wire(Generic[C]):
     def open(cls, spec: Spec, sdk: Any, make: Callable[..., C], variable: str) -> Wire[C]:
         """The connection that a spec names, with the key of an environment variable.
 
-        Raises ValueError for a wrong option, BackendError for a missing key.
+        Raises UsageError for a wrong option, BackendError for a missing key.
         """
         settings = HttpSettings.from_spec(spec)
         key = read_key(variable, settings.base_url)
@@ -208,8 +215,8 @@ class Wire(Generic[C]):
         read: Callable[[dict[str, Any]], R],
         permit: Permit = always,
     ) -> tuple[R | Completion, int]:
-        """What `read` makes of the body of a raw response, or what became of a rejected request;
-        and how many attempts before it may have been billed.
+        """What `read` returns for the body of a raw response, or a rejected request's completion;
+        and the number of earlier attempts that may have been billed.
 
         Raises BackendError, and what `permit` raises.
         """
@@ -220,7 +227,7 @@ class Wire(Generic[C]):
         return self.settings.retry.run(lambda: self._sent(send))[0]
 
     def once(self, send: Callable[[], R]) -> R:
-        """The result of one that must not: after a lost answer the work may be under way."""
+        """The result of a request that must not: without an answer it may still be under way."""
         try:
             return self._sent(send)
         except TransientError as error:
@@ -251,7 +258,7 @@ class Wire(Generic[C]):
 
 
 def read_key(variable: str, base_url: str | None) -> str:
-    """The API key from the environment. Raises BackendError where the vendor's is missing."""
+    """The API key from the environment. Raises BackendError if the vendor's is missing."""
     if key := os.environ.get(variable):
         return key
     if base_url:
@@ -260,9 +267,9 @@ def read_key(variable: str, base_url: str | None) -> str:
 
 
 def read_body(content: bytes, key: str) -> dict[str, Any]:
-    """The JSON object of a response, without the key should the server echo it.
+    """The JSON object of a response; the key is hidden if the server echoes it.
 
-    Raises TransientError for anything else: the work is done and billed, and its result is torn.
+    Raises TransientError for anything else: the work is done and billed, but its result is torn.
     """
     try:
         body = json.loads(hide(content.decode("utf-8"), key))
@@ -294,12 +301,12 @@ def _error_code(text: str) -> str | None:
 
 
 def with_lost(completion: Completion, lost: int) -> Completion:
-    """The completion with the attempts that may have been billed before it."""
+    """The completion with the number of earlier attempts that may have been billed."""
     return replace(completion, lost_attempts=lost) if lost else completion
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait; the form with a date is left to the backoff."""
+    """Seconds that the server asks the client to wait; None if it names a date or nothing."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) / unit)
@@ -309,5 +316,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def hide(text: str, key: str) -> str:
-    """The text without the key; a stand-in for one (`EMPTY`, `x`) may be a word of an answer."""
+    """The text without the key; a placeholder key (`EMPTY`, `x`) may be a word of an answer."""
     return text if len(key) < SECRET_FROM else text.replace(key, "[key]")

@@ -107,7 +107,7 @@ class OpenAIChat:
         name: str = found.output_file_id
         content = self._wire.repeat(lambda: self._client.files.content(name)).content
         for line in content.splitlines():
-            # What can't be read is left open, and asked singly.
+            # What can't be read is left open; a single call asks for it again.
             with suppress(TransientError):
                 answer = read_body(line, self._wire.key)
                 response = answer.get("response") or {}
@@ -124,7 +124,7 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
 
 
 def read_completion(raw: Mapping[str, Any]) -> Completion:
-    """A response body as a completion; TransientError where it has not the form of one."""
+    """A response body as a completion. Raises TransientError if it is not a chat completion."""
     try:
         choice = raw["choices"][0]
         message = choice["message"]

@@ -1,17 +1,18 @@
-"""A backend that is only ever read back from a ledger: it says who answered, and asks nobody."""
+"""A backend whose answers are all read back from a ledger; it makes no call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...errors import DataError, UsageError
 from ...specs import Spec
 from ..chat import ChatRequest, Completion, NotRecordedError, Permit, always
 from ..ledger import Ledger
 
 
 class ReplayBackend:
-    """Stands for the model that a ledger recorded; a call that it doesn't hold can't be made."""
+    """Stands in for a recorded model; a call that the ledger doesn't hold can't be made."""
 
     def __init__(self, identity: Mapping[str, str]) -> None:
         self._identity = dict(identity)
@@ -20,22 +21,22 @@ class ReplayBackend:
     def from_spec(cls, spec: Spec) -> ReplayBackend:
         """``replay:LEDGER[?role=ROLE]``."""
         if unknown := set(spec.options) - {"role"}:
-            raise ValueError(f"replay: no option {sorted(unknown)[0]!r}")
+            raise UsageError(f"replay: no option {sorted(unknown)[0]!r}")
         with Ledger(Path(spec.argument), read_only=True) as ledger:
             return cls.of(ledger, spec.options.get("role"))
 
     @classmethod
     def of(cls, ledger: Ledger, role: str | None = None) -> ReplayBackend:
-        """The model that answered `role`, or every role.
+        """The model that answered `role`, or every role if None.
 
-        A role that was never asked (its run ended before) is answered by any: it won't be asked
-        now. Raises ValueError unless exactly one model is left.
+        For a role that was never asked (the run ended before) any model will do: it won't be asked
+        now. Raises DataError unless exactly one model answered.
         """
         found = ledger.identities(role) or ledger.identities()[:1]
         if len(found) != 1:
             who = f"role {role}" if role else "its calls"
-            raise ValueError(
-                f"{ledger.path}: {len(found)} models answered {who}; replay needs exactly one"
+            raise DataError(
+                f"{ledger.path}: {len(found)} models answered {who}; a replay needs exactly one"
             )
         return cls(found[0])
 
@@ -43,10 +44,10 @@ class ReplayBackend:
         return dict(self._identity)
 
     def check(self) -> None:
-        """Asks nobody, so nothing can be missing."""
+        """Never fails: no server is needed."""
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         raise NotRecordedError(
             f"the ledger doesn't hold this call of {request.role}, and a replay makes none: "
-            "go on with the backend that recorded it"
+            "continue with the backend that recorded it"
         )

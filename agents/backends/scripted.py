@@ -1,4 +1,4 @@
-"""A backend that answers from a script: for tests and for the demonstration ledger."""
+"""A backend that answers from a script, for tests and the demo ledger."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError
 from ...specs import Spec
 from ..chat import BackendError, ChatRequest, Completion, Permit, Usage, always
 
 CHARACTERS_A_TOKEN = 4
-"""The tokens that a script reports are counted in these."""
+"""Characters that count as one token in the usage that a script reports."""
 
 
 class ScriptedBackend:
-    """Answers with what a function of the request gives.
+    """Answers with a function of the request.
 
-    The function sees the request alone, never how often it was called, so that a resumed run gets
-    the answers of an undisturbed one.
+    The function sees the request alone, not the number of calls before it, so that a resumed run
+    gets the same answers as an uninterrupted one.
     """
 
     def __init__(self, script: Callable[[ChatRequest], str | Completion], name: str) -> None:
@@ -27,22 +28,22 @@ class ScriptedBackend:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> ScriptedBackend:
-        """``scripted:FILE``: a JSON list of {role, contains, answer}; the first that fits answers.
+        """``scripted:FILE``: a JSON list of {role, contains, answer}; the first match answers.
 
-        `contains` lists texts that must all occur in the request's user texts.
+        `contains` lists texts that must all occur in the request's user texts. Raises DataError.
         """
         path = Path(spec.argument)
         try:
             rules = [(r["role"], list(r["contains"]), r["answer"]) for r in _read(path)]
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{path}: no script of role, contains, answer ({error!r})") from None
+            raise DataError(f"{path}: no script of role, contains, answer ({error!r})") from None
 
         def script(request: ChatRequest) -> str:
             asked = "\n".join(part for part in request.user if isinstance(part, str))
             for role, contains, answer in rules:
                 if role == request.role and all(text in asked for text in contains):
                     return answer if isinstance(answer, str) else json.dumps(answer)
-            raise BackendError(f"{path}: no line fits this request of {request.role}")
+            raise BackendError(f"{path}: no line matches this request of {request.role}")
 
         return cls(script, path.stem)
 
@@ -50,7 +51,7 @@ class ScriptedBackend:
         return {"kind": "scripted", "model": self._name, "provider": "none"}
 
     def check(self) -> None:
-        """Asks nobody, so nothing can be missing."""
+        """Never fails: no server is needed."""
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         answer = self._script(request)

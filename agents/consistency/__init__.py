@@ -1,1 +1,1 @@
-"""The annotation game: teller, drawer, judge and comparer make test items from pictures (ACON)."""
+"""The annotation game: teller, drawer, judge and comparer make test items from images (ACON)."""

@@ -1,4 +1,4 @@
-"""What the roles of the annotation game answer with."""
+"""The answers of the roles of the annotation game."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...schema import Struct
 
 
 class Screening(Struct):
-    """Whether a picture may be used."""
+    """Whether an image may be used."""
 
     harmless: bool
     """Nothing violent, sexual or hateful."""
@@ -19,23 +19,23 @@ class Screening(Struct):
     objects: Annotated[int, Field(ge=0, le=50)]
     """Kinds of things that can be named."""
     little_text: bool
-    """Next to no writing."""
+    """Almost no writing."""
 
 
 class Telling(Struct):
     """A dense caption."""
 
     sentences: list[str] = Field(min_length=7, max_length=10)
-    """Each stands on its own."""
+    """Each can be understood on its own."""
 
 
 class Judgment(Struct):
-    """Whether the caption brought the picture over."""
+    """Whether the caption conveyed the image."""
 
     reason: str
     """One sentence."""
     verdict: Literal["good", "bad"]
-    """Of the caption, by what was drawn from it."""
+    """Verdict on the caption, by what was drawn from it."""
 
 
 class Asked(Struct):
@@ -44,16 +44,16 @@ class Asked(Struct):
     question: str
     """Ends with a question mark."""
     answer: bool
-    """Right answer, true for yes."""
+    """The right answer, true for yes."""
 
 
 class Edit(Struct):
-    """An edit of the picture."""
+    """An edit of the image."""
 
     prompt: str
     """The instruction."""
     questions: list[Asked] = Field(min_length=2, max_length=2)
-    """About the edited picture: one yes, one no."""
+    """About the edited image: one yes, one no."""
 
 
 class ImageComparison(Struct):

@@ -1,7 +1,7 @@
 """The game: tell, draw, judge, tell again, compare, review (ACON 3).
 
-Who sees what is fixed here and nowhere else. The teller sees the picture, never the drawing. The
-drawer sees the caption alone. Nobody judges his own caption, and the reviewer answers the questions
+Only this module decides who sees what. The teller sees the image, never the drawing. The drawer
+sees only the caption. No model judges its own caption, and the reviewer answers the questions
 without their key.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ...errors import UsageError
 from ...progress import Progress, silent
 from ...schema import Struct
 from ..caller import Answer, Call, Caller
@@ -28,19 +29,16 @@ COMPARER = Role("consistency/comparer", ImageComparison, 3_000)
 REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
 
 SENTENCE = 400
-"""Most characters of a caption's sentence."""
+"""Longest sentence of a caption, in characters."""
 
 A = TypeVar("A", bound=Struct)
 
 Drawer = Callable[[str, int], bytes]
-"""Caption and seed -> the drawing, encoded as PNG; made by a generator that is handed in.
-
-Raises UndrawnError.
-"""
+"""Caption and seed -> the drawing, encoded as PNG. Raises UndrawnError."""
 
 
-class UndrawnError(ValueError):
-    """A caption that the drawer declines or can't draw; it isn't asked again."""
+class UndrawnError(Exception):
+    """A caption that the drawer refuses or can't draw; it isn't tried again."""
 
 
 Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
@@ -48,7 +46,7 @@ Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
 
 @dataclass(frozen=True)
 class GivenImage:
-    """A picture to play with."""
+    """An image to play with."""
 
     name: str
     """Where it came from, e.g. its file name."""
@@ -57,34 +55,34 @@ class GivenImage:
 
     @property
     def sha256(self) -> str:
-        """Of the PNG; identifies the item."""
+        """SHA-256 of the PNG; identifies the item."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def seed(self) -> int:
-        """The drawer's seed, a function of the picture."""
+        """The drawer's seed, a function of the image."""
         return int(self.sha256[:8], 16) % 2**31
 
 
 @dataclass
 class GameItem:
-    """One picture on its way through the game."""
+    """One image on its way through the game."""
 
-    picture: GivenImage
+    image: GivenImage
     """The original."""
     calls: list[str] = field(default_factory=list)
     """Ledger ids."""
     caption: str = ""
     """The caption that was found good, or the last one."""
     tellings: int = 0
-    """Captions written so far."""
+    """Number of captions written so far."""
     comparison: ImageComparison | None = None
     """Questions and edits."""
     fate: Fate | Literal[""] = ""
-    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, for a person
-    to decide; `failed`: a role gave no usable answer. Empty while it is played."""
+    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, so that a
+    person decides; `failed`: a role gave no usable answer. Empty while the game goes on."""
     why: str = ""
-    """The reason, where it is not accepted."""
+    """The reason, unless accepted."""
     drawing: bytes = b""
     """What was drawn from the caption."""
 
@@ -93,28 +91,31 @@ class GameItem:
         return _asked(self.comparison) if self.comparison else []
 
     def end(self, fate: Fate, why: str = "") -> None:
-        """The item is played no further."""
+        """Ends the game for this item."""
         self.fate, self.why = fate, one_line(why, 300)
 
 
 class AnnotationGame:
-    """One run over pictures. Stages follow each other; pictures go through one in parallel."""
+    """One run over images: stage after stage, with all images of a stage in parallel."""
 
     def __init__(self, author: Caller, other: Caller, drawer: Drawer, tellings: int = 3) -> None:
-        """`other` is a second model: it tells after a bad judgement, judges and reviews."""
+        """`other`, a second model, tells after a bad judgment, judges and reviews.
+
+        Raises UsageError if both are the same model.
+        """
         if author.author == other.author:
-            raise ValueError("the game needs two models: name another one as --reviewer")
+            raise UsageError("the game needs two models: name another one as --reviewer")
         self._models = (author, other)
         self._drawer = drawer
         self._tellings = tellings
 
     def run(
         self,
-        pictures: Sequence[GivenImage],
+        images: Sequence[GivenImage],
         progress: Progress = silent,
     ) -> list[GameItem]:
-        """Every picture with its fate, in order; a picture that comes twice is played once."""
-        items = list({p.sha256: GameItem(p) for p in pictures}.values())
+        """Every image with its fate, in order; a repeated image is played once."""
+        items = list({p.sha256: GameItem(p) for p in images}.values())
         self._screen(items, progress)
         for turn in range(self._tellings):
             self._tell(_playing(items, without_comparison=True), turn, progress)
@@ -128,7 +129,7 @@ class AnnotationGame:
     def _screen(self, items: list[GameItem], progress: Progress) -> None:
         author = self._models[0]
         calls = [
-            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.picture.data)), SCREENER.read)
+            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.image.data)), SCREENER.read)
             for i in items
         ]
         for item, answer in _zip(items, author.call_many(calls, "screen", progress)):
@@ -143,7 +144,7 @@ class AnnotationGame:
                     item.end("screened", ", ".join(failed))
 
     def _tell(self, items: list[GameItem], turn: int, progress: Progress) -> None:
-        """One caption for each, drawn and judged; a good one keeps its drawing."""
+        """Captions each image and has it drawn and judged; a good one keeps its drawing."""
         items = [item for item in items if not item.drawing]
         teller, judge = self._models[turn % 2], self._models[(turn + 1) % 2]
         calls = [
@@ -154,36 +155,37 @@ class AnnotationGame:
             if (telling := _value(item, answer, TELLER)) is not None:
                 item.caption = " ".join(telling.sentences)
                 item.tellings += 1
-        told = [item for item in items if not item.fate]
-        drawings = []
-        for number, item in enumerate(told, 1):
-            try:
-                drawings.append(self._drawer(item.caption, item.picture.seed))
-            except UndrawnError as error:
-                item.end("failed", f"drawer: {error}")
-            progress(f"draw {turn + 1}", number, len(told))
-        items = [item for item in told if not item.fate]
+        drawn = self._draw([item for item in items if not item.fate], turn, progress)
         judged = [
-            Call(
-                f"{_id(i)}/judge{turn}",
-                JUDGE.request(*_show(i.picture.data, drawing)),
-                JUDGE.read,
-            )
-            for i, drawing in zip(items, drawings, strict=True)
+            Call(f"{_id(i)}/judge{turn}", JUDGE.request(*_show(i.image.data, drawing)), JUDGE.read)
+            for i, drawing in drawn
         ]
         answers = judge.call_many(judged, f"judge {turn + 1}", progress)
-        for (item, said), drawing in zip(_zip(items, answers), drawings, strict=True):
-            judgement = _value(item, said, JUDGE)
-            if judgement is not None and judgement.verdict == "good":
+        for (item, drawing), said in zip(drawn, answers, strict=True):
+            judgment = _value(item, said, JUDGE)
+            if judgment is not None and judgment.verdict == "good":
                 item.drawing, item.why = drawing, ""
-            elif judgement is not None:
-                item.why = one_line(judgement.reason, 200)
+            elif judgment is not None:
+                item.why = one_line(judgment.reason, 200)
+
+    def _draw(
+        self, items: list[GameItem], turn: int, progress: Progress
+    ) -> list[tuple[GameItem, bytes]]:
+        """The items whose caption can be drawn, with the drawing as PNG; the others have failed."""
+        drawn = []
+        for number, item in enumerate(items, 1):
+            try:
+                drawn.append((item, self._drawer(item.caption, item.image.seed)))
+            except UndrawnError as error:
+                item.end("failed", f"drawer: {error}")
+            progress(f"draw {turn + 1}", number, len(items))
+        return drawn
 
     def _compare(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
             Call(
                 f"{_id(i)}/comparer",
-                COMPARER.request(*_show(i.picture.data, i.drawing)),
+                COMPARER.request(*_show(i.image.data, i.drawing)),
                 _read_comparison,
             )
             for i in items
@@ -195,7 +197,7 @@ class AnnotationGame:
         calls = [
             Call(
                 f"{_id(i)}/reviewer",
-                REVIEWER.request(*_show(i.picture.data), _paper(i)),
+                REVIEWER.request(*_show(i.image.data), _paper(i)),
                 REVIEWER.read,
             )
             for i in items
@@ -211,25 +213,25 @@ def _playing(items: list[GameItem], without_comparison: bool = False) -> list[Ga
 
 
 def _id(item: GameItem) -> str:
-    return f"picture/{item.picture.sha256[:16]}"
+    return f"image/{item.image.sha256[:16]}"
 
 
-def _show(*pictures: bytes) -> list[ImagePart]:
-    return [ImagePart(data) for data in pictures]
+def _show(*images: bytes) -> list[ImagePart]:
+    return [ImagePart(data) for data in images]
 
 
 def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
-    picture = ImagePart(item.picture.data)
+    image = ImagePart(item.image.data)
     if not item.caption:
-        return (picture,)
-    return picture, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
+        return (image,)
+    return image, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
 
 
 def _paper(item: GameItem) -> str:
     """Caption, questions and edits for the reviewer: without the answers."""
     assert item.comparison is not None
     asked = item.asked()
-    lines = [f"Caption: {item.caption}", "Questions about the picture:"]
+    lines = [f"Caption: {item.caption}", "Questions about the image:"]
     lines += [f"{n}. {q.question}" for n, q in enumerate(asked[:10], 1)]
     number = 11
     for edit in item.comparison.edits:
@@ -255,7 +257,7 @@ def _read_telling(text: str) -> Telling:
         if fault := text_fault(sentence, SENTENCE):
             raise ValueError(f"sentence {number}: {fault}")
         if sentence[-1] not in ".!":
-            raise ValueError(f"sentence {number}: ends without a full stop")
+            raise ValueError(f"sentence {number}: does not end with a period")
     return telling
 
 
@@ -275,7 +277,7 @@ def _asked(c: ImageComparison) -> list[Asked]:
 
 
 def _value(item: GameItem, answer: Answer[A], role: Role[A]) -> A | None:
-    """The answer's value; without one the item ends as failed."""
+    """The answer's value; without one, the item has failed."""
     item.calls += answer.calls
     if answer.value is None:
         item.end("failed", f"{role.short}: {answer.status}: {answer.problem}")

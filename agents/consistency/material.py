@@ -1,4 +1,4 @@
-"""What questions and edits must satisfy: those of the game, and those that people mended."""
+"""What questions and edits must satisfy, whether the game or a person wrote them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ TEN = 10
 """Questions about the picture: five similarities, five differences."""
 
 EDITS = 3
-"""Edits, with two questions each about the edited picture."""
+"""Edits, with two questions each about the edited image."""
 
 ASKED = TEN + 2 * EDITS
-"""All questions, in the order of the ten and then of the edits."""
+"""All questions: the ten, then those of the edits."""
 
 YES = range(4, 7)
-"""How many of the ten are answered yes, so that a yes-sayer scores about half."""
+"""How many of the ten are answered yes, so that always saying yes scores about half."""
 
 LONGEST = 240
-"""Most characters of a question or an edit."""
+"""Longest question or edit, in characters."""
 
 
 def material_faults(
     questions: Sequence[str], answers: Sequence[bool], edits: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with one picture's material: `questions`, `answers` or `edits`, and why."""
+    """What is wrong with one image's material: `questions`, `answers` or `edits`, and why."""
     counts = (len(questions), len(answers), len(edits))
     if counts != (ASKED, ASKED, EDITS):
         yield "questions", f"{counts} questions, answers, edits; must be {ASKED}, {ASKED}, {EDITS}"

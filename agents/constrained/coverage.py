@@ -1,4 +1,4 @@
-"""What the bank still lacks: quotas by domain and difficulty, less what is there."""
+"""What the bank still lacks: quotas by domain and difficulty, minus what it has."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ..pairs import KnownPair
 DIFFICULTIES = ("obvious", "subtle", "tricky")
 
 Gaps = dict[str, dict[str, int]]
-"""Domain -> difficulty -> pairs wanted, 0 where the quota is met."""
+"""Domain -> difficulty -> missing pairs, 0 if the quota is met."""
 
 
 def gaps(domains: Iterable[str], pairs: Iterable[KnownPair], target: int) -> Gaps:
     """How many pairs each cell lacks of an equal share of `target`, rounded up.
 
-    >>> gaps(["maps"], [KnownPair("i", "maps", "subtle", "a", "b", "c")], 4)
+    >>> known = KnownPair("i", "maps", "subtle", left="a", right="b", context="c")
+    >>> gaps(["maps"], [known], 4)
     {'maps': {'obvious': 2, 'subtle': 1, 'tricky': 2}}
     """
     names = sorted(domains)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...errors import UsageError
 from ...progress import Progress, silent
 from ..budget import BudgetError, UnpricedError
 from ..caller import Answer, Caller
@@ -25,33 +26,38 @@ CRITIC = Role("constrained/critic", Criticism, 4_000)
 CURATOR = Role("constrained/curator", Curation, 16_000)
 
 PROMPT_FIELDS = {"left": 80, "right": 80, "context": 160}
-"""Texts that stand in prompts, and their most characters."""
+"""Texts that become part of prompts, and their longest length in characters."""
 
-TOLD_FIELDS = {
-    "frame": 240, "rationale": 300, "tell_left": 160, "tell_right": 160, "scope": 80,
-}  # fmt: skip
-"""Texts that tell why and how, and their most characters."""
+TOLD_FIELDS = {"frame": 240, "rationale": 300, "tell_left": 160, "tell_right": 160, "scope": 80}
+"""Texts that explain why and how, and their longest length in characters."""
+
+STORED_FIELDS = (
+    *("left", "right", "context", "frame", "kind", "difficulty", "standards"),
+    *("rationale", "tell_left", "tell_right", "mirror_safe", "scope"),
+)
+"""Fields of an entry that the bank stores unchanged, in its order."""
 
 PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400}
 """The same for a proposal."""
 
 CHECK_LENGTH = 400
-"""Most characters of a check."""
+"""Longest check, in characters."""
 
 
 class ConstrainedLoop:
     """One run; a function of contract, settings and answers alone."""
 
     def __init__(self, caller: Caller, contract: BankContract, settings: LoopSettings) -> None:
+        """Raises UsageError if there is no domain, or one with a wrong name."""
         self.caller = caller
         self.contract = contract
         self.settings = settings
         self.domains = tuple(sorted({*contract.domains, *settings.domains}))
         if not self.domains:
-            raise ValueError("the bank has no domain: name one at least")
+            raise UsageError("the bank has no domain: name at least one with --domain")
         for domain in self.domains:
             if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", domain):
-                raise ValueError(f"domain {domain!r}: lower-case words joined by _")
+                raise UsageError(f"domain {domain!r}: use lower-case words joined by _")
         self._base = {pair.id: pair for pair in contract.pairs}
         self._pairs = dict(self._base)
         self._taken = set(contract.ids)
@@ -63,7 +69,10 @@ class ConstrainedLoop:
         after_round: Callable[[Authored], None] = lambda authored: None,
         progress: Progress = silent,
     ) -> Authored:
-        """Rounds until target, budget, saturation or their number; `after_round` sees each."""
+        """Runs rounds until target, budget, saturation or the number of rounds ends the loop.
+
+        `after_round` is called with the result so far.
+        """
         result = self._result
         for number in range(1, self.settings.rounds + 1):
             if len(self._pairs) >= self.settings.target:
@@ -152,7 +161,7 @@ class ConstrainedLoop:
             self._change(entry, now)
 
     def _objection(self, entry: Entry, now: Round) -> tuple[str, str]:
-        """Who objects to an entry and why; empty where nobody does."""
+        """Who objects to an entry and why; both empty if nobody does."""
         assert now.criticism is not None
         if (fault := _text_faults(entry, PROMPT_FIELDS, TOLD_FIELDS)) is not None:
             return "hygiene", fault
@@ -201,7 +210,7 @@ class ConstrainedLoop:
         self._remember(_known(entry, made), written, now)
 
     def _change(self, entry: Entry, now: Round) -> None:
-        """A base entry keeps its place with an erratum; one of this run is simply replaced."""
+        """Revises or retires an entry: one of the base gets an erratum, one of this run doesn't."""
         old = self._pairs.pop(entry.entry)
         self._index.discard(old)
         stored = _stored(entry, old.id, now, self.caller)
@@ -237,7 +246,7 @@ def _text_faults(
 
 
 def _reference_fault(entry: Entry) -> str | None:
-    """What is wrong with the form of ids and of the check, whose values errors quote."""
+    """What is wrong with the form of ids and check, whose values error messages quote."""
     for name in entry.standards:
         if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,80}", name):
             return "standards: ids of the registry only"
@@ -251,11 +260,18 @@ def _name(item: Proposal | Entry) -> str:
 
 
 def _known(entry: Entry, made: str) -> KnownPair:
-    return KnownPair(made, entry.domain, entry.difficulty, entry.left, entry.right, entry.context)
+    return KnownPair(
+        id=made,
+        domain=entry.domain,
+        difficulty=entry.difficulty,
+        left=entry.left,
+        right=entry.right,
+        context=entry.context,
+    )
 
 
 def _slug(entry: Entry, taken: Collection[str]) -> str:
-    """An id from the domain and the two things, numbered where it is taken."""
+    """An id from the domain and the two things, numbered if it is taken."""
     words = f"{skeleton(entry.left)} {skeleton(entry.right)}"
     tail = (
         re.sub(r"[^a-z0-9]+", "-", words.encode("ascii", "ignore").decode())
@@ -271,7 +287,7 @@ def _slug(entry: Entry, taken: Collection[str]) -> str:
 
 
 def _no_number(name: str) -> None:
-    """Python's JSON knows NaN and Infinity, which no bank may hold."""
+    """Rejects NaN and Infinity, which Python's JSON allows and no bank may hold."""
     raise ValueError(name)
 
 
@@ -280,11 +296,9 @@ def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, An
     try:
         check = json.loads(entry.check, parse_constant=_no_number) if entry.check.strip() else None
     except ValueError:
-        check = {"layout": one_line(entry.check, 80)}  # the bank's check says that it is none
+        check = {"layout": one_line(entry.check, 80)}  # the bank's check will reject it
     stored: dict[str, Any] = {"id": made}
-    for name in ("left", "right", "context", "frame", "kind", "difficulty", "standards",
-                 "rationale", "tell_left", "tell_right", "mirror_safe", "scope"):  # fmt: skip
-        stored[name] = getattr(entry, name)
+    stored |= {name: getattr(entry, name) for name in STORED_FIELDS}
     stored["check"] = check
     if entry.status != "new":
         stored |= {"status": entry.status, "erratum": entry.erratum}

@@ -1,4 +1,4 @@
-"""What each role is told in a round: a function of bank, rounds and settings alone."""
+"""The texts that each role is given in a round: a function of bank, rounds and settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scout_text(
     wanted: Gaps,
     last: Round | None,
 ) -> str:
-    """The gaps, the pairs that are there, and what came of the last round."""
+    """The gaps, the pairs of the bank, and the results of the last round."""
     parts = [
         f"Round {number}. The bank holds {len(pairs)} of {settings.target} pairs. "
         f"Propose {settings.proposals} new ones.",
@@ -54,7 +54,7 @@ def critic_text(now: Round, wanted: Gaps) -> str:
 
 
 def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
-    """What the Curator needs in every round: apart, so that caches and ledger hold it once."""
+    """What the Curator needs in every round; apart, so that caches and ledger hold it once."""
     standards = [f"{name}: {title}" for name, title in sorted(contract.standards.items())]
     return "\n\n".join(
         [
@@ -66,7 +66,7 @@ def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
 
 
 def curator_text(now: Round, written: Mapping[str, Written]) -> str:
-    """What the run has written, the Critic's review, and the proposals that it let stand."""
+    """What the run has written, the Critic's review, and the proposals that it accepted."""
     assert now.criticism is not None
     flagged = set(now.criticism.arbitrary)
     standing = {number for number in range(1, len(now.proposals) + 1) if number not in flagged}

@@ -15,20 +15,20 @@ class LoopSettings:
     """When the loop ends, and how much a round asks for."""
 
     rounds: int = 20
-    """At most."""
+    """Rounds at most."""
     target: int = 400
-    """Pairs in the bank, those it starts with included."""
+    """Pairs in the bank, including those it starts with."""
     patience: int = 3
-    """Rounds in a row without an accepted entry, after which the loop is saturated."""
+    """Rounds in a row without an accepted entry after which the loop is saturated."""
     proposals: int = 20
     """Proposals that a round asks for."""
     domains: tuple[str, ...] = ()
-    """Domains to open beside those of the bank."""
+    """Domains to add to those of the bank."""
 
 
 @dataclass(frozen=True)
 class BankContract:
-    """What the loop knows of the bank it writes for; made by the room that owns the bank."""
+    """What the loop knows of the bank; made by the room that owns the bank."""
 
     domains: tuple[str, ...]
     """Domains that exist."""
@@ -37,11 +37,11 @@ class BankContract:
     layouts: tuple[str, ...]
     """Layouts from which code recomputes left and right, with an example each."""
     pairs: tuple[KnownPair, ...]
-    """Entries that are there and not retired."""
+    """Entries of the bank that are not retired."""
     ids: frozenset[str]
-    """Ids that are taken, those of retired entries too."""
+    """Ids that are taken, including those of retired entries."""
     faults: Callable[[str, Mapping[str, Any]], list[str]]
-    """What is wrong with an entry of a domain; empty where it may stand in the bank."""
+    """What is wrong with an entry of a domain; empty if it may enter the bank."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Rejected:
 
 @dataclass
 class Round:
-    """What happened in one round; the archive keeps it whole."""
+    """What happened in one round; the archive keeps all of it."""
 
     number: int
     """From 1."""
@@ -106,9 +106,9 @@ class Authored:
     entries: dict[str, Written]
     """By id: new entries, and changed ones of the bank."""
     stopped: str
-    """`target`, `rounds`, `saturation`, `budget`, or `ledger`: a replay came to its end."""
+    """`target`, `rounds`, `saturation`, `budget`, or `ledger` (the end of a replay)."""
     reason: str = ""
-    """The budget's message where it stopped the run."""
+    """The budget's message if it stopped the run."""
 
     @property
     def standards(self) -> list[dict[str, Any]]:

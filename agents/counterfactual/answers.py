@@ -1,4 +1,4 @@
-"""What writer, reviewer, questioner and de-nominaliser answer with."""
+"""The answers of writer, reviewer, questioner and denominalizer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class SceneDraft(Struct):
     """A scene that shows a law, in our world and in the altered one."""
 
     scene: str
-    """Completes "Draw ..."; no hint at the outcome, no full stop."""
+    """Completes "Draw ..."; no hint of the outcome, no period."""
     factual: str
-    """What the picture shows in our world, one sentence."""
+    """What the image shows in our world, one sentence."""
     counterfactual: str
-    """What it shows in the altered world, one sentence with should."""
+    """What it shows in the altered world, one sentence with "should"."""
     point_factual: str
-    """What the picture of our world must show, a noun phrase with a full stop."""
+    """What the image of our world must show, a noun phrase with a period."""
     point_counterfactual: str
-    """What the picture of the altered world must show."""
+    """What the image of the altered world must show."""
 
 
 class Draft(Struct):
@@ -37,26 +37,26 @@ class SceneVerdict(Struct):
     scene: int
     """Its number."""
     unambiguous: bool
-    """One picture shows the outcome, and one look at it tells."""
+    """One image can show the outcome, and one look at it is enough to tell."""
     deduced: bool
-    """The outcome follows from the altered law, and neither premise nor scene tells it."""
+    """The outcome follows from the altered law; neither premise nor scene states it."""
     safe: bool
     """Nothing violent, hateful, sexual or dangerous to imitate."""
     valid: bool
-    """The law is told rightly, and outcome and premise fit the science."""
+    """The law is stated correctly, and outcome and premise agree with science."""
     reason: str
-    """Why a criterion fails; empty where none does."""
+    """Why a criterion fails; empty if none does."""
 
 
 class Review(Struct):
     """A verdict on every scene."""
 
     verdicts: list[SceneVerdict] = Field(max_length=20)
-    """One a scene."""
+    """One per scene."""
 
 
 class VisualQuestion(Struct):
-    """About the quality of the picture."""
+    """About the quality of the image."""
 
     weight: Annotated[int, Field(ge=1, le=3)]
     """1 to 3."""
@@ -103,7 +103,7 @@ class Questions(Struct):
     """Questions about every scene."""
 
     scenes: list[SceneQuestions] = Field(max_length=20)
-    """One set a scene."""
+    """One set per scene."""
 
 
 class Renaming(Struct):
@@ -112,20 +112,20 @@ class Renaming(Struct):
     suitable: bool
     """Whether the outcome names one thing that can be described instead."""
     replace: str
-    """The words of the outcome to replace, exactly as they stand; empty where unsuitable."""
+    """The words of the outcome to replace, verbatim; empty if unsuitable."""
     by: str
-    """Their description without the name; empty where unsuitable."""
+    """Their description without the name; empty if unsuitable."""
 
 
 class VariantDraft(Struct):
-    """One way a rule may be."""
+    """One variant of a rule."""
 
     id: str
     """A slug."""
     factual: bool
     """Whether it holds in our world."""
     values: list[str] = Field(max_length=6)
-    """What fills the slots, in their order."""
+    """Values of the slots, in their order."""
 
 
 class RuleDraft(Struct):
@@ -136,7 +136,7 @@ class RuleDraft(Struct):
     prompt: str
     """The prompt, with every slot as {slot}."""
     shows: str
-    """What the picture must show, with slots as {slot}."""
+    """What the image must show, with slots as {slot}."""
     variants: list[VariantDraft] = Field(min_length=6, max_length=6)
     """One or two factual, the others not."""
 
@@ -145,12 +145,12 @@ class RuleVerdict(Struct):
     """A review of a rule."""
 
     unambiguous: bool
-    """Each variant asks for one picture, and one look tells whether it was drawn."""
+    """Each variant asks for one image, and one look is enough to tell whether it was drawn."""
     symbolic: bool
     """Plain shapes suffice."""
     distinct: bool
-    """The six pictures differ."""
+    """The six images differ."""
     valid: bool
     """Exactly the variants marked factual hold in our world."""
     reason: str
-    """Why a criterion fails; empty where none does."""
+    """Why a criterion fails; empty if none does."""

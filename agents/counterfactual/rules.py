@@ -20,14 +20,14 @@ REVIEWER = Role("rules/reviewer", RuleVerdict, 1_000)
 
 CRITERIA = ("unambiguous", "symbolic", "distinct", "valid")
 TEXT = 400
-"""Most characters of a prompt."""
+"""Longest prompt, in characters."""
 VALUE = 120
-"""Most characters of what fills a slot."""
+"""Longest value of a slot, in characters."""
 
 
 @dataclass(frozen=True)
 class RuleSheet:
-    """A curated law to make a rule of."""
+    """A curated law to turn into a rule."""
 
     id: str
     """Its slug."""
@@ -58,7 +58,7 @@ class WrittenRules:
 def write_rules(
     author: Caller, reviewer: Caller, contract: RuleContract, progress: Progress
 ) -> WrittenRules:
-    """Writes a rule for each law, has it reviewed and checked."""
+    """Writes a rule for each law and has it checked and reviewed."""
     result = WrittenRules()
     laws = sorted(contract.laws, key=lambda law: law.id)
     calls = [
@@ -85,7 +85,7 @@ def write_rules(
         elif failed := [name for name in CRITERIA if not getattr(review.value, name)]:
             _drop(result, law, REVIEWER.short, f"not {', '.join(failed)}: {review.value.reason}")
         else:
-            # A model that reviews itself is no second reader.
+            # A model's review of its own work does not count.
             second = {"review": ["reviewer-model"]} if reviewer.author != author.author else {}
             calls_made = [*entry["calls"], *review.calls]
             result.entries[law.id] = entry | second | {"calls": calls_made}
@@ -93,7 +93,7 @@ def write_rules(
 
 
 def _read(text: str) -> RuleDraft:
-    """The draft, checked as far as its own form goes, so that a re-ask can mend it."""
+    """The draft, with its form checked, so that a second attempt can correct it."""
     draft = WRITER.read(text)
     for name in draft.slots:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
@@ -117,8 +117,11 @@ def _read(text: str) -> RuleDraft:
 
 
 def _slots(template: str) -> set[str]:
-    """Names of the fields. Raises ValueError for a template that is none, or that has more in its
-    braces than a name: formatting must never reach into an object."""
+    """Names of the slots.
+
+    Raises ValueError for a wrong template and for braces that hold more than a name: formatting
+    must never reach into an object.
+    """
     names = set()
     for _, name, spec, conversion in string.Formatter().parse(template):
         if name is None:

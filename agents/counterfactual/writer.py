@@ -18,16 +18,19 @@ from .answers import Draft, Questions, Renaming, Review, SceneDraft, SceneQuesti
 WRITER = Role("counterfactual/writer", Draft, 6_000)
 REVIEWER = Role("counterfactual/reviewer", Review, 3_000)
 QUESTIONER = Role("counterfactual/questioner", Questions, 6_000)
-DENOMINALISER = Role("counterfactual/denominaliser", Renaming, 500)
+DENOMINALIZER = Role("counterfactual/denominalizer", Renaming, 500)
 
 TEXTS = {
-    "scene": 300, "factual": 300, "counterfactual": 400, "point_factual": 200,
+    "scene": 300,
+    "factual": 300,
+    "counterfactual": 400,
+    "point_factual": 200,
     "point_counterfactual": 200,
-}  # fmt: skip
-"""Texts of a scene, and their most characters."""
+}
+"""Texts of a scene, and their longest length in characters."""
 
 QUESTION = 300
-"""Most characters of a question."""
+"""Longest question, in characters."""
 
 CRITERIA = ("unambiguous", "deduced", "safe", "valid")
 ASKED = ("visual", "point_factual", "point_counterfactual", "logic_factual", "logic_counterfactual")
@@ -42,27 +45,27 @@ class LawSheet:
     id: str
     """Its slug."""
     file: str
-    """The bank file that it stands in, without suffix."""
+    """The bank file that holds it, without suffix."""
     law: str
     """The law of our world, one sentence."""
     altered: str
     """Completes "If ..., draw ..."."""
     scenes: tuple[str, ...]
-    """Scenes that are there already."""
+    """Scenes that the bank has already."""
     ids: tuple[str, ...] = ()
     """Their ids."""
 
 
 @dataclass(frozen=True)
 class LawContract:
-    """What the writer knows of the bank; made by the room that owns it."""
+    """What the writer knows of the bank; made by the room that owns the bank."""
 
     laws: tuple[LawSheet, ...]
     """Laws to write for."""
     faults: Callable[[LawSheet, Mapping[str, Any]], list[str]]
     """What is wrong with a scene of a law."""
     alike: Callable[[LawSheet, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], str | None]
-    """The id of a scene already accepted that reads almost the same, or None."""
+    """The id of an accepted scene that is almost the same, or None."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,9 @@ class SceneRejected:
     law: str
     """Its law."""
     scene: str
-    """Its text, cut and cleaned."""
+    """Its text, cleaned and shortened."""
     by: str
-    """`hygiene`, `reviewer`, `bank`, `duplicate`, or the role that gave no answer."""
+    """`hygiene`, `reviewer`, `bank`, `duplicate`, or the role that gave no usable answer."""
     why: str
     """The reason."""
 
@@ -89,7 +92,7 @@ class WrittenScenes:
     """Everything else."""
 
     def count(self) -> int:
-        """Accepted scenes."""
+        """Number of accepted scenes."""
         return sum(map(len, self.entries.values()))
 
 
@@ -104,7 +107,7 @@ class _Work:
 
 
 class CounterfactualWriter:
-    """One run. Stages follow each other; within one, laws are independent and go in parallel."""
+    """One run: stage after stage, with all laws of a stage in parallel."""
 
     def __init__(
         self, author: Caller, reviewer: Caller, contract: LawContract, per_law: int
@@ -116,7 +119,7 @@ class CounterfactualWriter:
         self._result = WrittenScenes()
 
     def run(self, progress: Progress = silent) -> WrittenScenes:
-        """Every law through every stage."""
+        """Takes every law through every stage."""
         work = self._write(progress)
         self._review(work, progress)
         self._ask(work, progress)
@@ -128,8 +131,8 @@ class CounterfactualWriter:
         laws = sorted(self._contract.laws, key=lambda law: law.id)
         calls = [_call(f"law/{law.id}/writer", WRITER, self._order(law)) for law in laws]
         work = []
-        for law, answer in zip(laws, self._author.call_many(calls, "scenes", progress),
-                               strict=True):  # fmt: skip
+        answers = self._author.call_many(calls, "scenes", progress)
+        for law, answer in zip(laws, answers, strict=True):
             if answer.value is None:
                 self._failed(law, "", WRITER, answer)
                 continue
@@ -158,13 +161,11 @@ class CounterfactualWriter:
             _call(f"law/{w.law.id}/reviewer", REVIEWER, _sheet(w), _complete(len(w.drafts)))
             for w in work
         ]
-        for w, answer in zip(work, self._reviewer.call_many(calls, "review", progress),
-                             strict=True):  # fmt: skip
+        answers = self._reviewer.call_many(calls, "review", progress)
+        for w, answer in zip(work, answers, strict=True):
             w.calls += answer.calls
             if answer.value is None:
-                for draft in w.drafts:
-                    self._failed(w.law, draft.scene, REVIEWER, answer)
-                w.drafts = []
+                self._all_failed(w, REVIEWER, answer)
                 continue
             verdicts = {v.scene: v for v in answer.value.verdicts}
             kept = []
@@ -181,13 +182,11 @@ class CounterfactualWriter:
             _call(f"law/{w.law.id}/questioner", QUESTIONER, _sheet(w), _asked(len(w.drafts)))
             for w in asked
         ]
-        for w, answer in zip(asked, self._author.call_many(calls, "questions", progress),
-                             strict=True):  # fmt: skip
+        answers = self._author.call_many(calls, "questions", progress)
+        for w, answer in zip(asked, answers, strict=True):
             w.calls += answer.calls
             if answer.value is None:
-                for draft in w.drafts:
-                    self._failed(w.law, draft.scene, QUESTIONER, answer)
-                w.drafts = []
+                self._all_failed(w, QUESTIONER, answer)
             else:
                 w.questions = {q.scene: q for q in answer.value.scenes}
 
@@ -214,7 +213,7 @@ class CounterfactualWriter:
         for name in ASKED:
             entry[f"q_{name}"] = getattr(asked, name).model_dump()
         entry["denominalized"] = None
-        # A model that reviews itself is no second reader.
+        # A model's review of its own work does not count.
         if self._reviewer.author != self._author.author:
             entry["review"] = ["reviewer-model"]
         return entry | {"author": self._author.author, "calls": list(w.calls)}
@@ -222,10 +221,14 @@ class CounterfactualWriter:
     def _describe(self, progress: Progress) -> None:
         entries = [e for _, scenes in sorted(self._result.entries.items()) for e in scenes.values()]
         calls = [
-            _call(f"scene/{e['id']}/denominaliser", DENOMINALISER,
-                  f"<data>\n{e['counterfactual']}\n</data>", _once(e["counterfactual"]))
+            _call(
+                call_id=f"scene/{e['id']}/denominalizer",
+                role=DENOMINALIZER,
+                text=f"<data>\n{e['counterfactual']}\n</data>",
+                check=_once(e["counterfactual"]),
+            )
             for e in entries
-        ]  # fmt: skip
+        ]
         answers = self._author.call_many(calls, "descriptions", progress)
         for entry, answer in zip(entries, answers, strict=True):
             if answer.value is not None and answer.value.suitable:
@@ -238,6 +241,12 @@ class CounterfactualWriter:
     def _reject(self, law: LawSheet, draft: SceneDraft, by: str, why: str) -> None:
         rejected = SceneRejected(law.id, one_line(draft.scene, 120), by, one_line(why, 300))
         self._result.rejected.append(rejected)
+
+    def _all_failed(self, w: _Work, role: Role[Any], answer: Answer[Any]) -> None:
+        """Drops the scenes of a law for which a role gave no usable answer."""
+        for draft in w.drafts:
+            self._failed(w.law, draft.scene, role, answer)
+        w.drafts = []
 
     def _failed(self, law: LawSheet, scene: str, role: Role[Any], answer: Answer[Any]) -> None:
         why = f"{answer.status}: {one_line(answer.problem, 300)}"
@@ -263,10 +272,8 @@ def _sheet(w: _Work) -> str:
         f"{number}. {json.dumps(draft.model_dump(), ensure_ascii=False)}"
         for number, draft in enumerate(w.drafts, 1)
     ]
-    return "\n".join(
-        ["<data>", f"Law: {w.law.law}", f"Alteration: If {w.law.altered}, draw ...", *scenes,
-         "</data>"]
-    )  # fmt: skip
+    law = [f"Law: {w.law.law}", f"Alteration: If {w.law.altered}, draw ..."]
+    return "\n".join(["<data>", *law, *scenes, "</data>"])
 
 
 def _complete(count: int) -> Callable[[Review], None]:
@@ -319,7 +326,7 @@ def _fault(texts: Any) -> str:
 
 
 def _scene_id(law: LawSheet, draft: SceneDraft, taken: Collection[str]) -> str:
-    """The law's id and the scene's first words, numbered where that is taken."""
+    """The law's id and the scene's first words, numbered if that is taken."""
     words = skeleton(draft.scene).encode("ascii", "ignore").decode()
     tail = "-".join(re.findall(r"[a-z0-9]+", words)[:4]) or "scene"
     stem = f"{law.id}-{tail}"

@@ -1,4 +1,4 @@
-"""The annotation game over the user's pictures, and the bank that it writes."""
+"""The annotation game over the user's images, and the bank that it writes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...agents.caller import Caller, Progress
-from ...agents.consistency.game import AnnotationGame, Item
+from ...agents.caller import Caller
+from ...agents.consistency.game import AnnotationGame, GameItem
 from ...agents.session import Session, SessionSettings, open_session
+from ...errors import UsageError
 from ...eval.generators import open_generator
+from ...progress import Progress, silent
+from ...storage import write_json, write_whole
 from ..consistency import FILE, LICENSE, read_consistency
-from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
-from .pictures import CachedDrawer, Refused, read_pictures
+from .folder import AuthoringReport, extend, refuse, report, write_queue, written_bank
+from .given_images import CachedDrawer, UnusableImage, read_images
 
 RUN = "consistency"
 
@@ -24,20 +27,20 @@ FATES = ("accepted", "screened", "recaptioned", "disputed", "failed")
 
 @dataclass(frozen=True)
 class GameSettings:
-    """What is played with."""
+    """The images of a game, and how it is played."""
 
     images: str
-    """A folder of pictures, or a dataset."""
+    """A folder of images, or a dataset."""
     drawer: str = ""
-    """Spec of the generator that draws; a replay takes the recorded drawings."""
+    """Spec of the generator that draws; a replay uses the recorded drawings."""
     license: str = ""
-    """SPDX id of the pictures' licence; a replay takes the recorded one."""
+    """SPDX id of the images' license; a replay uses the recorded one."""
     limit: int | None = None
-    """Pictures at most."""
+    """Images at most; None for all."""
     smallest_side: int = 512
-    """Pixels; ACON takes 1024."""
+    """Shorter side of an image at least, in pixels; ACON uses 1024."""
     tellings: int = 3
-    """Captions a picture at most."""
+    """Captions per image at most."""
 
 
 def author_consistency(
@@ -45,33 +48,34 @@ def author_consistency(
     game: GameSettings,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
-    """Plays the game and writes the accepted items with their pictures into a bank.
+    progress: Progress = silent,
+) -> AuthoringReport:
+    """Plays the game and writes the accepted items with their images into a bank.
 
-    Drawings are kept beside the ledger. Raises ValueError for what the user can mend.
+    Drawings are kept beside the ledger. Raises UsageError, BankError, LedgerError or DataError for
+    what the user can mend.
     """
     refuse(base, bank)
-    pictures, refused = read_pictures(game.images, game.limit, game.smallest_side)
+    images, refused = read_images(game.images, game.limit, game.smallest_side)
     with open_session(session) as opened:
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
         table = _seated(opened, game, drawings)
         items = AnnotationGame(table.author, table.other, table.drawer, game.tellings).run(
-            pictures, progress
+            images, progress
         )
         with written_bank(base, bank, without="consistency") as folder:
             _write(folder, items, refused, table)
         fates = Counter(str(item.fate) for item in items)
-        counts = {"pictures": len(items), **{fate: fates[fate] for fate in FATES}}
+        counts = {"images": len(items), **{fate: fates[fate] for fate in FATES}}
         counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
         discarded = 1 - fates["accepted"] / len(items) if items else 0.0
-        stopped = f"the end of the pictures, {discarded:.1%} discarded"
-        return Report(bank, stopped, counts, opened.accounts())
+        stopped = f"the end of the images, {discarded:.1%} discarded"
+        return report(opened, bank, stopped, counts)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Who plays, and under what licence."""
+    """Who plays, and under what license."""
 
     author: Caller
     other: Caller
@@ -80,19 +84,19 @@ class _Table:
 
 
 def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
-    """Both models and the drawer; in a replay those of the recorded run."""
+    """Both models and the drawer; in a replay, those of the recorded run."""
     if opened.settings.replay:
         given = opened.ledger.inputs(RUN)
         author, other = (opened.recorded(given[seat]) for seat in ("author", "other"))
         drawer = CachedDrawer(None, given["drawer"], drawings)
         return _Table(author, other, drawer, given["license"])
     if not re.fullmatch(LICENSE, game.license):
-        raise ValueError(
-            f"{game.license!r} is no SPDX id: name the licence of the pictures, e.g. "
-            "--license CC-BY-4.0; nothing else says under what they may be released"
+        raise UsageError(
+            f"{game.license!r} is no SPDX id: name the license of the images, e.g. "
+            "--license CC-BY-4.0; it says how they may be released"
         )
     if not game.drawer:
-        raise ValueError("name a --drawer that can draw what pictures show, e.g. diffusers:REPO")
+        raise UsageError("name a --drawer that can draw what images show, e.g. diffusers:REPO")
     generator = open_generator(game.drawer)
     author, other = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
@@ -101,44 +105,49 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     return _Table(author, other, CachedDrawer(generator, identity, drawings), game.license)
 
 
-def _write(folder: Path, items: list[Item], refused: list[Refused], table: _Table) -> None:
+def _write(
+    folder: Path, items: list[GameItem], refused: list[UnusableImage], table: _Table
+) -> None:
     accepted = [item for item in items if item.fate == "accepted"]
     for item in accepted:
-        path = folder / "consistency" / _image(item)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(item.picture.data)
+        write_whole(folder / "consistency" / _image(item), item.image.data)
     if accepted:
         extend(folder / FILE, [_entry(item, table) for item in accepted])
         read_consistency(folder)
     if disputed := [item for item in items if item.fate == "disputed"]:
-        (folder / "review").mkdir()
         queue = [{"why": item.why, **_entry(item, table)} for item in disputed]
-        (folder / "review" / "consistency.yaml").write_text(to_yaml(queue), encoding="utf-8")
+        write_queue(folder / "review" / "consistency.yaml", queue)
         for item in disputed:
-            path = folder / "review" / _image(item)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(item.picture.data)
-    fates = [
-        {"picture": i.picture.name, "sha256": i.picture.sha256, "fate": i.fate, "why": i.why,
-         "tellings": i.tellings, "caption": i.caption, "calls": i.calls}
-        for i in items
-    ]  # fmt: skip
-    told = {"pictures": fates, "unusable": [asdict(each) for each in refused]}
-    to_json(folder / "archive" / "consistency.json", told)
+            write_whole(folder / "review" / _image(item), item.image.data)
+    told = {"images": list(map(_fate, items)), "unusable": [asdict(each) for each in refused]}
+    write_json(folder / "archive" / "consistency.json", told)
 
 
-def _image(item: Item) -> str:
-    return f"images/{item.picture.sha256[:16]}.png"
+def _fate(item: GameItem) -> dict[str, Any]:
+    """The item as the archive keeps it."""
+    return {
+        "image": item.image.name,
+        "sha256": item.image.sha256,
+        "fate": item.fate,
+        "why": item.why,
+        "tellings": item.tellings,
+        "caption": item.caption,
+        "calls": item.calls,
+    }
 
 
-def _entry(item: Item, table: _Table) -> dict[str, Any]:
+def _image(item: GameItem) -> str:
+    return f"images/{item.image.sha256[:16]}.png"
+
+
+def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
     assert item.comparison is not None
     author, other = table.author, table.other
     ten = [*item.comparison.similarities, *item.comparison.differences]
     teller, judge = (author, other) if item.tellings % 2 else (other, author)
     return {
-        "id": item.picture.sha256[:16],
-        "source": item.picture.name,
+        "id": item.image.sha256[:16],
+        "source": item.image.name,
         "image": _image(item),
         "license": table.license,
         "caption": item.caption,

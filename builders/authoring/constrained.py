@@ -10,15 +10,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.caller import Progress
 from ...agents.constrained.loop import SCOUT, ConstrainedLoop
 from ...agents.constrained.rounds import Authored, BankContract, LoopSettings
 from ...agents.pairs import KnownPair
 from ...agents.session import SessionSettings, open_session
+from ...errors import UsageError
+from ...progress import Progress, silent
+from ...storage import write_json
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
 from ..phrases import wrong_article
-from .folder import Report, extend, refuse, to_json, to_yaml, written_bank
+from .folder import AuthoringReport, extend, refuse, report, write_queue, written_bank
 
 RUN = "constrained"
 """Name of the loop's run in a ledger."""
@@ -32,11 +34,12 @@ def author_constrained(
     loop: LoopSettings,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Runs the three-agent loop and writes its bank after every round.
 
-    Raises ValueError for what the user can mend, BackendError where the model can't be used.
+    Raises UsageError, BankError or LedgerError for what the user can mend, and BackendError if the
+    model can't be used.
     """
     refuse(base, bank)
     with open_session(session) as opened:
@@ -45,7 +48,7 @@ def author_constrained(
             asked = {r.id.partition("/")[0] for r in opened.ledger.records()}
             contract, loop = recorded(opened.ledger.inputs(RUN), contract, len(asked))
             if contract.pairs and base is None:
-                raise ValueError(f"{session.ledger}: it extended a bank; name that as --base")
+                raise UsageError(f"{session.ledger}: extended a bank; name that bank as --base")
         opened.ledger.bind(RUN, inputs(contract, loop))
         recorded_calls = len(opened.ledger)
 
@@ -65,7 +68,7 @@ def author_constrained(
         }
         ended = "the end of the ledger" if session.replay else authored.stopped
         stopped = f"{ended}: {authored.reason}" if authored.reason else ended
-        return Report(bank, stopped, counts, opened.accounts())
+        return report(opened, bank, stopped, counts)
 
 
 def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
@@ -84,16 +87,26 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
 def recorded(
     given: Mapping[str, Any], contract: BankContract, rounds: int
 ) -> tuple[BankContract, LoopSettings]:
-    """Contract and settings of a recorded run of `rounds`; only the validators are today's."""
+    """Contract and settings of a recorded run of `rounds`; only the validators are current."""
     pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
     domains, layouts = tuple(given["domains"]), tuple(given["layouts"])
     ids = frozenset(given["ids"])
-    then = BankContract(domains, given["standards"], layouts, pairs, ids, contract.faults)
-    return then, LoopSettings(rounds, given["target"], UNLIMITED, given["proposals"])
+    then = BankContract(
+        domains=domains,
+        standards=given["standards"],
+        layouts=layouts,
+        pairs=pairs,
+        ids=ids,
+        faults=contract.faults,
+    )
+    loop = LoopSettings(
+        rounds=rounds, target=given["target"], patience=UNLIMITED, proposals=given["proposals"]
+    )
+    return then, loop
 
 
 def constrained_contract(base: Path | None) -> BankContract:
-    """The contract of a bank to extend; without one, of the shipped bank without its pairs."""
+    """The contract of a bank to extend, or without one of the shipped bank without its pairs."""
     bank = base or DEFAULT_BANK
     standards = read_standards(bank)
     domains = read_pairs(bank)
@@ -102,7 +115,14 @@ def constrained_contract(base: Path | None) -> BankContract:
         if pair.check and len(pair.code_check) < len(examples.get(pair.check["layout"], "x" * 200)):
             examples[pair.check["layout"]] = pair.code_check
     known = tuple(
-        KnownPair(p.id, domain, p.difficulty, p.left, p.right, p.context)
+        KnownPair(
+            id=p.id,
+            domain=domain,
+            difficulty=p.difficulty,
+            left=p.left,
+            right=p.right,
+            context=p.context,
+        )
         for domain, pairs in sorted(domains.items())
         for p in pairs
         if p.status != "retired"
@@ -137,7 +157,7 @@ def entry_faults(
 def write_constrained(base: Path | None, bank: Path, authored: Authored) -> None:
     """Writes base plus accepted entries, archive and review queue to `bank`, whole or not at all.
 
-    Raises BankError where `bank` holds anything but an unedited earlier result.
+    Raises BankError if `bank` holds anything but an unedited earlier result.
     """
     with written_bank(base, bank, without="constrained") as folder:
         written = sorted(authored.entries.values(), key=lambda w: w.domain)
@@ -146,12 +166,6 @@ def write_constrained(base: Path | None, bank: Path, authored: Authored) -> None
         read_pairs(folder)
         for past in authored.rounds:
             name = f"r{past.number:02d}.json"
-            to_json(folder / "archive" / "constrained" / name, past.archive())
+            write_json(folder / "archive" / "constrained" / name, past.archive())
         if authored.standards:
-            extend_queue(folder / "review" / "standards.yaml", authored.standards)
-
-
-def extend_queue(file: Path, waiting: list[dict[str, Any]]) -> None:
-    """Writes what a person has to decide on."""
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(to_yaml(waiting), encoding="utf-8")
+            write_queue(folder / "review" / "standards.yaml", authored.standards)

@@ -14,18 +14,20 @@ from typing import Any
 
 import yaml
 
-from ...agents.session import Account
+from ...agents.budget import Spending
+from ...agents.session import Account, Session
+from ...storage import write_json, write_whole
 from ..bank import DEFAULT_BANK, BankError
 
 MARKER = "AUTHORED.json"
-"""Lists the files of a written bank with their SHA-256, so that a person's edits are seen."""
+"""Lists the files of a written bank with their SHA-256, so that a person's edits show."""
 
 KEPT_APART = (MARKER, "archive", "review")
-"""What belongs to a run, not to the bank; a base's own is left behind."""
+"""What belongs to a run, not to the bank; that of a base is not copied."""
 
 
 @dataclass(frozen=True)
-class Report:
+class AuthoringReport:
     """What an authoring run did."""
 
     bank: Path
@@ -33,9 +35,24 @@ class Report:
     stopped: str
     """Why it ended."""
     counts: Mapping[str, int]
-    """How much was accepted, rejected, queued."""
+    """How many entries were accepted, rejected, queued."""
     accounts: list[Account]
     """Tokens and money by role and model, over the whole ledger."""
+    spending: Spending
+    """What the calls of this run came to."""
+
+
+def report(
+    session: Session, bank: Path, stopped: str, counts: Mapping[str, int]
+) -> AuthoringReport:
+    """The report of a session that has written `bank`."""
+    return AuthoringReport(
+        bank=bank,
+        stopped=stopped,
+        counts=counts,
+        accounts=session.accounts(),
+        spending=session.budget.spending,
+    )
 
 
 @contextmanager
@@ -43,7 +60,7 @@ def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
     """A folder to write into that becomes `bank` when the block ends well.
 
     It starts as a copy of `base`, or of the shipped bank without the file or folder `without`.
-    Raises BankError where `bank` holds anything but an unedited earlier result.
+    Raises BankError if `bank` holds anything but an unedited earlier result.
     """
     refuse(base, bank)
     partial = bank.with_name(bank.name + ".partial")
@@ -52,14 +69,14 @@ def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
     shutil.copytree(base or DEFAULT_BANK, partial, ignore=left_out)
     yield partial
     files = {path: _sha(partial / path) for path in _files(partial)}
-    (partial / MARKER).write_text(json.dumps({"files": files}, indent=1) + "\n", encoding="utf-8")
+    write_json(partial / MARKER, {"files": files})
     _replace(bank, partial)
 
 
 def refuse(base: Path | None, bank: Path) -> None:
-    """Raises BankError where writing `bank` would destroy something."""
+    """Raises BankError if writing `bank` would destroy something."""
     if base is not None and base.resolve() == bank.resolve():
-        raise BankError(f"{bank}: a run can't write over its own base; name another --bank")
+        raise BankError(f"{bank}: a run can't overwrite its own base; name another --bank")
     if not bank.exists() or (bank.is_dir() and not any(bank.iterdir())):
         return
     if not (bank / MARKER).is_file():
@@ -69,15 +86,15 @@ def refuse(base: Path | None, bank: Path) -> None:
     changed = sorted(path for path in {*listed, *there} if listed.get(path) != there.get(path))
     if changed:
         raise BankError(
-            f"{bank}: {changed[0]} was edited since it was written; keep this bank as the --base "
-            "of a run into another --bank"
+            f"{bank}: {changed[0]} was edited since it was written; keep this bank, use it as "
+            "--base, and name another --bank"
         )
 
 
 def extend(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Puts changed entries in the place of the old ones and new ones at the end.
+    """Replaces changed entries and appends new ones; the rest stays as a person wrote it.
 
-    The rest of the file stays as a person wrote it. Entries start with their id.
+    Entries start with their id.
     """
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     for entry in entries:
@@ -86,19 +103,18 @@ def extend(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
             text = text[: old.start()] + block + "\n" + text[old.end() :]
         else:
             text = (text.rstrip("\n") + "\n\n" if text else "") + block
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    write_whole(file, text.rstrip("\n") + "\n")
 
 
 def remove(file: Path, name: str) -> None:
-    """Takes an entry out of a bank file; a file without entries goes too."""
+    """Removes an entry from a bank file, and the file if it was the last entry."""
     text = file.read_text(encoding="utf-8")
     found = _block(text, name)
     if found is None:
         raise BankError(f"{file}: no entry {name} that starts with its id")
     text = (text[: found.start()] + text[found.end() :]).rstrip("\n") + "\n"
     if re.search(r"^- ", text, re.MULTILINE):
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text)
     else:
         file.unlink()
 
@@ -108,15 +124,14 @@ def _block(text: str, name: str) -> re.Match[str] | None:
     return re.search(rf"^- id: {re.escape(name)}\n(?:(?!- id:).*\n?)*", text, re.MULTILINE)
 
 
+def write_queue(file: Path, waiting: list[dict[str, Any]]) -> None:
+    """Writes what a person has to decide on."""
+    write_whole(file, to_yaml(waiting))
+
+
 def to_yaml(entries: list[dict[str, Any]]) -> str:
     """Entries as a bank file holds them."""
     return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
-
-
-def to_json(file: Path, data: Any) -> None:
-    """Writes data for people to read."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _replace(bank: Path, partial: Path) -> None:

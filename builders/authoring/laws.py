@@ -9,24 +9,25 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...agents.caller import Progress
 from ...agents.counterfactual import rules as rule_writer
 from ...agents.counterfactual import writer
 from ...agents.counterfactual.rules import RuleContract, RuleSheet, write_rules
 from ...agents.counterfactual.writer import CounterfactualWriter, LawContract, LawSheet
 from ...agents.session import SessionSettings, open_session
+from ...progress import Progress, silent
 from ...schema import Struct
+from ...storage import write_json
 from ..bank import DEFAULT_BANK, by_name, read_entries, reasons
 from ..counterfactual import CounterfactualScene, Law, law_faults, prompts, read_laws, shingles
 from ..phrases import wrong_article
 from ..rules import Rule, read_rules, rule_faults
-from .folder import Report, extend, refuse, to_json, written_bank
+from .folder import AuthoringReport, extend, refuse, report, written_bank
 
 SCENES_RUN = "counterfactual"
 RULES_RUN = "rules"
 
 ALIKE = 0.4
-"""Jaccard index of three-word shingles above which two L2 prompts are the same."""
+"""Jaccard index of three-word shingles above which two scenes count as the same."""
 
 
 class CuratedLaw(Struct):
@@ -45,7 +46,7 @@ class CuratedLaw(Struct):
 
 
 class CuratedRule(Struct):
-    """A law that a person chose for models to make a rule of."""
+    """A law that a person chose for models to turn into a rule."""
 
     id: str
     """Slug."""
@@ -59,12 +60,12 @@ def author_counterfactual(
     per_law: int,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
+    progress: Progress = silent,
+) -> AuthoringReport:
     """Writes up to `per_law` scenes for each curated law into a bank.
 
-    `laws` is a YAML list of laws of the user's own; else those of the base (or of the shipped bank,
-    whose scenes are then left out).
+    `laws` is a YAML list of the user's own laws. Without it, the laws are those of the base, or of
+    the shipped bank without its scenes.
     """
     refuse(base, bank)
     with open_session(session) as opened:
@@ -86,9 +87,9 @@ def author_counterfactual(
                     extend(file, [_law_entry(known[law_id], scenes, bool(base))])
             read_laws(folder)
             rejected = [asdict(r) for r in result.rejected]
-            to_json(folder / "archive" / "counterfactual.json", {"rejected": rejected})
+            write_json(folder / "archive" / "counterfactual.json", {"rejected": rejected})
         counts = {"laws": len(sheets), "scenes": result.count(), "rejected": len(rejected)}
-        return Report(bank, "the end of the laws", counts, opened.accounts())
+        return report(opened, bank, "the end of the laws", counts)
 
 
 def curated_laws(
@@ -104,12 +105,12 @@ def curated_laws(
         known |= by_name(files[laws.stem], "id", str(laws))
     sheets = {
         law.id: LawSheet(
-            law.id,
-            file,
-            law.law,
-            law.altered,
-            tuple(scene.scene for scene in law.scenes) if base else (),
-            tuple(scene.id for scene in law.scenes) if base else (),
+            id=law.id,
+            file=file,
+            law=law.law,
+            altered=law.altered,
+            scenes=tuple(scene.scene for scene in law.scenes) if base else (),
+            ids=tuple(scene.id for scene in law.scenes) if base else (),
         )
         for file, group in files.items()
         for law in group
@@ -153,9 +154,9 @@ def author_rules(
     laws: Path | None,
     base: Path | None,
     bank: Path,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
-    """Writes a symbolic rule for each curated law into a bank; `laws` as for the scenes."""
+    progress: Progress = silent,
+) -> AuthoringReport:
+    """Writes a symbolic rule for each curated law into a bank; `laws` as for scenes."""
     refuse(base, bank)
     with open_session(session) as opened:
         sheets = curated_rules(laws, base)
@@ -171,13 +172,13 @@ def author_rules(
             if result.entries:
                 read_rules(folder)
             rejected = [asdict(r) for r in result.rejected]
-            to_json(folder / "archive" / "rules.json", {"rejected": rejected})
+            write_json(folder / "archive" / "rules.json", {"rejected": rejected})
         counts = {"rules": len(result.entries), "rejected": len(rejected)}
-        return Report(bank, "the end of the laws", counts, opened.accounts())
+        return report(opened, bank, "the end of the laws", counts)
 
 
 def curated_rules(laws: Path | None, base: Path | None) -> list[RuleSheet]:
-    """Laws to make rules of: the user's, without those that the base has, or the shipped ones."""
+    """Laws to turn into rules: the user's own or the shipped ones, without those of the base."""
     known = {rule.id for rule in read_rules(base)} if base else set()
     if laws is None:
         chosen = [RuleSheet(rule.id, rule.law) for rule in read_rules(DEFAULT_BANK)]

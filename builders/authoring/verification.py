@@ -1,4 +1,4 @@
-"""A second model reads a bank's pairs: agreement is noted, disagreement waits for a person."""
+"""A second model reads a bank's pairs: agreement is noted, a person decides on the others."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...agents.caller import Progress
 from ...agents.session import SessionSettings, open_session
 from ...agents.verification import (
     VERIFIER,
     Claim,
-    Reliability,
     Verification,
+    VerifierReliability,
     reliability,
     verify,
 )
+from ...progress import Progress, silent
+from ...storage import write_json
 from ..constrained import ConstrainedPair, read_pairs
-from .folder import Report, extend, refuse, remove, to_json, to_yaml, written_bank
+from .folder import AuthoringReport, extend, refuse, remove, report, write_queue, written_bank
 
 REVIEWER = "reviewer-model"
 
@@ -27,13 +28,13 @@ def verify_pairs(
     base: Path,
     bank: Path,
     every: bool = False,
-    progress: Progress = lambda stage, done, total: None,
-) -> Report:
-    """Checks the base's pairs that no second model has read, or every one, and writes a bank.
+    progress: Progress = silent,
+) -> AuthoringReport:
+    """Checks the base's pairs that no second model has read, or with `every` all, into a bank.
 
-    A pair that is agreed on is marked as reviewed, unless its reader is its author. One that is
-    not, and that a model wrote, leaves the bank for `review/pairs.yaml`; a curated one is only
-    listed there.
+    A pair is marked as reviewed if the model agrees, unless the model wrote it. If it doesn't
+    agree, a pair that a model wrote moves to `review/pairs.yaml`; a curated one is listed there and
+    stays in the bank.
     """
     refuse(base, bank)
     domains = read_pairs(base)
@@ -60,10 +61,9 @@ def verify_pairs(
                     remove(file, pair.id)
             read_pairs(folder)
             found = reliability(results)
-            to_json(folder / "archive" / "verification.json", _summary(found))
+            write_json(folder / "archive" / "verification.json", _summary(found))
             if queue:
-                (folder / "review").mkdir()
-                (folder / "review" / "pairs.yaml").write_text(to_yaml(queue), encoding="utf-8")
+                write_queue(folder / "review" / "pairs.yaml", queue)
         counts = {
             "pairs": found.pairs,
             "agreed": found.agreed,
@@ -71,11 +71,13 @@ def verify_pairs(
             "undecided": found.undecided,
             "failed": found.failed,
         }
-        return Report(bank, _headline(found), counts, opened.accounts())
+        return report(opened, bank, _headline(found), counts)
 
 
 def _claim(pair: ConstrainedPair) -> Claim:
-    return Claim(pair.id, pair.left, pair.right, pair.context, pair.frame)
+    return Claim(
+        id=pair.id, left=pair.left, right=pair.right, setting=pair.context, viewer=pair.frame
+    )
 
 
 def _reviewed(pair: ConstrainedPair) -> dict[str, Any]:
@@ -96,11 +98,11 @@ def _waiting(domain: str, pair: ConstrainedPair, result: Verification) -> dict[s
     }
 
 
-def _summary(found: Reliability) -> dict[str, Any]:
+def _summary(found: VerifierReliability) -> dict[str, Any]:
     return {**asdict(found), "discard_rate": found.discard_rate}
 
 
-def _headline(found: Reliability) -> str:
+def _headline(found: VerifierReliability) -> str:
     def number(value: float | None) -> str:
         return "undefined" if value is None else f"{value:.3f}"
 

@@ -1,4 +1,4 @@
-"""`consistency`: given pictures with caption, edits and questions (ACON); only where there are."""
+"""`consistency`: given images with caption, edits and questions (ACON); only where there are."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _image_faults(data: bytes) -> Iterator[str]:
 SUITE = Suite(
     name="consistency",
     rows=None,
-    source="ACON (pictures given)",
-    summary="A given picture with a dense caption, edits and yes/no questions: does what a model "
+    source="ACON (images given)",
+    summary="A given image with a dense caption, edits and yes/no questions: does what a model "
     "says, draws and edits agree with itself?",
     build=build,
     faults=faults,
-    group=lambda row: ("picture", row.provenance.entry),
+    group=lambda row: ("image", row.provenance.entry),
     license=None,
     optional=True,
 )

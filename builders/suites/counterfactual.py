@@ -102,7 +102,7 @@ SUITE = Suite(
     rows=GROUPS * len(LEVELS),
     source="CF-World",
     summary="Worlds with one altered law: the scene (L1), with premise and outcome (L2), with the "
-    "premise alone (L3): does the picture follow the premise or the world it knows?",
+    "premise alone (L3): does the image follow the premise or the world it knows?",
     build=build,
     faults=faults,
     # L1, L2, L3 and the description in place of the noun are one scene.

@@ -65,7 +65,7 @@ SUITE = Suite(
     rows=None,
     source="CF-World 5.3",
     summary="The L2 prompts whose outcome names a target, with a description in place of the name: "
-    "is it the noun that the picture follows?",
+    "is it the noun that the image follows?",
     build=build,
     faults=faults,
     # L1, L2, L3 and the description in place of the noun are one scene.

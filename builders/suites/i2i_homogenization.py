@@ -18,11 +18,11 @@ from ..checks import (
 )
 from ..phrases import indefinite, sentence
 from ..suite import Banks, Fault, Suite, entities_group
-from ..taxonomy import Kind, Taxonomy, suits
+from ..taxonomy import EntityKind, Taxonomy, suits
 from .t2i_homogenization import KINDS, entity_pairs
 
 PAIR_COUNTS: dict[PairType, int] = {"H-H": 500, "A-A": 300, "O-O": 300}
-ONE_OF: dict[Kind, str] = {"human": "person", "animal": "animal", "object": "object"}
+ONE_OF: dict[EntityKind, str] = {"human": "person", "animal": "animal", "object": "object"}
 
 
 def seed_prompt(left: str, right: str) -> str:
@@ -37,7 +37,7 @@ def seed_prompt(left: str, right: str) -> str:
     )
 
 
-def instruction(kind: Kind, clause: str) -> str:
+def instruction(kind: EntityKind, clause: str) -> str:
     """An edit that does not say which of the two is meant."""
     return sentence(f"one {ONE_OF[kind]} {clause}")
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ...schema import OrderBeyond, Provenance
 from ..balance import Rotation, balanced_pairs
+from ..bank import BankError
 from ..checks import (
     count_faults,
     duplicate_faults,
@@ -24,9 +25,9 @@ from ..suite import Banks, Fault, Group, Suite, entities_group
 from ..taxonomy import Taxonomy
 from .t2i_homogenization import alike
 
-Setting = Literal["three_homogenization", "three_correctness", "vertical", "depth"]
+OrderSetting = Literal["three_homogenization", "three_correctness", "vertical", "depth"]
 
-COUNTS: dict[Setting, int] = {
+COUNTS: dict[OrderSetting, int] = {
     "three_homogenization": 500,
     "three_correctness": 100,
     "vertical": 100,
@@ -93,7 +94,7 @@ def _two_entities(
 
 
 def _neutral_row(
-    taxonomy: Taxonomy, setting: Setting, names: list[str], ending: str
+    taxonomy: Taxonomy, setting: OrderSetting, names: list[str], ending: str
 ) -> OrderBeyond:
     return OrderBeyond(
         setting=setting,
@@ -109,7 +110,7 @@ def _neutral_row(
     )
 
 
-def _axis(setting: Setting) -> Literal["horizontal", "vertical", "depth"]:
+def _axis(setting: OrderSetting) -> Literal["horizontal", "vertical", "depth"]:
     return setting if setting in ("vertical", "depth") else "horizontal"
 
 
@@ -121,7 +122,9 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
     chosen: list[tuple[Sequence, tuple[str, ...]]] = []
     while len(chosen) < COUNTS["three_correctness"]:
         if not any(left.values()):
-            raise ValueError(f"sequences.yaml gives only {len(chosen)} triples")
+            raise BankError(
+                f"{banks.root}/sequences.yaml: gives only {len(chosen)} triples; add sequences"
+            )
         for sequence in banks.sequences:
             if left[sequence.id] and len(chosen) < COUNTS["three_correctness"]:
                 chosen.append((sequence, left[sequence.id].pop()))

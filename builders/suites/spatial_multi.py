@@ -10,7 +10,7 @@ from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, listing, sentence
 from ..suite import Banks, Fault, Suite, entities_group
-from .spatial_uc import PHRASES, Relation
+from .spatial_uc import PHRASES, PlaneRelation
 
 OBJECT_COUNTS = {3: 100, 4: 100}
 """Rows with three and with four objects."""
@@ -35,7 +35,7 @@ def prompt(objects: list[str], relations: list[str]) -> str:
 def build(banks: Banks, rng: random.Random) -> list[SpatialMulti]:
     labels = [entry.label for entry in banks.coco if entry.countable]
     entities: Rotation[str] = Rotation(rng)
-    used: Rotation[Relation] = Rotation(rng)
+    used: Rotation[PlaneRelation] = Rotation(rng)
     rows = []
     met: set[frozenset[str]] = set()
     for size, count in OBJECT_COUNTS.items():
@@ -74,7 +74,7 @@ def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "subjects", row.objects[:-1])
         yield from equal_fault(row, "references", row.objects[1:])
         if len(row.relations) != len(row.objects) - 1 or not set(row.relations) <= {*PHRASES}:
-            yield Fault(row.id, "relations", f"must be one of {list(PHRASES)} between neighbours")
+            yield Fault(row.id, "relations", f"must be one of {list(PHRASES)} between neighbors")
             continue
         yield from equal_fault(row, "prompt", prompt(row.objects, row.relations))
     yield from duplicate_faults(rows, "objects", lambda row: frozenset(row.objects))
@@ -87,7 +87,7 @@ SUITE = Suite(
     name="spatial_multi",
     rows=sum(OBJECT_COUNTS.values()),
     source="PSE B.2 (sizes as published, prompts ours)",
-    summary="Three or four objects and the relations between neighbours in the chain.",
+    summary="Three or four objects and the relations between neighbors in the chain.",
     build=build,
     faults=faults,
     group=lambda row: entities_group(*row.objects),

@@ -1,4 +1,4 @@
-"""`spatial_uc`: the 200 prompts of SpatialBench-UC v1.0.1, rebuilt to the byte."""
+"""`spatial_uc`: the 200 prompts of SpatialBench-UC v1.0.1, rebuilt byte for byte."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from ...schema import Provenance, SpatialUC
 from ..checks import duplicate_faults
 from ..suite import Banks, Fault, Suite
 
-Relation = Literal["left_of", "right_of", "above", "below"]
+PlaneRelation = Literal["left_of", "right_of", "above", "below"]
 
 VERSION = "v1.0.1"
 PAIRS = 50
 PUBLISHED_SEED = 1234
 PUBLISHED_SHA256 = "e13c0ed8f962acb7fed702c689e384184759f17317373bce0ef633667c244d8d"
-"""Of the published prompts.jsonl (arXiv 2601.13462, release v1.0.1, CC BY 4.0)."""
+"""SHA-256 of the published prompts.jsonl (arXiv 2601.13462, release v1.0.1, CC BY 4.0)."""
 
-PHRASES: dict[Relation, str] = {
+PHRASES: dict[PlaneRelation, str] = {
     "left_of": "to the left of",
     "right_of": "to the right of",
     "above": "above",
     "below": "below",
 }
-COUNTERPARTS: tuple[tuple[Relation, Relation], ...] = (("left_of", "right_of"), ("above", "below"))
+COUNTERPARTS: tuple[tuple[PlaneRelation, PlaneRelation], ...] = (
+    ("left_of", "right_of"),
+    ("above", "below"),
+)
 
 
 class _Prompt(NamedTuple):
-    relation: Relation
+    relation: PlaneRelation
     a: str
     b: str
 
@@ -41,7 +44,7 @@ class _Prompt(NamedTuple):
 
 
 def build(banks: Banks, rng: random.Random) -> list[SpatialUC]:
-    """The published sample does not depend on our seed."""
+    """The rows of the published sample, which does not depend on our seed."""
     objects = banks.spatial_uc_objects
     ordered = [(a, b) for a in objects for b in objects if a != b]
     sample = random.Random(PUBLISHED_SEED).sample(ordered, PAIRS)

@@ -17,7 +17,7 @@ from ..checks import (
 )
 from ..phrases import listing, sentence
 from ..suite import Banks, Fault, Suite, entities_group
-from ..taxonomy import Action, Kind, Taxonomy, suits
+from ..taxonomy import Action, EntityKind, Taxonomy, suits
 
 PAIR_COUNTS: dict[PairType, int] = {
     "H-H": 500,
@@ -27,7 +27,7 @@ PAIR_COUNTS: dict[PairType, int] = {
     "H-O": 200,
     "A-O": 200,
 }
-KINDS: dict[str, Kind] = {"H": "human", "A": "animal", "O": "object"}
+KINDS: dict[str, EntityKind] = {"H": "human", "A": "animal", "O": "object"}
 
 
 def entity_pairs(

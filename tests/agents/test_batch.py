@@ -56,13 +56,22 @@ class BatchServer:
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         text = body["messages"][-1]["content"][0]["text"].removeprefix("u")
         if "system" in body:
-            return {"id": "m", "type": "message", "role": "assistant", "model": "m",
-                    "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
-                    "stop_sequence": None,
-                    "usage": {"input_tokens": 9, "output_tokens": 1}}  # fmt: skip
+            return {
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": [{"type": "text", "text": text}],
+                "stop_reason": "end_turn",
+                "stop_sequence": None,
+                "usage": {"input_tokens": 9, "output_tokens": 1},
+            }
         message = {"role": "assistant", "content": text}
-        return {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 9, "completion_tokens": 1}}  # fmt: skip
+        return {
+            "id": "c",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+        }
 
     def results(self, protocol: str) -> Iterator[dict[str, Any]]:
         for item in reversed(self.sent[-1]["items"]):  # providers promise no order
@@ -82,14 +91,25 @@ class BatchServer:
         over = batch["looks"] >= self.looks
         if protocol == "openai":
             status = self.fail or ("completed" if over else "in_progress")
-            return {"id": "b1", "object": "batch", "endpoint": "/v1/chat/completions",
-                    "status": status, "input_file_id": "f1",
-                    "completion_window": "24h", "created_at": 1,
-                    "output_file_id": "f2" if over else None}  # fmt: skip
-        return {"id": "b1", "type": "message_batch", "created_at": "2026-01-01T00:00:00Z",
-                "expires_at": "2026-01-02T00:00:00Z", "request_counts": {},
-                "processing_status": "ended" if over else "in_progress",
-                "results_url": f"{self.url}/v1/messages/batches/b1/results"}  # fmt: skip
+            return {
+                "id": "b1",
+                "object": "batch",
+                "endpoint": "/v1/chat/completions",
+                "status": status,
+                "input_file_id": "f1",
+                "completion_window": "24h",
+                "created_at": 1,
+                "output_file_id": "f2" if over else None,
+            }
+        return {
+            "id": "b1",
+            "type": "message_batch",
+            "created_at": "2026-01-01T00:00:00Z",
+            "expires_at": "2026-01-02T00:00:00Z",
+            "request_counts": {},
+            "processing_status": "ended" if over else "in_progress",
+            "results_url": f"{self.url}/v1/messages/batches/b1/results",
+        }
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -119,9 +139,17 @@ class BatchServer:
                 if self.path == "/v1/files":
                     part = re.compile(rb"\r\n\r\n(\{.*?\})\r?\n\r?\n?--", re.DOTALL)
                     server._file = part.findall(raw)[0]
-                    self.reply({"id": "f1", "object": "file", "bytes": 1, "created_at": 1,
-                                "filename": "b", "purpose": "batch",
-                                "status": "processed"})  # fmt: skip
+                    self.reply(
+                        {
+                            "id": "f1",
+                            "object": "file",
+                            "bytes": 1,
+                            "created_at": 1,
+                            "filename": "b",
+                            "purpose": "batch",
+                            "status": "processed",
+                        }
+                    )
                 elif self.path == "/v1/batches":
                     items = [json.loads(line) for line in server._file.splitlines()]
                     server.sent.append({"items": items, "looks": -9})

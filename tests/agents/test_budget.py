@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from counterprior.agents.budget import (
     Budget,
     BudgetError,
+    ImagePrice,
     Price,
     PriceTable,
+    Spending,
     UnpricedError,
     prompt_bound,
 )
 from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
+from counterprior.agents.ledger import CallRecord
+from counterprior.agents.threads import in_threads
 
 OWN = {"kind": "openai", "model": "mine", "provider": "custom"}
 VENDOR = {"kind": "openai", "model": "gpt-6-luna", "provider": "openai"}
@@ -101,7 +105,49 @@ def test_the_cap_holds_whatever_the_answers_cost(cap: int, answers: list[tuple[i
         assert budget.max_usd is not None and budget.spent <= budget.max_usd
 
 
-def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
+def recorded(usd: str | None, identity: dict[str, str] = OWN) -> CallRecord:
+    usage = Usage(1_000_000, 0)
+    return CallRecord("c", "", identity, "scout", Completion("ok", "t", usage, {}), usd)
+
+
+def test_one_cap_covers_ledgers_and_images_and_counts_each_once() -> None:
+    budget = Budget(TABLE, Decimal(10))
+    for _ in range(2):  # a judge restores the ledger that the run has restored before
+        budget.restore([recorded("2"), recorded(None)], source="judge-a.jsonl")
+        budget.restore([recorded("3")], source="judge-b.jsonl")
+        budget.restore_amounts([Decimal("0.5"), Decimal("0.25")], source="images")
+    assert budget.spent == Decimal("6.75")
+    budget.hold(Decimal("3.25"), "image")
+    with pytest.raises(BudgetError, match=r"6\.7500 USD spent and 3\.2500 USD under way"):
+        budget.reserve(OWN, ASK)
+
+
+def test_a_source_that_fails_to_restore_counts_nothing() -> None:
+    budget = Budget(TABLE, Decimal(10))
+    unpriced = recorded(None, {**OWN, "model": "unknown"})
+    for _ in range(2):
+        with pytest.raises(UnpricedError, match="openai:unknown"):
+            budget.restore([recorded("2"), unpriced], source="a")
+    assert budget.spent == 0
+
+
+def test_threads_lose_no_money_and_no_count() -> None:
+    budget = Budget(TABLE, Decimal(50))
+
+    def pay(number: int) -> bool:
+        try:
+            budget.hold(Decimal(1), "image")
+        except BudgetError:
+            return False
+        budget.pay(Decimal(1), Decimal(1))
+        budget.count(Spending(calls=1, usd=Decimal(1)))
+        return True
+
+    assert sum(in_threads(pay, range(200), 8)) == 50
+    assert (budget.spent, budget.spending) == (50, Spending(calls=50, usd=Decimal(50)))
+
+
+def test_the_bound_of_a_prompt_counts_bytes_images_and_schema() -> None:
     plain = prompt_bound(ASK)
     assert plain >= 200
     snowmen = ChatRequest("r", ASK.system, ("\u2603" * 100,), 5)
@@ -111,7 +157,7 @@ def test_the_bound_of_a_prompt_counts_bytes_pictures_and_schema() -> None:
     assert prompt_bound(ChatRequest("r", ASK.system, ASK.user, 5, schema)) >= plain + 500
 
 
-def test_a_model_with_dear_pictures_reserves_more() -> None:
+def test_a_model_with_dear_images_reserves_more() -> None:
     look = ChatRequest("judge", "s", (ImagePart(b"x"),), 5)
     prices = PriceTable(
         {f"openai:{m}": Price(Decimal(1), Decimal(0)) for m in ("gpt-4o-mini", "m")}
@@ -126,6 +172,9 @@ def test_a_price_table_is_read(tmp_path: Path) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text("openai:mine: {input: 0.1, output: 2}\n")
     assert PriceTable.read(path).cost(OWN, Usage(1_000_000, 0)) == Decimal("0.1")
+    path.write_text("openai-image:mine: {image: 0.04, edit: 0.06}\n")
+    found = PriceTable.read(path).image({**OWN, "kind": "openai-image"})
+    assert found == ImagePrice(Decimal("0.04"), Decimal("0.06"))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +186,7 @@ def test_a_price_table_is_read(tmp_path: Path) -> None:
         ("openai:m: {input: 1, output: dear}", "openai:m, output: 'dear'"),
         ("openai:m: {input: -1, output: 1}", "openai:m, input: must be 0"),
         ("openai:m: {input: .inf, output: 1}", "openai:m, input: must be 0"),
+        ("openai-image:m: {picture: 1, edit: 1}", "openai-image:m: give exactly `image`"),
         ("{", "no price table"),
     ],
 )

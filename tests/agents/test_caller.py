@@ -11,7 +11,7 @@ import pytest
 
 from counterprior.agents.backends.replay import ReplayBackend
 from counterprior.agents.backends.scripted import ScriptedBackend
-from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
+from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable, Spending
 from counterprior.agents.caller import Call, Caller, CallSettings
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
@@ -203,6 +203,44 @@ def test_a_call_that_was_not_made_frees_its_reservation(caller: Make, tmp_path: 
         with pytest.raises(BackendError):
             used.call("a", ask("gone"), number)
     assert used.call("b", ask(), number).value == 1
+
+
+def test_lost_attempts_of_a_failed_call_are_paid(caller: Make, tmp_path: Path) -> None:
+    def script(request: ChatRequest) -> str:
+        raise BackendError("gave up", lost_attempts=2)
+
+    used = caller(tmp_path, script, max_usd=25)  # a call's worst case is 10
+    with pytest.raises(BackendError):
+        used.call("a", ask(), number)
+    assert used.budget.spent == used.budget.spending.usd == 20
+    with pytest.raises(BudgetError):
+        used.call("b", ask(), number)
+
+
+def test_a_run_says_what_its_calls_came_to(caller: Make, tmp_path: Path) -> None:
+    answers = {
+        "good": Completion("ok", "7", Usage(1, 2), {}, lost_attempts=1),
+        "bad": Completion("ok", "seven", Usage(1, 1), {}),
+        "no": Completion("refused", "no", Usage(1, 1), {}),
+        "cut": Completion("truncated", "7", Usage(1, 3), {}),
+        "wrong": Completion("error", "what?", Usage(0, 0), {}),
+    }
+
+    def script(request: ChatRequest) -> Completion:
+        if request.user[0] == "gone":
+            raise BackendError("gone")
+        return answers[str(request.user[0])]
+
+    calls = [Call(name, ask(name), number) for name in (*answers, "gone")]
+    used = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    used.call_many(calls)
+    counted = Spending(calls=6, retries=1, refused=1, invalid=2, errors=2, usd=Decimal(18))
+    assert used.budget.spending == counted and used.budget.spent == 18
+    used.ledger.close()
+    again = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    again.call_many(calls)
+    replayed = replace(counted, calls=0, retries=0, usd=Decimal(0), replayed=6)
+    assert again.budget.spending == replayed and again.budget.spent == 18
 
 
 def test_two_calls_cant_share_an_id(caller: Make, tmp_path: Path) -> None:

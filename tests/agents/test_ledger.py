@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
 from counterprior.agents.ledger import DriftError, Ledger, LedgerError
+from counterprior.errors import InUseError
 
 WHO = {"kind": "openai", "model": "m", "provider": "openai"}
 ASK = ChatRequest("scout", "Find pairs.\nBe brief.", ("Round 1", ImagePart(b"x")), 100)
@@ -86,7 +87,7 @@ def test_damage_before_the_end_is_named_by_its_line(tmp_path: Path, line: str) -
     with Ledger(path) as ledger:
         ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(line + "\n" + path.read_text())
-    with pytest.raises(LedgerError, match="line 1: not a ledger line"):
+    with pytest.raises(LedgerError, match=":1: not a"):
         Ledger(path)
 
 
@@ -97,13 +98,13 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="recorded already"):
             ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(path.read_text() * 2)
-    with pytest.raises(LedgerError, match=r"line 4: a stands twice"):
+    with pytest.raises(LedgerError, match=r"call a is recorded twice"):
         Ledger(path)
 
 
 def test_two_processes_cant_share_it(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path), pytest.raises(LedgerError, match="in use"):
+    with Ledger(path), pytest.raises(InUseError, match="in use"):
         Ledger(path)
     with Ledger(path):
         pass

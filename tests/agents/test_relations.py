@@ -17,8 +17,15 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites import SUITES
 
-NAMES = {"left_of": "left", "right_of": "right", "above": "top", "below": "bottom",
-         "in_front_of": "front", "behind": "behind", "hidden_by": "behind"}  # fmt: skip
+NAMES = {
+    "left_of": "left",
+    "right_of": "right",
+    "above": "top",
+    "below": "bottom",
+    "in_front_of": "front",
+    "behind": "behind",
+    "hidden_by": "behind",
+}
 REVERSE = {"right": "left", "bottom": "top", "behind": "front"}
 
 
@@ -45,8 +52,10 @@ def test_the_rules_read_every_chain_of_the_release() -> None:
 @pytest.mark.parametrize(
     ("prompt", "relations"),
     [
-        ("A cat is sitting on top of a table, behind a lamp",
-         [("cat", "top", "table"), ("lamp", "front", "cat")]),
+        (
+            "A cat is sitting on top of a table, behind a lamp",
+            [("cat", "top", "table"), ("lamp", "front", "cat")],
+        ),
         ("two dogs; a red ball under the old bench", [("old bench", "top", "red ball")]),
         ("a cup above a plate behind a jug", [("cup", "top", "plate"), ("jug", "front", "plate")]),
         ("a cat between a dog and a horse", []),
@@ -56,7 +65,7 @@ def test_the_rules_read_every_chain_of_the_release() -> None:
         ("left of", []),
         ("A leftover soup over there", [("leftover soup", "top", "there")]),
     ],
-)  # fmt: skip
+)
 def test_the_rules_on_free_prompts(prompt: str, relations: list[tuple[str, str, str]]) -> None:
     assert [relation.normal() for relation in extract_by_rules(prompt)] == relations
 
@@ -77,8 +86,15 @@ def test_both_readings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     settings = SessionSettings(tmp_path / "l.jsonl", "m")
     told = json.loads(extract_file(settings, prompts, tmp_path / "out.jsonl", lambda *_: None))
-    assert told == {"prompts": 2, "unread": 1, "same": 1, "shared": 1, "rules_only": 1,
-                    "model_only": 1, "f1": 0.5}  # fmt: skip
+    assert told == {
+        "prompts": 2,
+        "unread": 1,
+        "same": 1,
+        "shared": 1,
+        "rules_only": 1,
+        "model_only": 1,
+        "f1": 0.5,
+    }
     lines: list[Any] = [json.loads(x) for x in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["by_model"] is None for line in lines] == [False, False, True]
     assert lines[2]["problem"].startswith("invalid")

@@ -76,8 +76,15 @@ def test_trouble_that_passes_changes_nothing_but_the_bill(
         return tmp_path / name
 
     calm = files(play("calm"))
-    told = [{"status": 429, "headers": {"retry-after": "3"}}, {"status": 529}, {"status": 503},
-            {"cut": True}, {"torn": True}, {"delay": 1.2}, {"cut": True}]  # fmt: skip
+    told = [
+        {"status": 429, "headers": {"retry-after": "3"}},
+        {"status": 529},
+        {"status": 503},
+        {"cut": True},
+        {"torn": True},
+        {"delay": 1.2},
+        {"cut": True},
+    ]
     for each in told:
         stage.faults += [None, fault(**each)]
     asked = len(stage.asked)

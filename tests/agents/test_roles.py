@@ -36,8 +36,17 @@ def test_the_schema_file_is_the_types(role: Any) -> None:
 
 @EACH
 def test_the_schema_keeps_to_what_both_providers_enforce(role: Any) -> None:
-    allowed = {"type", "properties", "required", "additionalProperties", "items", "enum",
-               "description", "anyOf", "const"}  # fmt: skip
+    allowed = {
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "enum",
+        "description",
+        "anyOf",
+        "const",
+    }
 
     def check(node: Any) -> None:
         assert set(node) <= allowed, node

@@ -30,8 +30,9 @@ def bank(small_bank: Path, cast: Any) -> Path:
             del entry[name]
         author = {0: "curated", 1: "scripted:reader"}.get(number, "openai:m")
         check = {"layout": "qwerty", "left": a, "right": b}
-        entries.append({"id": f"keyboards-{a}-{b}".lower(), **entry, "check": check,
-                        "author": author})  # fmt: skip
+        entries.append(
+            {"id": f"keyboards-{a}-{b}".lower(), **entry, "check": check, "author": author}
+        )
     file = small_bank / "constrained" / "keyboards.yaml"
     file.write_text(file.read_text() + yaml.safe_dump(entries, sort_keys=False))
     return small_bank
@@ -79,8 +80,12 @@ def queue(tmp_path: Path) -> list[dict[str, Any]]:
 def test_a_reader_who_knows_agrees_and_is_noted(check: Any, tmp_path: Path) -> None:
     report = check(knows)
     assert report.counts == {
-        "pairs": 10, "agreed": 10, "contradicted": 0, "undecided": 0, "failed": 0,
-    }  # fmt: skip
+        "pairs": 10,
+        "agreed": 10,
+        "contradicted": 0,
+        "undecided": 0,
+        "failed": 0,
+    }
     pairs = {p.id: p for p in read_pairs(tmp_path / "checked")["keyboards"]}
     assert len(pairs) == 10
     assert pairs["keyboards-q-w"].review == ("reviewer-model",)

@@ -2,8 +2,11 @@
 
 import base64
 import json
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from counterprior.agents.chat import (
 )
 from counterprior.agents.ledger import Ledger
 
+KEY = "sk-test-4f1c0de"
 SCHEMA = JsonSchema(
     "item",
     {
@@ -40,15 +44,15 @@ def complete(server: Any, protocol: str, request: ChatRequest = ASK) -> Completi
 
 
 @PROTOCOLS
-def test_text_pictures_and_schema_arrive(server: Any, protocol: str) -> None:
+def test_text_images_and_schema_arrive(server: Any, protocol: str) -> None:
     request = ChatRequest("judge", "Look.", (ImagePart(b"png"), "What?"), 9, SCHEMA)
     complete(server, protocol, request)
     body = server.asked[0].body
-    picture, text = body["messages"][-1]["content"]
+    image, text = body["messages"][-1]["content"]
     assert text == {"type": "text", "text": "What?"}
     data = base64.b64encode(b"png").decode()
     if protocol == "openai":
-        assert picture["image_url"]["url"] == f"data:image/png;base64,{data}"
+        assert image["image_url"]["url"] == f"data:image/png;base64,{data}"
         assert body["response_format"]["json_schema"] == {
             "name": "item",
             "strict": True,
@@ -57,7 +61,7 @@ def test_text_pictures_and_schema_arrive(server: Any, protocol: str) -> None:
         assert body["max_completion_tokens"] == 9
         assert body["messages"][0] == {"role": "system", "content": "Look."}
     else:
-        assert picture["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+        assert image["source"] == {"type": "base64", "media_type": "image/png", "data": data}
         assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA.body}}
         assert body["max_tokens"] == 9
         assert body["system"][0]["text"] == "Look."
@@ -109,7 +113,7 @@ def test_passing_trouble_is_tried_again(
 @pytest.mark.parametrize(
     ("headers", "wait"), [({"retry-after": "7"}, 7.0), ({"retry-after-ms": "2500"}, 2.5)]
 )
-def test_retry_after_is_honoured(
+def test_retry_after_is_honored(
     server: Any, protocol: str, headers: dict[str, str], wait: float, fault: Any, naps: list[float]
 ) -> None:
     server.faults.append(fault(status=429, headers=headers))
@@ -162,10 +166,10 @@ def test_a_dead_server_ends_the_run(server: Any, protocol: str, naps: list[float
 
 @PROTOCOLS
 def test_a_rejected_request_is_an_error_of_its_own(server: Any, protocol: str, fault: Any) -> None:
-    server.faults.append(fault(status=400, message="this picture is not allowed"))
+    server.faults.append(fault(status=400, message="this image is not allowed"))
     done = complete(server, protocol)
     assert (done.outcome, done.usage) == ("error", Usage(0, 0))
-    assert "this picture is not allowed" in done.text and len(server.asked) == 1
+    assert "this image is not allowed" in done.text and len(server.asked) == 1
 
 
 @PROTOCOLS
@@ -216,9 +220,130 @@ def test_answers_can_be_bounded_for_small_servers(server: Any, protocol: str) ->
 
 def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
     own = open_backend(server.spec("openai", "temperature=0")).identity()
-    assert own == {"kind": "openai", "model": "m-1", "provider": "custom", "temperature": "0"}
+    assert own == {
+        "kind": "openai",
+        "model": "m-1",
+        "provider": "custom",
+        "server": server.url.removeprefix("http://"),
+        "temperature": "0",
+    }
+    # Ledgers of a vendor's endpoint stay valid: it has no `server`.
     vendor = open_backend("anthropic:claude-sonnet-5-5").identity()
-    assert vendor["provider"] == "anthropic"
+    assert vendor == {"kind": "anthropic", "model": "claude-sonnet-5-5", "provider": "anthropic"}
+    named = open_backend("openai:gpt-6-luna@https://api.openai.com/v1").identity()
+    assert named["provider"] == "openai" and "server" not in named
+
+
+@PROTOCOLS
+def test_two_servers_of_one_model_are_two_models(server: Any, protocol: str) -> None:
+    urls = ("http://a.example:1/v1", "http://a.example:2/v1", "http://b.example:1/v1")
+    found = [open_backend(f"{protocol}:m@{url}").identity() for url in urls]
+    assert [who["server"] for who in found] == ["a.example:1", "a.example:2", "b.example:1"]
+    secret = open_backend(f"{protocol}:m@http://me:{KEY}@A.example:1/v1/{KEY}").identity()
+    assert secret == found[0]
+
+
+class Listing:
+    """A server that answers by path: (status, body); everything else is 404."""
+
+    def __init__(self, answers: dict[str, tuple[int, str]]) -> None:
+        asked: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                asked.append(f"{self.command} {self.path}")
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                status, body = answers.get(asked[-1], (404, "no such route"))
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            do_POST = do_GET
+
+        self.asked = asked
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def listing(server: Any) -> Iterator[Callable[..., Listing]]:
+    opened: list[Listing] = []
+
+    def open_listing(answers: dict[str, tuple[int, str]]) -> Listing:
+        opened.append(Listing(answers))
+        return opened[-1]
+
+    yield open_listing
+    for each in opened:
+        each.http.shutdown()
+        each.http.server_close()
+
+
+LIST, ASKED = "GET /v1/models", {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+
+
+def spec_of(protocol: str, url: str) -> str:
+    return f"{protocol}:m@{url}{'/v1' if protocol == 'openai' else ''}?attempts=1&timeout=5"
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {LIST: (200, '{"data": []}')},
+        {LIST: (405, "")},
+        {LIST: (501, "")},
+        {LIST: (429, "slow down")},
+        {"POST": (400, "messages: required")},  # no list of models, but the right URL
+    ],
+)
+def test_a_server_that_answers_passes_the_check(
+    listing: Callable[..., Listing], protocol: str, answers: dict[str, tuple[int, str]]
+) -> None:
+    known = {k if k != "POST" else f"POST {ASKED[protocol]}": v for k, v in answers.items()}
+    served = listing(known)
+    open_backend(spec_of(protocol, served.url)).check()
+    assert served.asked[0] == LIST and len(served.asked) == (2 if "POST" in answers else 1)
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({LIST: (401, f"wrong key {KEY}")}, r"127\.0\.0\.1:\d+: HTTP 401: wrong key \[key\]"),
+        ({LIST: (403, "not yours")}, "HTTP 403: not yours"),
+        ({LIST: (503, "loading")}, "HTTP 503: loading"),
+        ({}, "HTTP 404: no such route"),
+    ],
+)
+def test_a_server_that_cant_be_used_fails_the_check(
+    listing: Callable[..., Listing],
+    protocol: str,
+    answers: dict[str, tuple[int, str]],
+    reason: str,
+) -> None:
+    with pytest.raises(BackendError, match=reason):
+        open_backend(spec_of(protocol, listing(answers).url)).check()
+
+
+@PROTOCOLS
+def test_a_server_that_is_down_fails_the_check_at_once(
+    server: Any, protocol: str, naps: list[float]
+) -> None:
+    backend = open_backend(server.spec(protocol))
+    server.close()
+    with pytest.raises(BackendError, match="is the server up"):
+        backend.check()
+    assert not naps and not server.asked
 
 
 @pytest.mark.parametrize(
@@ -226,7 +351,7 @@ def test_identities_tell_vendor_from_other_servers(server: Any) -> None:
     [
         ("cohere:x", "no backend 'cohere'"),
         ("openai:", "name a model"),
-        ("openai:m?colour=red", "no option 'colour'"),
+        ("openai:m?color=red", "no option 'color'"),
         ("openai:m?timeout=soon", "are numbers"),
         ("openai:m?attempts=0", "attempts must be 1"),
         ("anthropic:m?max_tokens=0", "max_tokens must be 1"),

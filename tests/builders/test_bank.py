@@ -270,8 +270,8 @@ def test_a_wrong_type_names_file_entry_and_field(bank: Path) -> None:
 
 
 def test_an_unknown_field_is_named(bank: Path) -> None:
-    edit(bank / "objects.yaml", "  size:", "  colour: red\n  size:")
-    with pytest.raises(BankError, match=r"objects\.yaml, entry 1 .*colour"):
+    edit(bank / "objects.yaml", "  size:", "  color: red\n  size:")
+    with pytest.raises(BankError, match=r"objects\.yaml, entry 1 .*color"):
         Taxonomy.read(bank)
 
 

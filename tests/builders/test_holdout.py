@@ -49,7 +49,7 @@ RULE = "rule_decoupling"
 
 @pytest.fixture(scope="module")
 def full() -> Build:
-    """Every config that takes part, without pictures."""
+    """Every config that takes part, without images."""
     names = tuple(name for name, suite in SUITES.items() if suite.group and not suite.optional)
     return build(BuildSettings(names, seed_images="none"))
 
@@ -108,8 +108,9 @@ def shared(row: Any) -> list[tuple[str, object]]:
         found.append(("entities", frozenset(row.objects)))
     if row.suite == "order_beyond":
         bank = row.provenance.bank == "sequences.yaml"
-        found.append(("sequence", row.provenance.entry) if bank
-                     else ("entities", frozenset(row.entities)))  # fmt: skip
+        found.append(
+            ("sequence", row.provenance.entry) if bank else ("entities", frozenset(row.entities))
+        )
     return found
 
 
@@ -233,8 +234,16 @@ def test_the_command_makes_two_releases_that_load_validate_and_prove_each_other(
         assert len(counterprior.load(root, RULE)) == len(dataset)
     kept = tmp_path / "kept"
     elsewhere = os.environ | {"PYTHONHASHSEED": "7"}
-    rebuilt = cli("build", "--out", again, *configs(names[::-1]), *options,
-                  "--holdout-out", kept, env=elsewhere)  # fmt: skip
+    rebuilt = cli(
+        "build",
+        "--out",
+        again,
+        *configs(names[::-1]),
+        *options,
+        "--holdout-out",
+        kept,
+        env=elsewhere,
+    )
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert (files(again), files(kept)) == (files(out), files(private))
     salt_file.write_bytes(SALT + b"!")
@@ -274,8 +283,11 @@ def test_both_folders_say_what_they_are(parts: tuple[Path, Path]) -> None:
         name = config["name"]
         shown, held = counts.get(name, (200, 0))
         assert (config["rows"], config["elsewhere"], config["planned"], config["status"]) == (
-            shown, held, shown + held, "complete",
-        )  # fmt: skip
+            shown,
+            held,
+            shown + held,
+            "complete",
+        )
         assert (name in hidden) == (name in counts)
         line = f"| `{name}` | {shown} | {held} | {shown + held} | complete |"
         for document in ("README.md", "datasheet.md"):
@@ -385,8 +397,9 @@ def test_an_edited_held_out_row_is_found(damaged: tuple[Path, Path]) -> None:
     rewrite(damaged[1], RULE, lambda rs: [rs[0] | {"review": ["code", "human"]}, *rs[1:]])
     found = problems(*damaged)
     assert {p.split(": ")[0].split(":")[-1] for p in found} == {
-        "holdout.held_out_sha256", "holdout.full_hmac",
-    }  # fmt: skip
+        "holdout.held_out_sha256",
+        "holdout.full_hmac",
+    }
 
 
 def test_a_count_another_fraction_and_another_commitment_are_found(

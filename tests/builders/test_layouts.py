@@ -168,7 +168,7 @@ def test_a_check_that_can_not_be_computed_says_why(check: dict[str, Any]) -> Non
         coordinates(check)
 
 
-def test_vertical_neighbours_have_no_left() -> None:
+def test_vertical_neighbors_have_no_left() -> None:
     with pytest.raises(LayoutError):
         verify_check({"layout": "clock", "left": "12", "right": "6"})
     with pytest.raises(LayoutError):

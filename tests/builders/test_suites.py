@@ -66,8 +66,13 @@ def test_other_seeds_give_sound_suites_too(name: str, seed: int) -> None:
 
 def test_the_pair_types_are_the_papers() -> None:
     assert Counter(r.pair_type for r in rows("t2i_homogenization")) == {
-        "H-H": 500, "A-A": 300, "O-O": 300, "H-A": 200, "H-O": 200, "A-O": 200,
-    }  # fmt: skip
+        "H-H": 500,
+        "A-A": 300,
+        "O-O": 300,
+        "H-A": 200,
+        "H-O": 200,
+        "A-O": 200,
+    }
     for name in ("i2i_homogenization", "i2i_correctness"):
         assert Counter(r.pair_type for r in rows(name)) == {"H-H": 500, "A-A": 300, "O-O": 300}
 
@@ -210,8 +215,11 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("t2i_correctness", swap("left", "right"), "aligned_prompt"),
     ("t2i_correctness", change(aligned_prompt="The left key and the other key."), "aligned_prompt"),
     ("t2i_correctness", change(standards=[]), "standards"),
-    ("t2i_correctness", change(code_check='{"layout": "qwerty", "left": "P", "right": "Q"}'),
-     "code_check"),
+    (
+        "t2i_correctness",
+        change(code_check='{"layout": "qwerty", "left": "P", "right": "Q"}'),
+        "code_check",
+    ),
     ("t2i_correctness", repeat, "id"),
     ("i2i_homogenization", change(instruction="One animal is to the left."), "instruction"),
     ("i2i_homogenization", change(seed_prompt="A cat on the left and a apple."), "seed_prompt"),
@@ -224,8 +232,11 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("counterfactual", change(prompt="Draw something else."), "prompt"),
     ("counterfactual", drop, "level"),
     ("counterfactual", change(level="L2"), "level"),
-    ("counterfactual", lambda r: [r[0], r[1].model_copy(update={"prompt": r[2].prompt}), *r[2:]],
-     "prompt"),
+    (
+        "counterfactual",
+        lambda r: [r[0], r[1].model_copy(update={"prompt": r[2].prompt}), *r[2:]],
+        "prompt",
+    ),
     ("counterfactual_denominalized", swap("prompt", "original_prompt"), "replaced"),
     ("counterfactual_denominalized", change(prompt="If so, draw a cell. It is."), "prompt"),
     ("counterfactual_denominalized", change(replaced=["unicorn"]), "replaced"),
@@ -249,7 +260,7 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("order_beyond", swap("prompt", "swapped_prompt"), "prompt"),
     ("order_beyond", change(axis="depth"), "axis"),
     ("order_beyond", drop, "setting"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Opt-in, never in CI: three rounds with a paid model, below a cap.
+"""Opt-in, never in CI: three rounds with a paid model, under a cap.
 
     COUNTERPRIOR_LIVE=openai:MODEL pytest -m lane tests/lanes/test_live_models.py
 
-with the model's key in OPENAI_API_KEY or ANTHROPIC_API_KEY; COUNTERPRIOR_LIVE_USD moves the cap.
+with the model's key in OPENAI_API_KEY or ANTHROPIC_API_KEY; COUNTERPRIOR_LIVE_USD sets the cap.
 """
 
 import os

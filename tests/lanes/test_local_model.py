@@ -1,7 +1,7 @@
-"""Opt-in: the loops against a real small model on loopback: real sockets, sampling and garbage.
+"""Opt-in: the loops with a real small model on loopback: real sockets, sampling and garbage.
 
-The 135-million-parameter model writes next to nothing that is usable. What counts is that whatever
-it says is recorded, that no nonsense enters a bank, and that every run ends well and is replayed.
+The model with 135 million parameters writes almost nothing usable. The test is that all it says is
+recorded, that no nonsense enters a bank, and that every run ends well and can be replayed.
 """
 
 import json

@@ -142,7 +142,7 @@ def red(body: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def price_table(folder: Path, text: str = "{picture: 0.04, edit: 0.06}") -> Path:
+def price_table(folder: Path, text: str = "{image: 0.04, edit: 0.06}") -> Path:
     path = folder / "prices.yaml"
     path.write_text(f"openai-image:img-1: {text}\n")
     return path
@@ -204,7 +204,7 @@ def test_lost_attempts_and_pictures_without_a_price_count(
     lines = (tmp_path / "run" / "images.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "images.jsonl").write_text(lines[0])
     server.faults.append(fault(cut=True))
-    table = price_table(tmp_path, "{picture: 1, edit: 2}")
+    table = price_table(tmp_path, "{image: 1, edit: 2}")
     settings = {**plain.__dict__, "prices": table, "max_usd": 2.5}
     with pytest.raises(BudgetError, match=r"may cost 1\.0000 USD; with 2\.0000 spent"):
         generate(GenerateSettings(**settings))
@@ -220,7 +220,7 @@ def test_a_lost_attempt_is_not_repeated_past_the_cap(
     server.faults.extend([fault(cut=True), fault(cut=True)])
     settings = GenerateSettings(
         "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
-        concurrency=1, prices=price_table(tmp_path, "{picture: 1, edit: 2}"), max_usd=1.5,
+        concurrency=1, prices=price_table(tmp_path, "{image: 1, edit: 2}"), max_usd=1.5,
     )  # fmt: skip
     with pytest.raises(BudgetError, match=r"next attempt at a picture may cost 1\.0000 USD"):
         generate(settings)
@@ -232,7 +232,7 @@ def test_a_lost_attempt_is_not_repeated_past_the_cap(
     [
         (None, "no price is known for openai-image:img-1"),
         ("{input: 1, output: 2}", "give exactly `picture` and `edit`"),
-        ("{picture: 1, edit: -2}", "edit: must be 0 or more"),
+        ("{image: 1, edit: -2}", "edit: must be 0 or more"),
     ],
 )
 def test_a_cap_needs_a_price(

@@ -158,7 +158,7 @@ def test_the_identity_names_all_that_changes_pictures(server: Any) -> None:
     generator = open_generator(spec(server, "size=512x512&attempts=2&timeout=9"))
     assert generator.identity() == {
         "kind": "openai-image", "model": "img-1", "provider": "custom", "size": "512x512",
-        "seed": "unknown to the API",
+        "server": server.url.removeprefix("http://"), "seed": "unknown to the API",
     }  # fmt: skip
     assert open_generator(spec(server, "seed=send")).identity()["seed"] == "sent"
     assert open_generator("openai-image:gpt-image-2").identity()["provider"] == "openai"

@@ -301,6 +301,7 @@ def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan
     spec = server.spec("openai", "temperature=0&max_tokens=50&logprobs=3&attempts=2")
     identity = open_judge(spec, plan).identity()
     assert identity.pop("system").isalnum()
+    assert identity.pop("server") == server.url.removeprefix("http://")
     assert identity == {"kind": "openai", "model": "m-1", "provider": "custom",
                         "temperature": "0", "max_tokens": "50", "logprobs": "3"}  # fmt: skip
 

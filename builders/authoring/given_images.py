@@ -1,4 +1,4 @@
-"""The user's pictures: a folder, or a dataset of the Hub or on disk."""
+"""The user's images, from a folder or from a dataset of the Hub or on disk."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageOps, UnidentifiedImageError
-
-from ...agents.consistency.game import Picture, UndrawnError
+from ...agents.consistency.game import GivenImage, UndrawnError
+from ...errors import DataError, UsageError
 from ...eval.core import Generator, GeneratorError, ImageRequest
-from ...images import encode_png
+from ...eval.generators import draw
+from ...images import ImageError, encode_png, open_image
 from ...storage import write_whole
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A picture that can't be used."""
+class UnusableImage:
+    """An image that can't be used."""
 
     name: str
     """Its file or row."""
@@ -29,32 +29,31 @@ class Refused:
     """The reason."""
 
 
-def read_pictures(
+def read_images(
     source: str, limit: int | None, smallest_side: int
-) -> tuple[list[Picture], list[Refused]]:
-    """The first `limit` usable pictures of a source, upright, RGB, and those that can't be used.
+) -> tuple[list[GivenImage], list[UnusableImage]]:
+    """The first `limit` usable images of a source, upright and RGB, and those that can't be used.
 
-    `source` is a folder of pictures, or ``NAME[:SPLIT]`` of a dataset with an image column.
-    Raises ValueError for a source without any.
+    `source` is a folder of images, or ``NAME[:SPLIT]`` of a dataset with an image column.
+    Raises UsageError for a source without any.
     """
-    pictures: list[Picture] = []
-    refused: list[Refused] = []
+    images: list[GivenImage] = []
+    refused: list[UnusableImage] = []
     for name, data in _files(Path(source)) if Path(source).is_dir() else _rows(source):
-        if limit is not None and len(pictures) >= limit:
+        if limit is not None and len(images) >= limit:
             break
         try:
-            with Image.open(BytesIO(data)) as opened:
-                upright = ImageOps.exif_transpose(opened).convert("RGB")
-        except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-            refused.append(Refused(name, f"no picture that can be read: {error}"))
+            upright = open_image(BytesIO(data))
+        except ImageError as error:
+            refused.append(UnusableImage(name, str(error)))
             continue
         if min(upright.size) < smallest_side:
-            refused.append(Refused(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
+            refused.append(UnusableImage(name, f"{upright.size[0]}x{upright.size[1]} is too small"))
             continue
-        pictures.append(Picture(name, encode_png(upright)))
-    if not pictures and not refused:
-        raise ValueError(f"{source}: holds no pictures")
-    return pictures, refused
+        images.append(GivenImage(name, encode_png(upright)))
+    if not images and not refused:
+        raise UsageError(f"{source}: holds no images")
+    return images, refused
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -70,10 +69,10 @@ def _rows(source: str) -> Iterator[tuple[str, bytes]]:
     try:
         data = datasets.load_dataset(name, split=split or "test")
     except Exception as error:  # the library raises a dozen kinds
-        raise ValueError(f"{source}: neither a folder nor a dataset ({error})") from None
+        raise UsageError(f"{source}: neither a folder nor a dataset ({error})") from None
     column = next((n for n, f in data.features.items() if isinstance(f, datasets.Image)), None)
     if column is None:
-        raise ValueError(f"{source}: has no image column")
+        raise UsageError(f"{source}: has no image column")
     rows: Any = data.cast_column(column, datasets.Image(decode=False))
     for number, row in enumerate(rows):
         content = row[column]["bytes"] or Path(row[column]["path"]).read_bytes()
@@ -81,10 +80,10 @@ def _rows(source: str) -> Iterator[tuple[str, bytes]]:
 
 
 class CachedDrawer:
-    """Draws with a generator and keeps each drawing, or why there is none, for replays."""
+    """Draws with a generator and keeps each drawing, or the reason for having none, for replays."""
 
     def __init__(self, generator: Generator | None, identity: str, folder: Path) -> None:
-        """`generator` None draws nothing: every drawing must be in the folder."""
+        """Without a `generator` nothing is drawn: every drawing must be in the folder."""
         self._generator = generator
         self._identity = identity
         self._folder = folder
@@ -92,8 +91,8 @@ class CachedDrawer:
     def __call__(self, caption: str, seed: int) -> bytes:
         """The drawing as PNG.
 
-        Raises UndrawnError for a caption that can't be drawn, ValueError where a replay misses a
-        drawing, and BackendError where the drawer's server can't be used.
+        Raises UndrawnError for a caption that can't be drawn, DataError if a replay lacks a
+        drawing, and BackendError if the drawer's server can't be used.
         """
         key = hashlib.sha256(f"{self._identity}\n{seed}\n{caption}".encode()).hexdigest()
         path, undrawn = self._folder / f"{key}.png", self._folder / f"{key}.undrawn"
@@ -102,7 +101,7 @@ class CachedDrawer:
         if undrawn.exists():
             raise UndrawnError(undrawn.read_text(encoding="utf-8"))
         if self._generator is None:
-            raise ValueError(f"{path}: the drawing of a recorded call is missing beside its ledger")
+            raise DataError(f"{path}: a recorded drawing is missing; copy it from the run's folder")
         try:
             data = encode_png(self._generator.generate(ImageRequest(caption, seed)))
         except (GeneratorError, ValueError) as error:
@@ -113,5 +112,4 @@ class CachedDrawer:
         return data
 
     def _keep(self, path: Path, data: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
