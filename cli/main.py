@@ -476,7 +476,7 @@ def check(
     """
     with failing():
         from ..eval.judges.checker.run import CheckSettings, run_check
-        from ..eval.rules.checker.boxes import Size
+        from ..eval.rules.boxes import Size
 
         settings = CheckSettings(detections, rules, out, labels, Size.parse(size))
         print_metrics(run_check(settings), json)
@@ -570,7 +570,7 @@ def judge_pictures(
 def score(
     runs: Annotated[list[Path], typer.Argument(help="Folders of judged runs.")],
     labels: Annotated[Path | None, typer.Option(help="People's labels of some cases.")] = None,
-    card: Annotated[Path | None, typer.Option(help="scores.json of another, labelled run.")] = None,
+    card: Annotated[Path | None, typer.Option(help="scores.json of another, labeled run.")] = None,
     across_judges: Annotated[bool, typer.Option(help="Compare though judges differ.")] = False,
     groups: Annotated[bool, typer.Option(help="Also print the scores of groups.")] = False,
     json: Json = False,
@@ -720,7 +720,7 @@ def mine(
 
 audit = typer.Typer(
     no_args_is_help=True,
-    help="""Human audit of verdicts: draw, label, analyse.
+    help="""Human audit of verdicts: draw, label, analyze.
 
 Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
 """,
@@ -763,9 +763,9 @@ def audit_analyze(
     Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
     """
     with failing():
-        from ..eval.people.run import analyse_files
+        from ..eval.people.run import analyze_files
 
-        print_metrics(analyse_files(verdicts, labels, out, sample), json)
+        print_metrics(analyze_files(verdicts, labels, out, sample), json)
 
 
 @audit.command("calibrate")
@@ -784,7 +784,7 @@ def audit_calibrate(
     """
     with failing():
         from ..eval.people.run import calibrate_files
-        from ..eval.rules.checker.boxes import Size
+        from ..eval.rules.boxes import Size
 
         parts = Size.parse(size), folds, out
         print_metrics(calibrate_files(detections, labels, rules, *parts), json)
@@ -803,9 +803,9 @@ def audit_gate(
     Example: `counterprior audit gate runs/cf --labels accepted.csv`
     """
     with failing():
-        from ..eval.people.gate import GateSettings, calibrate_run
+        from ..eval.people.gate import AuditGateSettings, calibrate_run
 
-        print_metrics(calibrate_run(GateSettings(run, labels, question, folds)), json)
+        print_metrics(calibrate_run(AuditGateSettings(run, labels, question, folds)), json)
 
 
 @audit.command("serve")

@@ -1,4 +1,4 @@
-"""Whatever finds things in pictures: one module an adapter, one line in `DETECTORS` each."""
+"""Whatever finds things in images: one module an adapter, one line in `DETECTORS` each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import named_extras
-from ..rules.checker.boxes import Box, Size, iou
+from ..rules.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
 
@@ -30,7 +30,7 @@ class Detection:
     score: float
     """How sure the detector is, in [0, 1]."""
     box: Box
-    """Where, pixels, within the picture."""
+    """Where, pixels, within the image."""
     mask: Mask | None = None
     """Its pixels, shape (H, W), where the detector has them."""
 
@@ -41,14 +41,14 @@ class Detection:
 
 @dataclass(frozen=True)
 class Request:
-    """What to look for in one picture."""
+    """What to look for in one image."""
 
     image: Image
     """RGB."""
     queries: tuple[str, ...]
     """Names of things, e.g. `potted plant`."""
     name: str = ""
-    """Sample id or file name, by which `recorded` knows the picture; no other detector reads it."""
+    """Sample id or file name, by which `recorded` knows the image; no other detector reads it."""
 
 
 class Detector(Protocol):
@@ -83,7 +83,7 @@ def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Requ
 
 
 def inside(box: Sequence[float], size: Size) -> Box | None:
-    """The box cut to the picture; None where nothing of it is left."""
+    """The box cut to the image; None where nothing of it is left."""
     x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
     y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
     return Box(x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None
@@ -97,10 +97,10 @@ def ranked(found: Sequence[Detection]) -> list[Detection]:
 def from_tensors(
     result: Mapping[str, Any], names: Mapping[int, str], size: Size, threshold: float = 0.0
 ) -> list[Detection]:
-    """Detections of one picture, best first, from the tensors `labels`, `scores` and `boxes`.
+    """Detections of one image, best first, from the tensors `labels`, `scores` and `boxes`.
 
     That is how transformers and torchvision give them. Labels that `names` lacks are left out, so
-    are scores below the threshold and boxes of which nothing is in the picture.
+    are scores below the threshold and boxes of which nothing is in the image.
     """
     rows = zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True)
     return ranked(

@@ -22,7 +22,7 @@ class ClipSeg(CheckpointDetector):
         return [self._found(request) for request in batch]
 
     def _found(self, request: Request) -> list[Detection]:
-        """All queries of a picture in one batch."""
+        """All queries of an image in one batch."""
         import torch
 
         inputs = self._processor(

@@ -34,7 +34,7 @@ class DepthAnything:
         return self._checkpoint.identity("depth-anything", self._processor)
 
     def nearness(self, images: Sequence[Image]) -> list[NDArray[np.float32]]:
-        """One map of shape (H, W) a picture, of its size; no unit, comparable within a picture."""
+        """One map of shape (H, W) an image, of its size; no unit, comparable within an image."""
         import torch
 
         maps = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, Request, from_tensors
 from .classes import class_numbers
 from .loading import CheckpointDetector

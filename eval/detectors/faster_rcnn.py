@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
 from .classes import class_numbers
 from .loading import number

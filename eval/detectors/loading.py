@@ -30,7 +30,7 @@ class Checkpoint:
     threshold: float
     """Least score of a detection."""
     batch: int
-    """Pictures at once. In half precision a batch is not bit-identical with single pictures."""
+    """Images at once. In half precision a batch is not bit-identical with single images."""
     device: str
     """As torch names it; empty for a GPU where there is one."""
 
@@ -95,7 +95,7 @@ class Checkpoint:
 
 
 class CheckpointDetector(ABC):
-    """A detector of transformers: what it is, and pictures in batches."""
+    """A detector of transformers: what it is, and images in batches."""
 
     KIND: ClassVar[str]
     """Of the spec ``KIND:MODEL?revision=COMMIT&threshold=THRESHOLD&batch=1``."""
@@ -104,7 +104,7 @@ class CheckpointDetector(ABC):
     MODEL: ClassVar[str]
     """Class of transformers that reads the weights."""
     PROCESSOR: ClassVar[str]
-    """Class of transformers that reads how pictures and words are prepared."""
+    """Class of transformers that reads how images and words are prepared."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """Raises DetectorError where the checkpoint can't be read."""
@@ -124,7 +124,7 @@ class CheckpointDetector(ABC):
 
     @abstractmethod
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
-        """Detections of pictures that are asked for one number of things, best first."""
+        """Detections of images that are asked for one number of things, best first."""
 
 
 def number(spec: Spec, name: str, default: float, low: float, high: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import COCO, class_numbers
 from .loading import number
@@ -70,7 +70,7 @@ class NanoDet:
         return distinct(found)
 
     def _run(self, request: Request) -> tuple[Tensor, Tensor]:
-        """Boxes (3549, 4) as shares of the picture, and scores (3549, 80)."""
+        """Boxes (3549, 4) as shares of the image, and scores (3549, 80)."""
         import torch
 
         small = request.image.convert("RGB").resize((SIDE, SIDE))
@@ -90,7 +90,7 @@ class NanoDet:
 
 
 def decode(sides: Tensor, stride: int) -> Tensor:
-    """Left, top, right, bottom as shares of the picture, from each cell's four distributions.
+    """Left, top, right, bottom as shares of the image, from each cell's four distributions.
 
     sides: (cells, 4 * 11) logits; a distance is the mean of its distribution over 0 … 10 cells.
     """

@@ -2,7 +2,7 @@
 
 The file `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron` (Apache-2.0) is the
 list of labels followed by the model; it runs on `ai-edge-litert`, without torch, in some 10 ms a
-picture. Small, but real: it is what tries the whole chain on pictures that nobody rendered.
+image. Small, but real: it is what tries the whole chain on images that nobody rendered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
 from .loading import number
@@ -97,7 +97,7 @@ class OpenImagesSsd:
         return distinct(found)
 
     def _run(self, request: Request) -> tuple[Array, Array]:
-        """Boxes (1917, 4) as shares of the picture, and scores (1917, 24); class 0 is nothing."""
+        """Boxes (1917, 4) as shares of the image, and scores (1917, 24); class 0 is nothing."""
         small = request.image.convert("RGB").resize((SIDE, SIDE))
         pixels = np.asarray(small, dtype=np.float32) / 127.5 - 1
         self._model.set_tensor(self._model.get_input_details()[0]["index"], pixels[None])
@@ -109,7 +109,7 @@ class OpenImagesSsd:
 
 
 def anchors() -> Array:
-    """Centre x, centre y, width and height of the 1,917 anchors, as shares of the picture."""
+    """Centre x, center y, width and height of the 1,917 anchors, as shares of the image."""
     found = []
     for layer, cells in enumerate(_GRIDS):
         scale, following = _SCALES[layer], _SCALES[layer + 1]
@@ -118,8 +118,8 @@ def anchors() -> Array:
             shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
         for y in range(cells):
             for x in range(cells):
-                centre = (x + 0.5) / cells, (y + 0.5) / cells
-                found += [(*centre, side * a**0.5, side / a**0.5) for side, a in shapes]
+                center = (x + 0.5) / cells, (y + 0.5) / cells
+                found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
     return np.array(found)
 
 

@@ -84,7 +84,7 @@ def _pair(node: Node, name: str) -> list[int]:
 
 
 def _unpadded(node: Node) -> None:
-    """Raises DetectorError unless pictures are (N, H, W, C) and padded by nodes of their own."""
+    """Raises DetectorError unless images are (N, H, W, C) and padded by nodes of their own."""
     said = [b64decode(node["attr"][name]["s"]) for name in ("padding", "data_format")]
     if said != [b"VALID", b"NHWC"]:
         raise DetectorError(f"{node['name']}: {said} is not among the operations here")

@@ -1,4 +1,4 @@
-"""`command`: a program of the user's own that makes one picture.
+"""`command`: a program of the user's own that makes one image.
 
 ``command:./draw.sh {prompt} {seed} {output}?timeout=600``; an edit has ``{source}`` too. The words
 are split as a shell would, and each placeholder is filled inside its word: no shell reads a prompt.
@@ -40,7 +40,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Command:
-    """What is run for a picture."""
+    """What is run for an image."""
 
     words: tuple[str, ...]
     """Program and arguments, with placeholders."""
@@ -79,7 +79,7 @@ class Command:
 
 
 class CommandGenerator:
-    """Runs the command once a picture."""
+    """Runs the command once an image."""
 
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -124,7 +124,7 @@ class CommandGenerator:
                 try:
                     return open_image(output)
                 except ImageError as error:
-                    raise GeneratorError(f"the picture {error}{_last_words(said)}") from None
+                    raise GeneratorError(f"the image {error}{_last_words(said)}") from None
 
 
 def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:

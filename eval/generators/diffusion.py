@@ -2,7 +2,7 @@
 
 ``diffusers:PATH_OR_REPO[?revision=r&device=cuda&dtype=bfloat16&offload=true&steps=28&guidance=3.5]``
 and every other plain argument of the pipeline's call by its own name, e.g. ``width=1024``. One
-request is one call with its own generator on the CPU, so that a picture depends neither on what
+request is one call with its own generator on the CPU, so that an image depends neither on what
 else was drawn nor on where noise is made.
 """
 
@@ -47,7 +47,7 @@ class DiffusersSettings:
 
 
 class DiffusersGenerator:
-    """A pipeline, loaded when the first picture is asked for."""
+    """A pipeline, loaded when the first image is asked for."""
 
     def __init__(self, checkpoint: Checkpoint, kind: Any, settings: DiffusersSettings) -> None:
         self.checkpoint = checkpoint
@@ -87,8 +87,8 @@ class DiffusersGenerator:
         }
 
     def generate(self, request: ImageRequest) -> Image.Image:
-        """Raises GeneratorError, refused where the pipeline's safety checker hid the picture;
-        LoadError where there can be no picture at all.
+        """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
+        LoadError where there can be no image at all.
         """
         import torch
 
@@ -97,7 +97,7 @@ class DiffusersGenerator:
             if "image" not in inspect.signature(self.kind.__call__).parameters:
                 raise GeneratorError(f"{self.kind.__name__} draws from a text and can't edit")
             call["image"] = request.source.convert("RGB")
-        # One prompt a call: pictures of a batch differ from single ones, in some pipelines grossly.
+        # One prompt a call: images of a batch differ from single ones, in some pipelines grossly.
         generator = torch.Generator("cpu").manual_seed(request.seed)
         pipeline = self.pipeline
         try:
@@ -105,7 +105,7 @@ class DiffusersGenerator:
         except Exception as error:  # a pipeline's own code may raise anything
             raise GeneratorError(f"{type(error).__name__}: {error}") from error
         if any(getattr(made, "nsfw_content_detected", None) or ()):
-            raise GeneratorError("the pipeline's safety checker hid the picture", "refused")
+            raise GeneratorError("the pipeline's safety checker hid the image", "refused")
         return _picture(made.images[0])
 
     @cached_property
@@ -178,5 +178,5 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
 def _picture(values: np.ndarray[Any, np.dtype[np.float32]]) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
-        raise GeneratorError("the picture holds numbers that are none: try other steps or dtype")
+        raise GeneratorError("the image holds numbers that are none: try other steps or dtype")
     return Image.fromarray((values * 255).round().astype(np.uint8)).convert("RGB")

@@ -1,7 +1,7 @@
 """`openai-image`: OpenAI's images API, and servers that speak it; from a text or as an edit.
 
 ``openai-image:MODEL[@BASE_URL][?size=1024x1024&quality=high&attempts=n&timeout=s]``. The API knows
-no seed: pictures of one prompt differ by chance. ``seed=send`` is for servers that take one.
+no seed: images of one prompt differ by chance. ``seed=send`` is for servers that take one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import openai
 
 HTTP = ("attempts", "timeout")
-"""Options of the connection: they change no picture."""
+"""Options of the connection: they change no image."""
 CALL = ("background", "input_fidelity", "moderation", "quality", "response_format", "size", "style")
 """Options that are sent as they are."""
 
@@ -65,10 +65,10 @@ class OpenAIImages(PaidByPicture):
         }
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
-        """The picture, with what the API said of it as JSON in ``info[REPORT]``.
+        """The image, with what the API said of it as JSON in ``info[REPORT]``.
 
         Raises GeneratorError, refused where a filter declined; BackendError where the server can't
-        be used: then no further picture can be had, and the same command goes on later; and what
+        be used: then no further image can be had, and the same command goes on later; and what
         `permit` raises, asked before an attempt after one that may have been billed.
         """
         answer, lost = self._wire.ask(lambda: self._send(request), dict, permit)
@@ -97,16 +97,16 @@ class OpenAIImages(PaidByPicture):
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
-    """The first picture's entry and the picture. Raises GeneratorError where there is none."""
+    """The first image's entry and the image. Raises GeneratorError where there is none."""
     try:
         made: Mapping[str, Any] = answer["data"][0]
         encoded = made.get("b64_json")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise GeneratorError("the answer holds no picture") from None
+        raise GeneratorError("the answer holds no image") from None
     if not encoded:
         # An address may lead anywhere, also to this network's own machines: it is not followed.
         raise GeneratorError("the answer holds an address only: add response_format=b64_json")
     try:
         return made, open_image(BytesIO(base64.b64decode(encoded, validate=True)))
     except (ImageError, binascii.Error, TypeError, ValueError) as error:
-        raise GeneratorError(f"the picture {error}") from None
+        raise GeneratorError(f"the image {error}") from None

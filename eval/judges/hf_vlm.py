@@ -125,7 +125,7 @@ class LocalJudge:
         except LoadError:
             raise
         except Exception as error:  # a model's own code may raise anything
-            if len(questions) > 1:  # one bad picture must not cost the others their answers
+            if len(questions) > 1:  # one bad image must not cost the others their answers
                 return [self._verdicts([question])[0] for question in questions]
             return [Verdict("error", f"{type(error).__name__}: {error}")]
         return [self._verdict(q, row) for q, row in zip(questions, logits, strict=True)]

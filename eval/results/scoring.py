@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...labels import labels_of_images, read_labels, single_labels
 from ...storage import write_whole
 from ..core import ORIGINAL, Outcome, is_failure
 from ..engine.judging import outcomes
 from ..engine.run import JudgeFolder, Run, RunError, RunHeader
-from ..judges.human import read_labels
 from ..stats.agreement import krippendorff_alpha
 from ..suites import open_suite
 from ..suites.scores import Score
@@ -82,9 +82,10 @@ def score_run(
 
 
 def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
-    """What people said of the pictures of a run. Raises ValueError as `read_labels` does."""
+    """What people said of the pictures of a run. Raises RowError as `labels` does."""
     pictures = {case: image.sha256 for case, image in run.images().items()}
-    return read_labels(labels, pictures, several) if labels else {}
+    given = read_labels(labels) if labels else []
+    return single_labels(labels_of_images(given, pictures, several))
 
 
 def results_json(results: Sequence[Result]) -> str:

@@ -1,6 +1,6 @@
-"""`counterprior detect`: from a manifest of pictures to the detections that `check` reads.
+"""`counterprior detect`: from a manifest of images to the detections that `check` reads.
 
-A row of the manifest has the picture's path (`image_path` or `file`), `relation`, `object_a` and
+A row of the manifest has the image's path (`image_path` or `file`), `relation`, `object_a` and
 `object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
 """
 
@@ -20,9 +20,9 @@ from ....storage import RecordLog, read_records, write_whole
 from ....tables import RowError, parse, read_rows
 from ...detectors import Detector, DetectorError, open_detector
 from ...detectors.cache import Cached
-from ...rules.checker.boxes import Relation
-from ...rules.checker.rules import Rules
-from .live import Picture, check_pictures, recorded_row
+from ...rules.boxes import Relation
+from ...rules.checker.rules import CheckerRules
+from .live import ImageToCheck, check_pictures, recorded_row
 
 Progress = Callable[[str, int, int], None]
 
@@ -55,7 +55,7 @@ class DetectSettings:
     detector: str
     """Spec of the detector that decides."""
     out: Path
-    """JSONL of detections; grows picture by picture."""
+    """JSONL of detections; grows image by image."""
     secondary: str = ""
     """Spec of the detector that is asked whether it agrees; empty for none."""
     cache: Path | None = None
@@ -72,11 +72,11 @@ class _Wanted:
 def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, Any]:
     """Detects, perturbs and records what is not recorded yet; returns counts.
 
-    A picture that can't be opened, or whose objects the detector doesn't know, is listed under
+    An image that can't be opened, or whose objects the detector doesn't know, is listed under
     `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
     manifest, ValueError for a bad spec or a file that was begun with other detectors or rules.
     """
-    rules = Rules.load(settings.rules)
+    rules = CheckerRules.load(settings.rules)
     wanted = read_manifest(settings.manifest)
     primary = _open(settings.detector, settings.cache)
     secondary = _open(settings.secondary, settings.cache) if settings.secondary else None
@@ -86,7 +86,7 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
     verdicts: Counter[str] = Counter()
     with RecordLog(settings.out) as log:
         for number, one in enumerate(wanted):
-            progress("pictures", number, len(wanted))
+            progress("images", number, len(wanted))
             if one.sample_id in done:
                 continue
             try:
@@ -96,10 +96,10 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
                 continue
             log.append(recorded_row(found))
             verdicts[found.verdict] += 1
-    progress("pictures", len(wanted), len(wanted))
+    progress("images", len(wanted), len(wanted))
     write_whole(_beside(settings.out, "unreadable"), json.dumps(unreadable, indent=2) + "\n")
     return {
-        "pictures": len(wanted),
+        "images": len(wanted),
         "recorded_before": len(wanted) - verdicts.total() - len(unreadable),
         "recorded_now": verdicts.total(),
         "unreadable": len(unreadable),
@@ -108,7 +108,7 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
 
 
 def read_manifest(path: Path) -> list[_Wanted]:
-    """The pictures of a manifest. Raises RowError for a bad row or a sample that occurs twice."""
+    """The images of a manifest. Raises RowError for a bad row or a sample that occurs twice."""
     found: dict[str, _Wanted] = {}
     for number, row in read_rows(path):
         one = parse(_ManifestRow, row, path, number)
@@ -117,15 +117,15 @@ def read_manifest(path: Path) -> list[_Wanted]:
             raise RowError(f"{path}:{number}: sample_id: {name!r} occurs twice")
         found[name] = _Wanted(one, name, path.parent / one.image)
     if not found:
-        raise RowError(f"{path}: no picture")
+        raise RowError(f"{path}: no image")
     return list(found.values())
 
 
-def _picture(one: _Wanted) -> Picture:
+def _picture(one: _Wanted) -> ImageToCheck:
     row = one.row
     image = open_image(one.path)
     prompt = row.prompt_id or one.sample_id
-    return Picture(one.sample_id, prompt, row.relation, row.object_a, row.object_b, image)
+    return ImageToCheck(one.sample_id, prompt, row.relation, row.object_a, row.object_b, image)
 
 
 def _open(spec: str, cache: Path | None) -> Detector:
@@ -133,7 +133,7 @@ def _open(spec: str, cache: Path | None) -> Detector:
     return Cached(detector, cache) if cache else detector
 
 
-def _claim(out: Path, rules: Rules, detectors: Sequence[Detector]) -> None:
+def _claim(out: Path, rules: CheckerRules, detectors: Sequence[Detector]) -> None:
     """Notes beside the file what makes it; refuses to go on with something else."""
     header = {
         "detectors": [one.identity() for one in detectors],

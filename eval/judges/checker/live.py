@@ -1,4 +1,4 @@
-"""The checker on pictures: detect, perturb, ask the second detector, decide."""
+"""The checker on images: detect, perturb, ask the second detector, decide."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from PIL.Image import Image
 
 from ...detectors import Detector, Request
-from ...rules.checker.boxes import Relation, Size
-from ...rules.checker.decide import Checked, Verdict, check
-from ...rules.checker.recorded import Components, Detected, Detectors, Found, Sample
-from ...rules.checker.rules import Rules
+from ...rules.boxes import Relation, Size
+from ...rules.checker.decide import CheckedImage, CheckVerdict, check
+from ...rules.checker.recorded import CheckerSample, Components, Detected, Detectors, Found
+from ...rules.checker.rules import CheckerRules
 from .stability import as_found, measure
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture and what its prompt says."""
+class ImageToCheck:
+    """An image and what its prompt says."""
 
     sample_id: str
     prompt_id: str
@@ -31,16 +31,19 @@ class Picture:
 
 
 def check_pictures(
-    pictures: Iterable[Picture], rules: Rules, primary: Detector, secondary: Detector | None = None
-) -> Iterator[Checked]:
-    """One verdict a picture; its sample holds what was detected and measured.
+    pictures: Iterable[ImageToCheck],
+    rules: CheckerRules,
+    primary: Detector,
+    secondary: Detector | None = None,
+) -> Iterator[CheckedImage]:
+    """One verdict an image; its sample holds what was detected and measured.
 
     The second detector is asked only where the first found both objects, as published.
     """
     for picture in pictures:
         request = Request(picture.image, (picture.object_a, picture.object_b), picture.sample_id)
         first = _detected(primary, request)
-        sample = Sample(
+        sample = CheckerSample(
             sample_id=picture.sample_id, prompt_id=picture.prompt_id, relation=picture.relation,
             object_a=picture.object_a, object_b=picture.object_b,
             width=picture.image.width, height=picture.image.height,
@@ -56,7 +59,7 @@ def check_pictures(
         yield found
 
 
-def _known(stability: float, verdict: Verdict, a: Found, b: Found) -> float:
+def _known(stability: float, verdict: CheckVerdict, a: Found, b: Found) -> float:
     return stability
 
 
@@ -65,7 +68,7 @@ def _detected(detector: Detector, request: Request) -> Detected:
     return Detected(type=detector.identity()["kind"], detections=as_found(found))
 
 
-def recorded_row(found: Checked) -> dict[str, Any]:
+def recorded_row(found: CheckedImage) -> dict[str, Any]:
     """A verdict with everything that `counterprior check` needs to give it again."""
     sample = found.sample.model_copy(
         update={

@@ -42,16 +42,16 @@ def noise(seed: int) -> Image.Image:
 
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures as float32 in 32-bit RGBA: what a prompt changes in a random model is below 1/255.
+    """Images as float32 in 32-bit RGBA: what a prompt changes in a random model is below 1/255.
 
-    The four bytes of each pixel are those of the first colour's number.
+    The four bytes of each pixel are those of the first color's number.
     """
 
     def picture(values: Any) -> Image.Image:
         first = np.ascontiguousarray(values[:, :, 0], dtype=np.float32)
         return Image.frombytes("RGBA", first.shape[::-1], first.tobytes())
 
-    monkeypatch.setattr("counterprior.eval.generators.diffusion._picture", picture)
+    monkeypatch.setattr("counterprior.eval.generators.diffusion._image", picture)
 
 
 @DRAWING
@@ -193,7 +193,7 @@ def test_nothing_is_loaded_before_a_picture_is_wanted(checkpoint: Checkpoint) ->
         ("diffusers:nobody/nothing", "neither a folder nor readable on the Hub"),
         ("diffusers:{empty}", "holds no model_index.json"),
         ("diffusers:{sd15}?revision=v1", "has no revision 'v1'"),
-        ("diffusers:{sd15}?colour=red", "StableDiffusionPipeline has no option 'colour'.*eta"),
+        ("diffusers:{sd15}?color=red", "StableDiffusionPipeline has no option 'color'.*eta"),
         ("diffusers:{sd15}?prompt=x", "no option 'prompt'"),
         ("diffusers:{sd15}?num_images_per_prompt=4", "no option 'num_images_per_prompt'"),
         ("diffusers:{sd15}?sigmas=1", "no option 'sigmas'"),

@@ -1,4 +1,4 @@
-"""The images API, over the wire: pictures, edits, and everything that a server can do instead."""
+"""The images API, over the wire: images, edits, and everything that a server can do instead."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def test_a_rejected_request_is_an_error(server: Any, fault: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("picture", "reason"),
+    ("image", "reason"),
     [
         (None, "an address only: add response_format=b64_json"),
-        (b"<html>busy</html>", "the picture is no readable picture"),
-        (encoded(size=300)[:200], "the picture is no readable picture"),
+        (b"<html>busy</html>", "the image is no readable image"),
+        (encoded(size=300)[:200], "the image is no readable image"),
         (encoded(size=4), "a side below 16"),
     ],
 )
@@ -119,7 +119,7 @@ def test_an_answer_without_picture_is_an_error(
 
 def test_an_answer_without_data_is_an_error(server: Any, fault: Any) -> None:
     server.faults.append(fault(without="data"))
-    with pytest.raises(GeneratorError, match="holds no picture"):
+    with pytest.raises(GeneratorError, match="holds no image"):
         draw(server)
 
 

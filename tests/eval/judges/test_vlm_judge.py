@@ -35,7 +35,7 @@ def open_local(folder: Path, options: str = "min_mass=0") -> LocalJudge:
 
 @pytest.fixture
 def questions(ask: Ask) -> list[Question]:
-    """Of several lengths, pictures and orders of answers; one shows two pictures."""
+    """Of several lengths, images and orders of answers; one shows two images."""
     plain = [
         replace(ask("a"), images=(noise(1),)),
         replace(ask("b", answers=("1", "3", "2"), prompt="left?"), images=(noise(2),)),

@@ -1,4 +1,4 @@
-"""The labelling page's server: its token, its files of clicks, and what it never shows."""
+"""The labeling page's server: its token, its files of clicks, and what it never shows."""
 
 import http.client
 import json
@@ -15,11 +15,10 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from counterprior.eval.judges.human import read_labels as read_judge_labels
 from counterprior.eval.people.forms import FORMS, read_tasks, shuffled
-from counterprior.eval.people.labels import Label, read_labels
 from counterprior.eval.people.run import merge
-from counterprior.eval.people.serve import Audit, AuditServer, Refused
+from counterprior.eval.people.serve import Audit, AuditServer, RequestRefused
+from counterprior.labels import Label, read_labels, single_labels
 from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -99,7 +98,10 @@ def test_clicks_are_on_disk_and_a_restart_goes_on(
     assert click(server, "ann", "s2", "UNDECIDABLE")[0] == 200
     assert click(server, "bo", "s1", "FAIL")[0] == 200
     file = tmp_path / "labels" / "ann.jsonl"
-    assert read_labels(file) == [Label("s1", "FAIL", "ann"), Label("s2", "UNDECIDABLE", "ann")]
+    assert read_labels(file) == [
+        Label("s1", "FAIL", annotator="ann"),
+        Label("s2", "UNDECIDABLE", annotator="ann"),
+    ]
     with file.open("a") as torn:
         torn.write('{"sample_id": "s3", "hum')
     again = Audit.open(rows, "verdict", tmp_path / "labels")
@@ -181,7 +183,7 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     assert [task.texts for task in bank.tasks] == [
         (("text", "first"), ("standards", "a; b"), ("check row", "2"), ("scenes 1 at", "x")), (),
     ]  # fmt: skip
-    with pytest.raises(Refused, match="can't be 'edited'"):
+    with pytest.raises(RequestRefused, match="can't be 'edited'"):
         bank.click("ann", "one", {"decision": "edited"})
     asked = [{"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}
              for q in ("order", "sides")]  # fmt: skip
@@ -191,13 +193,13 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     named = {"0": "invalid", "1": "first_left", "2": "first_right"}
     asked[0]["answers"] = named
     judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
-    with pytest.raises(Refused, match="'label' can't be '2'"):
+    with pytest.raises(RequestRefused, match="'label' can't be '2'"):
         judge.click("ann", "c/order", {"label": "2"})
     judge.click("ann", "c/order", {"label": "first_right"})
     judge.click("ann", "c/sides", {"label": "0"})
     merge([tmp_path / "j" / "ann.jsonl"], "judge", tmp_path / "labels.jsonl")
     told = {("c", "order"): "first_right", ("c", "sides"): "0"}
-    assert read_judge_labels(tmp_path / "labels.jsonl") == told
+    assert single_labels(read_labels(tmp_path / "labels.jsonl")) == told
     for bad in ({"1": "first_left"}, "first_left"):
         with pytest.raises(RowError, match=":1: answers: write what each of 0, 1, 2 means"):
             read_tasks(write(tmp_path / "j.jsonl", [asked[0] | {"answers": bad}]), FORMS["judge"])
