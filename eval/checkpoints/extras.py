@@ -1,9 +1,14 @@
-"""Adapters whose libraries are extras of the package: saying which one is missing."""
+"""Opening the adapter that a spec names, and saying which extra a missing library comes with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from ...errors import UsageError
+from ...specs import Spec
 
 EXTRAS = {
     "accelerate": "models",
@@ -14,11 +19,37 @@ EXTRAS = {
     "transformers": "models",
 }
 """Library -> extra that installs it."""
+OWN = "python"
+"""Kind of a spec that names a factory of the user's own."""
+
+
+def open_adapter(table: Mapping[str, str], spec: Spec, what: str, *more: Any) -> Any:
+    """What a spec names: ``Class.from_spec(spec, *more)`` of the table's ``package.module:Class``.
+
+    The module is imported only now. ``python:package.module:factory?option=value`` opens what the
+    factory returns. what: names the thing in messages, e.g. `detector`. Raises UsageError for an
+    unknown kind and a library that is not installed, and whatever `from_spec` raises.
+    """
+    if spec.kind == OWN:
+        from ...specs import load_factory
+
+        return load_factory(spec)
+    if spec.kind not in table:
+        known = ", ".join(sorted([*table, OWN]))
+        raise UsageError(f"no {what} {spec.kind!r}: choose from {known}")
+    with named_extras(spec.kind):
+        return find_class(table[spec.kind]).from_spec(spec, *more)
+
+
+def find_class(text: str) -> Any:
+    """The class that ``package.module:Class`` names."""
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
 
 
 @contextmanager
 def named_extras(kind: str) -> Iterator[None]:
-    """Turns the import of a library that isn't installed into a ValueError that says what to do."""
+    """Turns the import of a library that isn't installed into a UsageError that says what to do."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -26,6 +57,6 @@ def named_extras(kind: str) -> Iterator[None]:
         if library not in EXTRAS:
             raise
         extra = EXTRAS[library]
-        raise ValueError(
+        raise UsageError(
             f"{kind} needs {library}, which is not installed: pip install 'counterprior[{extra}]'"
         ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from PIL.Image import Image
 
 from ...errors import UsageError
 from ...specs import Spec
-from ..checkpoints.extras import named_extras
+from ..checkpoints.extras import open_adapter
 from ..rules.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
@@ -138,103 +138,27 @@ def union_mask(found: Sequence[Detection], label: str) -> Mask | None:
     return np.logical_or.reduce(masks) if masks else None
 
 
-def _pixels(spec: Spec) -> Detector:
-    from .pixels import PixelDetector
-
-    return PixelDetector.from_spec(spec)
-
-
-def _scene(spec: Spec) -> Detector:
-    from .pixels import SceneDetector
-
-    return SceneDetector.from_spec(spec)
-
-
-def _recorded(spec: Spec) -> Detector:
-    from .recorded import RecordedDetector
-
-    return RecordedDetector.from_spec(spec)
-
-
-def _grounding_dino(spec: Spec) -> Detector:
-    from .grounding_dino import GroundingDino
-
-    return GroundingDino.from_spec(spec)
-
-
-def _owl(spec: Spec) -> Detector:
-    from .owl import Owl
-
-    return Owl.from_spec(spec)
-
-
-def _detr(spec: Spec) -> Detector:
-    from .detr import Detr
-
-    return Detr.from_spec(spec)
-
-
-def _mask2former(spec: Spec) -> Detector:
-    from .mask2former import Mask2Former
-
-    return Mask2Former.from_spec(spec)
-
-
-def _sam(spec: Spec) -> Detector:
-    from .sam import SamOnBoxes
-
-    return SamOnBoxes.from_spec(spec)
-
-
-def _clipseg(spec: Spec) -> Detector:
-    from .clipseg import ClipSeg
-
-    return ClipSeg.from_spec(spec)
-
-
-def _faster_rcnn(spec: Spec) -> Detector:
-    from .faster_rcnn import FasterRcnn
-
-    return FasterRcnn.from_spec(spec)
-
-
-def _open_images_ssd(spec: Spec) -> Detector:
-    from .open_images_ssd import OpenImagesSsd
-
-    return OpenImagesSsd.from_spec(spec)
-
-
-def _nanodet(spec: Spec) -> Detector:
-    from .nanodet import NanoDet
-
-    return NanoDet.from_spec(spec)
-
-
-DETECTORS: dict[str, Callable[[Spec], Detector]] = {
-    "pixels": _pixels,
-    "scene": _scene,
-    "recorded": _recorded,
-    "grounding-dino": _grounding_dino,
-    "owl": _owl,
-    "detr": _detr,
-    "mask2former": _mask2former,
-    "sam": _sam,
-    "clipseg": _clipseg,
-    "faster-rcnn": _faster_rcnn,
-    "open-images-ssd": _open_images_ssd,
-    "nanodet": _nanodet,
+DETECTORS = {
+    "pixels": f"{__name__}.pixels:PixelDetector",
+    "scene": f"{__name__}.pixels:SceneDetector",
+    "recorded": f"{__name__}.recorded:RecordedDetector",
+    "grounding-dino": f"{__name__}.grounding_dino:GroundingDino",
+    "owl": f"{__name__}.owl:Owl",
+    "detr": f"{__name__}.detr:Detr",
+    "mask2former": f"{__name__}.mask2former:Mask2Former",
+    "sam": f"{__name__}.sam:SamOnBoxes",
+    "clipseg": f"{__name__}.clipseg:ClipSeg",
+    "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
+    "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
+    "nanodet": f"{__name__}.nanodet:NanoDet",
 }
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
 
 
 def open_detector(text: str) -> Detector:
     """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names.
 
-    Raises DetectorError for none, ValueError where its library isn't installed.
+    Raises UsageError for an unknown kind, a wrong option and a library that is not installed.
     """
-    spec = Spec.parse(text)
-    if spec.kind not in DETECTORS:
-        raise DetectorError(
-            f"no detector {spec.kind!r}: choose from {', '.join(sorted(DETECTORS))}"
-        )
-    with named_extras(spec.kind):
-        return DETECTORS[spec.kind](spec)
+    found: Detector = open_adapter(DETECTORS, Spec.parse(text), "detector")
+    return found

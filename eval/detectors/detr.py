@@ -29,7 +29,7 @@ class Detr(CheckpointDetector):
         sizes = [Size(*image.size) for image in images]
         results = self._processor.post_process_object_detection(
             outputs,
-            threshold=self._checkpoint.threshold,
+            threshold=self._settings.threshold,
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [

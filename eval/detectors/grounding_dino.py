@@ -66,7 +66,7 @@ class GroundingDino(CheckpointDetector):
                 ends = (cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2)
                 pixels = [e * (size.width, size.height)[i % 2] for i, e in enumerate(ends)]
                 box = inside(pixels, size)
-                if score >= self._checkpoint.threshold and box is not None:
+                if score >= self._settings.threshold and box is not None:
                     found.append(Detection(query, score, box))
         return ranked(found)
 

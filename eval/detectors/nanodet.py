@@ -6,23 +6,20 @@ model Apache-2.0). Good on photographs, poor on drawings; a second opinion to `o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...specs import Spec
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import COCO, class_numbers
-from .loading import number
+from .loading import FileDetector
 from .tfjs import GraphModel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-THRESHOLD = 0.4
 SIDE = 416
 STRIDES = (8, 16, 32)
 """Pixels of a cell in the three feature maps."""
@@ -32,8 +29,11 @@ _MEAN, _SPREAD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 """Of blue, green and red."""
 
 
-class NanoDet:
+class NanoDet(FileDetector):
     """``nanodet:nanodet.json?threshold=0.4``."""
+
+    KIND = "nanodet"
+    THRESHOLD = 0.4
 
     def __init__(self, path: Path, threshold: float) -> None:
         """Raises DetectorError where the file or its weights can't be read."""
@@ -41,21 +41,12 @@ class NanoDet:
             raise DetectorError(f"nanodet: {path} is no file of a graph")
         self._graph, self._threshold = GraphModel(path), threshold
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> NanoDet:
-        if unknown := sorted(set(spec.options) - {"threshold"}):
-            raise DetectorError(f"nanodet: no option {unknown[0]!r}: there is threshold")
-        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
-
     def identity(self) -> dict[str, str]:
         return {
             "kind": "nanodet",
             "weights_sha256": self._graph.digest,
             "threshold": f"{self._threshold:g}",
         }
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = class_numbers(dict(enumerate(COCO)), request.queries)

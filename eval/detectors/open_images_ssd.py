@@ -8,20 +8,17 @@ image. Small, but real: it is what tries the whole chain on images that nobody r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...specs import Spec
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
-from .loading import number
+from .loading import FileDetector
 
-THRESHOLD = 0.3
 SIDE = 300
 _LABELS = 184
 """Bytes of the labels before the model."""
@@ -43,8 +40,11 @@ MEANS = {
 Array = NDArray[np.float64]
 
 
-class OpenImagesSsd:
+class OpenImagesSsd(FileDetector):
     """``open-images-ssd:FILE?threshold=0.3``."""
+
+    KIND = "open-images-ssd"
+    THRESHOLD = 0.3
 
     def __init__(self, assets: Path, threshold: float) -> None:
         """Raises DetectorError where the file or its runtime is not there."""
@@ -64,21 +64,12 @@ class OpenImagesSsd:
         self._threshold, self._digest = threshold, hashlib.sha256(data).hexdigest()
         self._anchors = anchors()
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> OpenImagesSsd:
-        if unknown := sorted(set(spec.options) - {"threshold"}):
-            raise DetectorError(f"open-images-ssd: no option {unknown[0]!r}: there is threshold")
-        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
-
     def identity(self) -> dict[str, str]:
         return {
             "kind": "open-images-ssd",
             "weights_sha256": self._digest,
             "threshold": f"{self._threshold:g}",
         }
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = {

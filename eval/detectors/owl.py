@@ -34,7 +34,7 @@ class Owl(CheckpointDetector):
         sizes = [Size(*request.image.size) for request in batch]
         results = self._processor.post_process_grounded_object_detection(
             outputs,
-            threshold=self._checkpoint.threshold,
+            threshold=self._settings.threshold,
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [
