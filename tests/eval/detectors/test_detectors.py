@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from counterprior.errors import UsageError
+from counterprior.eval.checkpoints.extras import find_class
 from counterprior.eval.detectors import (
     DETECTORS,
     Detection,
@@ -79,7 +81,8 @@ def test_transformers_detectors_load_detect_and_repeat(
     again = open_detector(text).detect(requests[:1])[0]
     assert [d.to_row() for d in again] == [d.to_row() for d in both[0]]
     identity = detector.identity()
-    assert identity["revision"] == "local" and identity["processor"].endswith("Pil")
+    assert identity["model"] == checkpoint(kind).name  # not where it lies
+    assert identity["revision"].startswith("sha256:") and identity["processor"].endswith("Pil")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -154,12 +157,15 @@ def test_a_closed_set_refuses_what_it_can_not_find(
     ],
 )
 def test_specs_that_name_no_detector(text: str, reason: str) -> None:
-    with pytest.raises(DetectorError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         open_detector(text)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no config.json"):
+        open_detector(f"detr:{tmp_path}")
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(DetectorError, match="can't be read as AutoModelForObjectDetection"):
         open_detector(f"detr:{tmp_path}")
 
@@ -542,6 +548,8 @@ def test_every_kind_is_tried() -> None:
     others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
+    for place in DETECTORS.values():
+        assert callable(find_class(place).from_spec) and callable(find_class(place).detect)
 
 
 def test_the_renderer_writes_its_scene() -> None:
