@@ -57,8 +57,8 @@ class Detector(Protocol):
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         """The detections of every request, best first.
 
-        Each answers one of the queries; a query that a closed set of classes lacks raises
-        ValueError, for what can't be found is not missing.
+        Each answers one of the queries. A query that a closed set of classes lacks raises
+        DetectorError: what can't be found is not missing.
         """
         ...
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..rules.boxes import Size
+from ..rules.boxes import Array, Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
 from .loading import FileDetector
@@ -36,8 +35,6 @@ MEANS = {
     "dining table": ("table",),
 }
 """Classes that answer a query of another name."""
-
-Array = NDArray[np.float64]
 
 
 class OpenImagesSsd(FileDetector):
@@ -93,8 +90,10 @@ class OpenImagesSsd(FileDetector):
         pixels = np.asarray(small, dtype=np.float32) / 127.5 - 1
         self._model.set_tensor(self._model.get_input_details()[0]["index"], pixels[None])
         self._model.invoke()
-        found = {d["name"]: self._model.get_tensor(d["index"])[0].astype(float)
-                 for d in self._model.get_output_details()}  # fmt: skip
+        found = {
+            output["name"]: self._model.get_tensor(output["index"])[0].astype(float)
+            for output in self._model.get_output_details()
+        }
         logits = found["raw_outputs/class_predictions"]
         return decode(found["raw_outputs/box_encodings"], self._anchors), 1 / (1 + np.exp(-logits))
 

@@ -18,6 +18,7 @@ from PIL.Image import Image
 
 from ...agents.backends.http import Wire
 from ...agents.chat import Completion, Permit, always
+from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
 from . import REPORT, GeneratorError, ImageRequest, PaidByPicture
@@ -43,26 +44,22 @@ class OpenAIImages(PaidByPicture):
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIImages:
-        """Raises ValueError for a wrong option, BackendError for a missing key."""
+        """Raises UsageError for a wrong option, BackendError for a missing key."""
         import openai
 
         http = {name: spec.options[name] for name in HTTP if name in spec.options}
         call = {name: spec.options[name] for name in CALL if name in spec.options}
         if unknown := sorted(set(spec.options) - {*HTTP, *CALL, "seed"}):
             known = ", ".join([*CALL, *HTTP, "seed"])
-            raise ValueError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
+            raise UsageError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
         if spec.options.get("seed", "send") != "send":
-            raise ValueError(f"{spec.kind}: seed is `send`, or left out")
+            raise UsageError(f"{spec.kind}: seed is `send`, or left out")
         wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
         return cls(wire, call, "seed" in spec.options)
 
     def identity(self) -> dict[str, str]:
         seed = "sent" if self._sends_seed else "unknown to the API"
-        return {
-            **self._wire.identity(),
-            **self._call,
-            "seed": seed,
-        }
+        return {**self._wire.identity(), **self._call, "seed": seed}
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
         """The image, with what the API said of it as JSON in ``info[REPORT]``.
@@ -76,8 +73,11 @@ class OpenAIImages(PaidByPicture):
             refused = answer.outcome == "refused"
             raise GeneratorError(answer.text, "refused" if refused else "error", lost)
         made, image = _read(answer)
-        report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt"),
-                  "lost_attempts": lost}  # fmt: skip
+        report = {
+            "usage": answer.get("usage"),
+            "revised_prompt": made.get("revised_prompt"),
+            "lost_attempts": lost,
+        }
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
 

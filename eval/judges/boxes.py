@@ -37,7 +37,7 @@ class BoxJudge:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> BoxJudge:
-        """Raises UsageError for a spec without a file, DataError for a file not in COCO's format."""
+        """Raises UsageError for a spec without a file, DataError for one not in COCO's format."""
         if not spec.argument or spec.options:
             raise UsageError("boxes: write boxes:INSTANCES.json")
         path = Path(spec.argument)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from typing import Any
 
+from ...errors import DataError, UsageError
 from ..rules.boxes import Size
 from ..rules.checker.decide import check
 from ..rules.checker.recorded import CheckerSample
@@ -70,9 +71,9 @@ class Objective:
 
 
 def objective(decisions: Sequence[Decision]) -> Objective:
-    """J as published. Raises ValueError without any decision."""
+    """J as published. Raises DataError without any decision."""
     if not decisions:
-        raise ValueError("no labeled image to calibrate on")
+        raise DataError("no labeled image to calibrate on")
     kept = [d for d in decisions if d.kept and d.verdict != "UNDECIDABLE"]
     passes = [d for d in kept if d.verdict == "PASS"]
     false_pass = sum(d.human == "FAIL" for d in passes) / len(passes) if passes else 1.0
@@ -81,8 +82,7 @@ def objective(decisions: Sequence[Decision]) -> Objective:
     # As published: nothing kept is no risk, but kept verdicts that people decided none of are all.
     risk = wrong / len(scored) if scored else float(bool(kept))
     coverage = len(kept) / len(decisions)
-    weights = _WEIGHTS
-    j = weights[0] * false_pass + weights[1] * risk + weights[2] * (1 - coverage)
+    j = _WEIGHTS[0] * false_pass + _WEIGHTS[1] * risk + _WEIGHTS[2] * (1 - coverage)
     return Objective(false_pass, risk, coverage, j)
 
 
@@ -123,6 +123,7 @@ def calibrate(
     samples: Sequence[tuple[CheckerSample, Size]],
     human: Mapping[str, str],
     rules: CheckerRules,
+    *,
     grid: Sequence[GridSetting] = GRID,
     folds: int = FOLDS,
     repeats: int = REPEATS,
@@ -130,18 +131,17 @@ def calibrate(
 ) -> dict[str, Any]:
     """The best setting, its J on the labels it was chosen on, and J on labels it wasn't.
 
-    Folds hold whole prompts, as images of one prompt are alike; each fold's images are decided
-    with the setting chosen on the other folds, and J is taken over all of them together. Raises
-    ValueError where no sample has a label, or fewer prompts than folds do.
+    Folds hold whole prompts, because images of one prompt are alike. Each fold's images are decided
+    with the setting chosen on the other folds, and J is computed over all of them together. Raises
+    DataError where no sample has a label, UsageError for fewer labeled prompts than folds.
     """
     table, assumed = decide_all(samples, human, rules, grid)
     names = list(next(iter(table.values())))
     prompts = {one.sample_id: one.prompt_id for one, _ in samples}
     chosen = best_setting(table, names)
     in_sample = objective([table[chosen][name] for name in names])
-    rounds, picks = _cross_validate(table, names, prompts, folds, repeats, seed)
-    mean = Objective(*(sum(values) / len(rounds) for values in zip(*map(_values, rounds),
-                                                                   strict=True)))  # fmt: skip
+    rounds, picks = _cross_validate(table, prompts, folds, repeats, seed)
+    mean = _mean(rounds)
     spread = [one.j for one in rounds]
     return {
         "labeled": len(names),
@@ -162,17 +162,19 @@ def calibrate(
     }
 
 
-def _values(one: Objective) -> tuple[float, ...]:
-    return one.false_pass, one.risk, one.coverage, one.j
+def _mean(rounds: Sequence[Objective]) -> Objective:
+    columns = zip(*(astuple(one) for one in rounds), strict=True)
+    return Objective(*(sum(values) / len(rounds) for values in columns))
 
 
 def _cross_validate(
-    table: Table, names: Sequence[str], prompts: Mapping[str, str], folds: int, repeats: int,
-    seed: int,
-) -> tuple[list[Objective], dict[GridSetting, int]]:  # fmt: skip
+    table: Table, prompts: Mapping[str, str], folds: int, repeats: int, seed: int
+) -> tuple[list[Objective], dict[GridSetting, int]]:
+    """J on held-out prompts, once per repeat, and how often each setting was chosen."""
+    names = list(next(iter(table.values())))
     groups = sorted({prompts[name] for name in names})
     if not 2 <= folds <= len(groups):
-        raise ValueError(f"{folds} folds for {len(groups)} labeled prompts")
+        raise UsageError(f"{folds} folds for {len(groups)} labeled prompts")
     rng = random.Random(seed)
     rounds, picks = [], dict.fromkeys(table, 0)
     for _ in range(repeats):
@@ -189,9 +191,12 @@ def _cross_validate(
 
 
 def warnings(
-    chosen: GridSetting, table: Table, samples: Sequence[tuple[CheckerSample, Size]],
-    human: Mapping[str, str], assumed: int,
-) -> list[str]:  # fmt: skip
+    chosen: GridSetting,
+    table: Table,
+    samples: Sequence[tuple[CheckerSample, Size]],
+    human: Mapping[str, str],
+    assumed: int,
+) -> list[str]:
     """What the calibration can't know: edges of the grid, settings that move nothing."""
     found = []
     for name in ("margin", "detection_score", "tau"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import UsageError
 from ...tables import RowError, read_rows
 
 
@@ -91,9 +92,9 @@ FORMS: dict[str, ReviewForm] = {
 
 
 def open_form(kind: str) -> ReviewForm:
-    """The form of a kind of review. Raises ValueError for none."""
+    """The form of a kind of review. Raises UsageError for none."""
     if kind not in FORMS:
-        raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+        raise UsageError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
     return FORMS[kind]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...errors import UsageError
 from ...tables import RowError, parse, read_rows
 
 BINS = 5
@@ -32,7 +33,7 @@ class VerdictRow(BaseModel):
     conf: float = Field(ge=0, le=1)
 
 
-class _ManifestRow(BaseModel):
+class _ImageRow(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     sample_id: str
@@ -96,10 +97,10 @@ def draw(
 
     Strata (method x relation x verdict) get equal shares as far as they reach, so that rare ones
     are seen; within a stratum the confidence bins take turns. The draw does not depend on the
-    order of the candidates. Raises ValueError for fewer candidates than `n`.
+    order of the candidates. Raises UsageError for fewer candidates than `n`.
     """
     if not 0 < n <= len(candidates):
-        raise ValueError(f"cannot draw {n} of {len(candidates)} images")
+        raise UsageError(f"cannot draw {n} of {len(candidates)} images: choose a smaller --n")
     rng = random.Random(seed)
     strata: dict[tuple[str, ...], list[AuditCandidate]] = {}
     for candidate in sorted(candidates, key=lambda c: c.row.sample_id):
@@ -182,7 +183,7 @@ def _pictures(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
     found = {}
     for path in manifests:
         for number, row in read_rows(path):
-            one = parse(_ManifestRow, row, path, number)
+            one = parse(_ImageRow, row, path, number)
             found[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
     return found
 

@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ...errors import UsageError
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
@@ -31,7 +32,7 @@ _MOST = 20_000
 """Bytes of a request's body."""
 
 
-class RequestRefused(ValueError):
+class RequestRefused(UsageError):
     """A request that is answered with 400; the message says why."""
 
 
@@ -49,7 +50,7 @@ class Audit:
 
     @classmethod
     def open(cls, rows: Path, kind: str, folder: Path) -> Audit:
-        """Raises ValueError for an unknown kind, RowError for rows that can't be reviewed."""
+        """Raises UsageError for an unknown kind, RowError for rows that can't be reviewed."""
         form = open_form(kind)
         tasks = read_tasks(rows, form)
         folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             work(parts.path, query)
-        except (RequestRefused, ValueError, KeyError) as error:
+        except (ValueError, KeyError) as error:
             self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
 
     def _get(self, path: str, query: Mapping[str, str]) -> None:

@@ -93,7 +93,7 @@ def _advantage(p: Array, q: Array) -> Array:
 def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:
     """PSE of "A is `relation` of B" for masks of shape (..., H, W); shape (...), in [0, 1].
 
-    O(pixels). Raises ValueError for an unknown relation or masks of different size.
+    O(pixels). Raises UsageError for an unknown relation, ValueError for masks of different size.
     """
     check_relation(relation)
     axis: Literal["x", "y"] = "x" if relation in ("left_of", "right_of") else "y"

@@ -30,7 +30,7 @@ class Visor(NamedTuple):
 def relation_holds(a: ArrayLike, b: ArrayLike, relation: Relation) -> bool:
     """Whether any instance of A (n, 4) is on the asked side of any of B (m, 4), by box centers.
 
-    Strict; False where either has no instance. Raises ValueError for an unknown relation.
+    Strict; False where either has no instance. Raises UsageError for an unknown relation.
     """
     check_relation(relation)
     first, second = (boxes(np.asarray(one, float).reshape(-1, 4)) for one in (a, b))

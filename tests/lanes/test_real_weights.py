@@ -23,7 +23,7 @@ from PIL import Image
 
 from counterprior.eval.detectors import DetectorError, open_detector
 from counterprior.eval.detectors.cache import Cached
-from counterprior.eval.judges.checker.live import ImageToCheck, check_pictures
+from counterprior.eval.judges.checker.live import ImageToCheck, check_images
 from counterprior.eval.rules.checker.decide import CheckedImage
 from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.eval.rules.checker.summary import summarize
@@ -78,7 +78,7 @@ def checked(kind: str, pictures: list[ImageToCheck], cache: Path) -> list[Checke
         detector = open_detector(f"{kind}:{file}?threshold=0.3")
     except DetectorError as error:
         pytest.skip(str(error))
-    return list(check_pictures(pictures, RULES, Cached(detector, cache)))
+    return list(check_images(pictures, RULES, Cached(detector, cache)))
 
 
 def report(title: str, found: list[CheckedImage], truth: dict[str, str]) -> tuple[float, float]:

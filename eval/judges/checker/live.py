@@ -30,28 +30,31 @@ class ImageToCheck:
     """RGB."""
 
 
-def check_pictures(
-    pictures: Iterable[ImageToCheck],
+def check_images(
+    images: Iterable[ImageToCheck],
     rules: CheckerRules,
     primary: Detector,
     secondary: Detector | None = None,
 ) -> Iterator[CheckedImage]:
-    """One verdict an image; its sample holds what was detected and measured.
+    """One verdict per image; its sample holds what was detected and measured.
 
     The second detector is asked only where the first found both objects, as published.
     """
-    for picture in pictures:
-        request = Request(picture.image, (picture.object_a, picture.object_b), picture.sample_id)
+    for one in images:
+        request = Request(one.image, (one.object_a, one.object_b), one.sample_id)
+        size = Size(*one.image.size)
         first = _detected(primary, request)
         sample = CheckerSample(
-            sample_id=picture.sample_id, prompt_id=picture.prompt_id, relation=picture.relation,
-            object_a=picture.object_a, object_b=picture.object_b,
-            width=picture.image.width, height=picture.image.height,
+            sample_id=one.sample_id,
+            prompt_id=one.prompt_id,
+            relation=one.relation,
+            object_a=one.object_a,
+            object_b=one.object_b,
+            width=size.width,
+            height=size.height,
             detectors=Detectors(primary=first),
-        )  # fmt: skip
-        size = Size(*picture.image.size)
-        stability = measure(picture.image, sample, primary, rules)
-        found = check(sample, size, rules, stability)
+        )
+        found = check(sample, size, rules, measure(one.image, sample, primary, rules))
         if secondary is not None and found.delta is not None and found.parts.detection > 0:
             both = Detectors(primary=first, secondary=_detected(secondary, request))
             again = sample.model_copy(update={"detectors": both})

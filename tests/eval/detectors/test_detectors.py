@@ -30,7 +30,7 @@ from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
-from counterprior.eval.judges.checker.live import ImageToCheck, check_pictures, recorded_row
+from counterprior.eval.judges.checker.live import ImageToCheck, check_images, recorded_row
 from counterprior.eval.judges.checker.stability import measure, perturbed
 from counterprior.eval.rules.boxes import Box, Size, iou
 from counterprior.eval.rules.checker.decide import check
@@ -163,7 +163,7 @@ def test_specs_that_name_no_detector(text: str, reason: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no config.json"):
+    with pytest.raises(UsageError, match=r"holds no config\.json"):
         open_detector(f"detr:{tmp_path}")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(DetectorError, match="can't be read as AutoModelForObjectDetection"):
@@ -463,7 +463,7 @@ LEFT, RIGHT = (0, 0, 100, 100), (400, 0, 500, 100)
 def scripted(*looks: tuple[Any, Any]) -> Any:
     sample = {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
               "object_b": "dog", "image": Image.new("RGB", (512, 512))}  # fmt: skip
-    (found,) = check_pictures([ImageToCheck(**sample)], CheckerRules(), Scripted(*looks))
+    (found,) = check_images([ImageToCheck(**sample)], CheckerRules(), Scripted(*looks))
     return found
 
 
@@ -505,7 +505,7 @@ def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> 
         )
     ]  # fmt: skip
     detector = open_detector("pixels")
-    found = list(check_pictures(pictures, CheckerRules(), detector, detector))
+    found = list(check_images(pictures, CheckerRules(), detector, detector))
     assert [one.verdict for one in found][:3] == ["PASS", "FAIL", "PASS"]
     assert found[3].verdict == "UNDECIDABLE" and found[3].reason.startswith("near_boundary")
     assert all(one.parts.stability > 0.8 and not one.assumed for one in found)

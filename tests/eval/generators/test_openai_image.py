@@ -32,7 +32,7 @@ def draw(server: Any, request: ImageRequest | None = None, **options: str) -> Im
     return open_generator(spec(server, text)).generate(request or ImageRequest("a dog", 7))
 
 
-def test_a_text_becomes_a_picture(server: Any) -> None:
+def test_a_text_becomes_an_image(server: Any) -> None:
     server.draw = lambda body: encoded("blue")
     made = draw(server, size="1024x1024", quality="high")
     assert made.mode == "RGB" and made.getpixel((3, 3)) == (0, 0, 255)
@@ -79,7 +79,7 @@ def test_any_usual_format_is_read(server: Any, kind: str) -> None:
     assert draw(server).size == (32, 32)
 
 
-def test_a_transparent_picture_is_put_on_white(server: Any) -> None:
+def test_a_transparent_image_is_put_on_white(server: Any) -> None:
     server.draw = lambda body: encoded("#00000000", mode="RGBA")
     assert draw(server).getpixel((0, 0)) == (255, 255, 255)
 
@@ -103,15 +103,15 @@ def test_a_rejected_request_is_an_error(server: Any, fault: Any) -> None:
     ("image", "reason"),
     [
         (None, "an address only: add response_format=b64_json"),
-        (b"<html>busy</html>", "the image is no readable image"),
-        (encoded(size=300)[:200], "the image is no readable image"),
+        (b"<html>busy</html>", "the image is no readable"),
+        (encoded(size=300)[:200], "the image is no readable"),
         (encoded(size=4), "a side below 16"),
     ],
 )
-def test_an_answer_without_picture_is_an_error(
-    server: Any, picture: bytes | None, reason: str
+def test_an_answer_without_image_is_an_error(
+    server: Any, image: bytes | None, reason: str
 ) -> None:
-    server.draw = lambda body: picture
+    server.draw = lambda body: image
     with pytest.raises(GeneratorError, match=reason) as caught:
         draw(server)
     assert caught.value.status == "error" and len(server.asked) == 1  # an address isn't followed
@@ -154,7 +154,7 @@ def test_a_wrong_key_or_model_ends_the_run_and_shows_no_key(
     assert KEY not in str(caught.value) and KEY in str(server.asked[0].headers)
 
 
-def test_the_identity_names_all_that_changes_pictures(server: Any) -> None:
+def test_the_identity_names_all_that_changes_images(server: Any) -> None:
     generator = open_generator(spec(server, "size=512x512&attempts=2&timeout=9"))
     assert generator.identity() == {
         "kind": "openai-image", "model": "img-1", "provider": "custom", "size": "512x512",
