@@ -99,7 +99,7 @@ class OpenImagesSsd(FileDetector):
 
 
 def anchors() -> Array:
-    """Centre x, center y, width and height of the 1,917 anchors, as shares of the image."""
+    """Center x, center y, width and height of the 1,917 anchors, as shares of the image."""
     found = []
     for layer, cells in enumerate(_GRIDS):
         scale, following = _SCALES[layer], _SCALES[layer + 1]

@@ -154,12 +154,12 @@ def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
 
     What the checker said is in them for the analysis; `audit serve` never shows it.
     """
-    pictures = _pictures(settings.manifests)
+    shown = _shown(settings.manifests)
     rows = []
     for candidate, weight in draw(read_candidates(settings.verdicts), settings.n, settings.seed):
         row = candidate.row
         relation = row.relation.replace("_", " ")
-        image, prompt = pictures.get(
+        image, prompt = shown.get(
             row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}")
         )
         rows.append(
@@ -179,7 +179,7 @@ def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
     return rows
 
 
-def _pictures(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
+def _shown(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
     found = {}
     for path in manifests:
         for number, row in read_rows(path):

@@ -32,7 +32,7 @@ class Geometry(Struct):
     """Where a relation begins."""
 
     margin: Share = 0.1
-    """Centres closer than this share of the image's side decide nothing."""
+    """Centers closer than this share of the image's side decide nothing."""
 
 
 class Perturbation(Struct):

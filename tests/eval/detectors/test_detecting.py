@@ -34,8 +34,15 @@ def settings(tmp_path: Path) -> DetectSettings:
     for number, (left, right) in enumerate((("cat", "dog"), ("dog", "cat"), ("cat", "dog"))):
         scene = Scene((Figure(left, 0.27, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), number)
         (tmp_path / f"{number}.png").write_bytes(encode_png(draw_scene(scene)))
-        rows.append({"file": f"{number}.png", "unique_id": number, "relation": "to the left of",
-                     "object_a": "cat", "object_b": "dog"})  # fmt: skip
+        rows.append(
+            {
+                "file": f"{number}.png",
+                "unique_id": number,
+                "relation": "to the left of",
+                "object_a": "cat",
+                "object_b": "dog",
+            }
+        )
     (tmp_path / "2.png").write_bytes(b"\x89PNG torn")
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")

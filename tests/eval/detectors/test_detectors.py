@@ -331,18 +331,24 @@ def test_recorded_files_of_every_kind(tmp_path: Path, image: Image.Image) -> Non
     own = write(tmp_path / "o.jsonl", [{"sample_id": "s", "detections": [cat, dog]}])
     published = write(
         tmp_path / "p.jsonl",
-        [{"sample_id": "s", "detectors": {"primary": {"detections": [dog]},
-                                          "secondary": {"detections": [cat]}}}],
-    )  # fmt: skip
+        [
+            {
+                "sample_id": "s",
+                "detectors": {"primary": {"detections": [dog]}, "secondary": {"detections": [cat]}},
+            }
+        ],
+    )
     coco = write(
         tmp_path / "c.json",
         [{"image_id": 7, "category_id": 3, "bbox": [1, 2, 29, 38], "score": 0.5}],
     )
     names = write(
         tmp_path / "n.json",
-        {"categories": [{"id": 3, "name": "cat"}], "images": [{"id": 7, "file_name": "s"},
-                                                             {"id": 8, "file_name": "empty"}]},
-    )  # fmt: skip
+        {
+            "categories": [{"id": 3, "name": "cat"}],
+            "images": [{"id": 7, "file_name": "s"}, {"id": 8, "file_name": "empty"}],
+        },
+    )
     visor = write(
         tmp_path / "v.json",
         {"s": {"classes": ["dog", "cat"], "centroid": [[9, 9], [15.5, 21]], "recall": 2, "sra": 1}},
@@ -461,8 +467,14 @@ LEFT, RIGHT = (0, 0, 100, 100), (400, 0, 500, 100)
 
 
 def scripted(*looks: tuple[Any, Any]) -> Any:
-    sample = {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
-              "object_b": "dog", "image": Image.new("RGB", (512, 512))}  # fmt: skip
+    sample = {
+        "sample_id": "s",
+        "prompt_id": "p",
+        "relation": "left_of",
+        "object_a": "cat",
+        "object_b": "dog",
+        "image": Image.new("RGB", (512, 512)),
+    }
     (found,) = check_images([ImageToCheck(**sample)], CheckerRules(), Scripted(*looks))
     return found
 
@@ -500,10 +512,14 @@ def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> 
     pictures = [
         ImageToCheck(f"s{i}", f"p{i // 2}", relation, "cat", "dog", rendered(*pair, i))
         for i, (relation, pair) in enumerate(
-            [("left_of", ("cat", "dog")), ("left_of", ("dog", "cat")),
-             ("right_of", ("dog", "cat")), ("above", ("cat", "dog"))]
+            [
+                ("left_of", ("cat", "dog")),
+                ("left_of", ("dog", "cat")),
+                ("right_of", ("dog", "cat")),
+                ("above", ("cat", "dog")),
+            ]
         )
-    ]  # fmt: skip
+    ]
     detector = open_detector("pixels")
     found = list(check_images(pictures, CheckerRules(), detector, detector))
     assert [one.verdict for one in found][:3] == ["PASS", "FAIL", "PASS"]
@@ -518,9 +534,15 @@ def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> 
 def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
     image = rendered("cat", "dog")
     sample = CheckerSample.model_validate(
-        {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
-         "object_b": "dog", "detectors": {"primary": {"detections": []}}}
-    )  # fmt: skip
+        {
+            "sample_id": "s",
+            "prompt_id": "p",
+            "relation": "left_of",
+            "object_a": "cat",
+            "object_b": "dog",
+            "detectors": {"primary": {"detections": []}},
+        }
+    )
     nothing = CheckerRules.model_validate({"stability": {"perturbations": []}})
     assert measure(image, sample, Scripted(), nothing)("PASS", None, None) == 1  # type: ignore[arg-type]
 

@@ -43,9 +43,16 @@ def test_an_image_is_made_from_prompt_and_seed(program: Program) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["$(touch HACKED) `id`; rm x | cat > y & 'a' \"b\"", "--help", "{seed} {output}", "two\nlines",
-     "dóg 犬 \U0001f415", "", "%s \\n $HOME *"],
-)  # fmt: skip
+    [
+        "$(touch HACKED) `id`; rm x | cat > y & 'a' \"b\"",
+        "--help",
+        "{seed} {output}",
+        "two\nlines",
+        "dóg 犬 \U0001f415",
+        "",
+        "%s \\n $HOME *",
+    ],
+)
 def test_no_shell_reads_a_prompt(program: Program, tmp_path: Path, prompt: str) -> None:
     seen = tmp_path / "seen"
     words = program(f"open({str(seen)!r}, 'w', newline='').write(prompt)\n" + DRAW)

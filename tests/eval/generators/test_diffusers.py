@@ -129,9 +129,7 @@ def test_an_edit_without_source_is_an_error_of_its_own(checkpoint: Checkpoint) -
         open_pipeline(checkpoint("pix2pix"), "device=cpu&steps=2").generate(ImageRequest("x", 1))
 
 
-def test_a_hidden_image_is_refused(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hidden_image_is_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = open_pipeline(checkpoint("sd15"))
     monkeypatch.setattr(
         generator.pipeline, "run_safety_checker", lambda image, *rest: (image, [True])

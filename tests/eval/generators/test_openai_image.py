@@ -38,8 +38,12 @@ def test_a_text_becomes_an_image(server: Any) -> None:
     assert made.mode == "RGB" and made.getpixel((3, 3)) == (0, 0, 255)
     (asked,) = server.asked
     assert asked.path == "/v1/images/generations"
-    assert asked.body == {"model": "img-1", "prompt": "a dog", "size": "1024x1024",
-                          "quality": "high"}  # fmt: skip
+    assert asked.body == {
+        "model": "img-1",
+        "prompt": "a dog",
+        "size": "1024x1024",
+        "quality": "high",
+    }
 
 
 def test_an_edit_sends_its_source(server: Any) -> None:
@@ -108,9 +112,7 @@ def test_a_rejected_request_is_an_error(server: Any, fault: Any) -> None:
         (encoded(size=4), "a side below 16"),
     ],
 )
-def test_an_answer_without_image_is_an_error(
-    server: Any, image: bytes | None, reason: str
-) -> None:
+def test_an_answer_without_image_is_an_error(server: Any, image: bytes | None, reason: str) -> None:
     server.draw = lambda body: image
     with pytest.raises(GeneratorError, match=reason) as caught:
         draw(server)
@@ -157,9 +159,12 @@ def test_a_wrong_key_or_model_ends_the_run_and_shows_no_key(
 def test_the_identity_names_all_that_changes_images(server: Any) -> None:
     generator = open_generator(spec(server, "size=512x512&attempts=2&timeout=9"))
     assert generator.identity() == {
-        "kind": "openai-image", "model": "img-1", "provider": "custom", "size": "512x512",
+        "kind": "openai-image",
+        "model": "img-1",
+        "provider": "custom",
+        "size": "512x512",
         "seed": "unknown to the API",
-    }  # fmt: skip
+    }
     assert open_generator(spec(server, "seed=send")).identity()["seed"] == "sent"
     assert open_generator("openai-image:gpt-image-2").identity()["provider"] == "openai"
 

@@ -120,8 +120,12 @@ def test_published_confusions(
 
 
 def test_risk_and_coverage_by_hand() -> None:
-    said = [("a", "PASS", 0.9, "PASS"), ("b", "FAIL", 0.8, "UNDECIDABLE"),
-            ("c", "PASS", 0.7, "FAIL"), ("d", "UNDECIDABLE", 1.0, "PASS")]  # fmt: skip
+    said = [
+        ("a", "PASS", 0.9, "PASS"),
+        ("b", "FAIL", 0.8, "UNDECIDABLE"),
+        ("c", "PASS", 0.7, "FAIL"),
+        ("d", "UNDECIDABLE", 1.0, "PASS"),
+    ]
     rows = [{"sample_id": n, "verdict_raw": v, "conf": c} for n, v, c, _ in said]
     labels = [Label(name, human) for name, _, _, human in said]
     curves = analyze(rows, labels)["risk_coverage"]
@@ -171,9 +175,13 @@ def test_labels_of_several_people_are_merged(tmp_path: Path) -> None:
     assert decided == {"a": "UNDECIDABLE", "b": "FAIL", "c": "PASS"}
     assert found["labels"] == {"ann": 3, "bo": 2, "cy": 3} and len(found["pairs"]) == 3
     assert found["pairs"][1] | {"interval": 0} == {
-        "first": "ann", "second": "cy", "n": 3, "kappa": pytest.approx(0.4), "interval": 0,
+        "first": "ann",
+        "second": "cy",
+        "n": 3,
+        "kappa": pytest.approx(0.4),
+        "interval": 0,
         "agreement": pytest.approx(2 / 3),
-    }  # fmt: skip
+    }
     with pytest.raises(RowError, match="'ann' labels in another file too"):
         merge([files[0], files[0]], "verdict", tmp_path / "m.jsonl")
 
@@ -209,10 +217,16 @@ def synthetic(n: int, seed: int) -> tuple[list[tuple[CheckerSample, Size]], dict
             {"label": label, "score": rng.uniform(0.5, 1), "box_xyxy": box}
             for label, box in zip(("cat", "dog"), boxes, strict=True)
         ]
-        row = {"sample_id": f"s{i}", "prompt_id": f"p{i // 2}", "relation": "above",
-               "object_a": "cat", "object_b": "dog", "verdict_raw": "PASS",
-               "conf_components": {"stability": 0.9},
-               "detectors": {"primary": {"detections": found}}}  # fmt: skip
+        row = {
+            "sample_id": f"s{i}",
+            "prompt_id": f"p{i // 2}",
+            "relation": "above",
+            "object_a": "cat",
+            "object_b": "dog",
+            "verdict_raw": "PASS",
+            "conf_components": {"stability": 0.9},
+            "detectors": {"primary": {"detections": found}},
+        }
         row["relation"] = "left_of"
         samples.append((CheckerSample.model_validate(row), Size(512, 512)))
         noise = rng.random() < 0.1

@@ -98,9 +98,18 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     Image.new("RGB", (32, 32), "red").save(tmp_path / "images" / "one.png")
     run = tmp_path / "run"
     made = cli(
-        "generate", "--suite", "counterfactual", "--data", full_release, "--limit", "300",
-        "--generator", f"folder:{tmp_path / 'images'}?template=one", "--out", run,
-    )  # fmt: skip
+        "generate",
+        "--suite",
+        "counterfactual",
+        "--data",
+        full_release,
+        "--limit",
+        "300",
+        "--generator",
+        f"folder:{tmp_path / 'images'}?template=one",
+        "--out",
+        run,
+    )
     assert made.returncode == 0, made.stderr
     rng = random.Random(0)
     answers, accepted = [], []

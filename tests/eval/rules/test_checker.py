@@ -131,8 +131,11 @@ def test_at_every_threshold_itself_the_rule_is_the_published_one() -> None:
 
 
 def test_a_recorded_unstable_verdict_stays_unstable() -> None:
-    before = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "unstable: stability=0.42 < 0.5",
-              "conf_components": {"stability": 0.42}}  # fmt: skip
+    before = {
+        "verdict_raw": "UNDECIDABLE",
+        "verdict_reason": "unstable: stability=0.42 < 0.5",
+        "conf_components": {"stability": 0.42},
+    }
     again = checked(found("cat", LEFT), found("dog", RIGHT), **before)
     assert (again.reason, again.assumed) == (before["verdict_reason"], ())
 
@@ -445,9 +448,15 @@ def mirrored(sample: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])
 @pytest.mark.parametrize(
     "change",
-    [without_verdicts, without_second_detections, with_other_fields, in_another_order, larger,
-     mirrored],
-)  # fmt: skip
+    [
+        without_verdicts,
+        without_second_detections,
+        with_other_fields,
+        in_another_order,
+        larger,
+        mirrored,
+    ],
+)
 def test_runs_that_are_written_otherwise_are_replayed_exactly_too(
     shared_data: Path, tmp_path: Path, evaluation: str, change: Changed
 ) -> None:
