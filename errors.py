@@ -1,7 +1,7 @@
-"""What a user can mend: errors that carry their exit code; everything else is a bug.
+"""What a user can mend: errors that carry their exit code and their remedy.
 
-The command line shows these as one line. Any other exception is a fault of the program and shows
-its traceback.
+The command line shows these as one line. Any other exception is a bug of the program and shows its
+traceback.
 """
 
 from __future__ import annotations
@@ -10,10 +10,22 @@ from typing import ClassVar
 
 
 class CounterpriorError(Exception):
-    """Something that a user can mend; the message says what and how."""
+    """Something that a user can mend.
+
+    >>> str(CounterpriorError("out: is a file", remedy="name a folder"))
+    'out: is a file: name a folder'
+    """
 
     exit_code: ClassVar[int] = 1
     """1: the thing that was checked or used is wrong; 2: the command was."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        """`remedy` says what to do, where the message does not say so already."""
+        # `args` holds what was given, so that the error survives pickling between processes.
+        super().__init__(*((message, remedy) if remedy else (message,)))
+
+    def __str__(self) -> str:
+        return ": ".join(self.args)
 
 
 class UsageError(CounterpriorError, ValueError):

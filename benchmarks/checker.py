@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from counterprior.eval.judges.checker.run import check_file
-from counterprior.eval.rules.checker.rules import Rules
-from counterprior.eval.rules.checker.summary import summarise
+from counterprior.eval.rules.checker.rules import CheckerRules
+from counterprior.eval.rules.checker.summary import summarize
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
             json.loads(line)
         read = time.perf_counter() - start
         start = time.perf_counter()
-        metrics = summarise(check_file(file, Rules()))
+        metrics = summarize(check_file(file, CheckerRules()))
         taken = time.perf_counter() - start
     print(
         f"{metrics['total_samples']} pictures: {taken:.2f} s, {taken / read:.1f} x reading the JSON"

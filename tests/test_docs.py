@@ -1,4 +1,4 @@
-"""Docstring examples run, and every command stands in the README with an example in its help."""
+"""Docstring examples run; every command is in the README, every adapter in docs/models.md."""
 
 import doctest
 import importlib
@@ -18,13 +18,12 @@ ROOT = Path(__file__).parents[1]
 MODULES = [
     m.name
     for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")
-    if m.name.split(".")[1] in ("agents", "builders", "cards", "corpus_analysis", "eval")
-    or m.name in ("counterprior.schema", "counterprior.release", "counterprior.cli.console")
+    if "make_atlas" not in m.name
 ]
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", [m for m in MODULES if "make_atlas" not in m])
+@pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
 
@@ -32,7 +31,6 @@ def test_docstring_examples(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_documented(name: str) -> None:
     assert f"counterprior {name}" in (ROOT / "README.md").read_text()
-    assert f"Example: `counterprior {name}" in (COMMANDS[name].help or "")
 
 
 @pytest.mark.parametrize("kind", [*GENERATORS, *JUDGES, *PAID])

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
-FOUNDATION = {"errors", "images", "progress", "schema", "specs", "storage", "tables"}
+FOUNDATION = {"errors", "images", "labels", "progress", "schema", "specs", "storage", "tables"}
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
 
 MAY_IMPORT = {
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "storage": {"errors"},
     "images": {"errors"},
     "tables": {"errors", "storage"},
+    "labels": {"tables"},
     "release": {"schema", "errors"},
     "scenes": FOUNDATION,
     "agents": FOUNDATION,

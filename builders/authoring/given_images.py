@@ -12,7 +12,6 @@ from typing import Any
 from ...agents.consistency.game import GivenImage, UndrawnError
 from ...errors import DataError, UsageError
 from ...eval.core import Generator, GeneratorError, ImageRequest
-from ...eval.generators import draw
 from ...images import ImageError, encode_png, open_image
 from ...storage import write_whole
 
@@ -103,7 +102,7 @@ class CachedDrawer:
         if self._generator is None:
             raise DataError(f"{path}: a recorded drawing is missing; copy it from the run's folder")
         try:
-            data = encode_png(self._generator.generate(ImageRequest(caption, seed)))
+            data = encode_png(draw(self._generator, ImageRequest(caption, seed)))
         except (GeneratorError, ValueError) as error:
             status = error.status if isinstance(error, GeneratorError) else "error"
             self._keep(undrawn, f"{status}: {error}".encode())

@@ -1,4 +1,4 @@
-"""Opening the adapter that a spec names, and saying which extra is missing."""
+"""Opening the adapter that a spec names, and saying which extra a missing library comes with."""
 
 from __future__ import annotations
 
@@ -19,6 +19,32 @@ EXTRAS = {
     "transformers": "models",
 }
 """Library -> extra that installs it."""
+OWN = "python"
+"""Kind of a spec that names a factory of the user's own."""
+
+
+def open_adapter(table: Mapping[str, str], spec: Spec, what: str, *more: Any) -> Any:
+    """What a spec names: ``Class.from_spec(spec, *more)`` of the table's ``package.module:Class``.
+
+    The module is imported only now. ``python:package.module:factory?option=value`` opens what the
+    factory returns. what: names the thing in messages, e.g. `detector`. Raises UsageError for an
+    unknown kind and a library that is not installed, and whatever `from_spec` raises.
+    """
+    if spec.kind == OWN:
+        from ...specs import load_factory
+
+        return load_factory(spec)
+    if spec.kind not in table:
+        known = ", ".join(sorted([*table, OWN]))
+        raise UsageError(f"no {what} {spec.kind!r}: choose from {known}")
+    with named_extras(spec.kind):
+        return find_class(table[spec.kind]).from_spec(spec, *more)
+
+
+def find_class(text: str) -> Any:
+    """The class that ``package.module:Class`` names."""
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
 
 
 @contextmanager
@@ -34,16 +60,3 @@ def named_extras(kind: str) -> Iterator[None]:
         raise UsageError(
             f"{kind} needs {library}, which is not installed: pip install 'counterprior[{extra}]'"
         ) from None
-
-
-def open_adapter(table: Mapping[str, str], spec: Spec, package: str, *settings: Any) -> Any:
-    """The adapter of a spec's kind: ``table[kind]`` names module and class, opened by `from_spec`.
-
-    Raises UsageError for an unknown kind and a library that isn't installed.
-    """
-    if spec.kind not in table:
-        what = package.rpartition(".")[2].removesuffix("s")
-        raise UsageError(f"no {what} {spec.kind!r}: choose from {', '.join(sorted(table))}")
-    module, _, name = table[spec.kind].partition(":")
-    with named_extras(spec.kind):
-        return getattr(import_module(module, package), name).from_spec(spec, *settings)

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...errors import RunFailed
+from ...errors import RunFailed, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -33,36 +33,43 @@ class Checkpoint:
 
     @classmethod
     def find(cls, model: str, revision: str | None, marker: str) -> Checkpoint:
-        """Resolves a branch or tag to the commit that it stands for now.
+        """Resolves a branch or tag to its current commit.
 
         marker: file at the top that tells what the model is, e.g. ``model_index.json``. Raises
-        ValueError where there is neither such a folder nor such a repository.
+        UsageError where there is neither such a folder nor such a repository.
         """
         if not model:
-            raise ValueError("name a model: a folder, or NAMESPACE/NAME on the Hub")
+            raise UsageError("name a model: a folder, or NAMESPACE/NAME on the Hub")
         folder = Path(model)
         if folder.is_dir():
             if revision:
-                raise ValueError(f"{model} is a folder and has no revision {revision!r}")
+                raise UsageError(f"{model} is a folder and has no revision {revision!r}")
             if not (folder / marker).is_file():
-                raise ValueError(f"{model} holds no {marker}")
+                raise UsageError(f"{model} holds no {marker}")
             return cls(str(folder), None, f"sha256:{_digest(folder)[:16]}")
         import huggingface_hub
 
         try:
             path = huggingface_hub.hf_hub_download(model, marker, revision=revision)
         except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ValueError(
-                f"{model}: neither a folder nor readable on the Hub: {reason}"
-            ) from None
+            problem = f"neither a folder nor readable on the Hub: {first_line(error)}"
+            raise UsageError(f"{model}: {problem}") from None
         commit = Path(path).parent.name
         return cls(model, commit, commit)
 
     @property
     def name(self) -> str:
-        """The repository, or the folder's own name: where it lies is nobody's business."""
+        """The repository, or the folder's own name without its path."""
         return self.source if self.commit else Path(self.source).resolve().name
+
+    def load(self, loader: Any, **options: Any) -> Any:
+        """What ``loader.from_pretrained`` makes of exactly these files."""
+        return loader.from_pretrained(self.source, revision=self.commit, **options)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without the advice that libraries append."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _digest(folder: Path) -> str:
@@ -76,6 +83,21 @@ def _digest(folder: Path) -> str:
     return total.hexdigest()
 
 
+def find_device(name: str | None) -> str:
+    """The device of that name; without one, a GPU if there is one.
+
+    Raises UsageError for a device that is not there.
+    """
+    import torch
+
+    device = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise UsageError(f"device {device!r} is not there; try device=cpu") from None
+    return device
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where a model computes, and in which numbers; both can change a result."""
@@ -87,20 +109,14 @@ class Placement:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Placement:
-        """From `device` and `dtype`; what isn't given is the best that is there.
+        """From `device` and `dtype`; by default the best device that is there, and bfloat16 on it.
 
-        Raises ValueError for a device that isn't there.
+        Raises UsageError for a device that is not there and an unknown dtype.
         """
-        import torch
-
-        device = options.get("device") or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError):
-            raise ValueError(f"device {device!r} is not there; try device=cpu") from None
+        device = find_device(options.get("device"))
         dtype = options.get("dtype") or ("float32" if device == "cpu" else "bfloat16")
         if dtype not in DTYPES:
-            raise ValueError(f"dtype {dtype!r}: choose from {', '.join(DTYPES)}")
+            raise UsageError(f"dtype {dtype!r}: choose from {', '.join(DTYPES)}")
         return cls(device, dtype)
 
     @property

@@ -1,8 +1,8 @@
-"""Whatever finds things in pictures: one module an adapter, one line in `DETECTORS` each."""
+"""Whatever finds things in images: one module an adapter, one line in `DETECTORS` each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,8 +12,8 @@ from PIL.Image import Image
 
 from ...errors import UsageError
 from ...specs import Spec
-from ..checkpoints.extras import named_extras
-from ..rules.checker.boxes import Box, Size, iou
+from ..checkpoints.extras import open_adapter
+from ..rules.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
 
@@ -30,7 +30,7 @@ class Detection:
     score: float
     """How sure the detector is, in [0, 1]."""
     box: Box
-    """Where, pixels, within the picture."""
+    """Where, pixels, within the image."""
     mask: Mask | None = None
     """Its pixels, shape (H, W), where the detector has them."""
 
@@ -41,14 +41,14 @@ class Detection:
 
 @dataclass(frozen=True)
 class Request:
-    """What to look for in one picture."""
+    """What to look for in one image."""
 
     image: Image
     """RGB."""
     queries: tuple[str, ...]
     """Names of things, e.g. `potted plant`."""
     name: str = ""
-    """Sample id or file name, by which `recorded` knows the picture; no other detector reads it."""
+    """Sample id or file name, by which `recorded` knows the image; no other detector reads it."""
 
 
 class Detector(Protocol):
@@ -57,8 +57,8 @@ class Detector(Protocol):
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         """The detections of every request, best first.
 
-        Each answers one of the queries; a query that a closed set of classes lacks raises
-        ValueError, for what can't be found is not missing.
+        Each answers one of the queries. A query that a closed set of classes lacks raises
+        DetectorError: what can't be found is not missing.
         """
         ...
 
@@ -83,7 +83,7 @@ def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Requ
 
 
 def inside(box: Sequence[float], size: Size) -> Box | None:
-    """The box cut to the picture; None where nothing of it is left."""
+    """The box cut to the image; None where nothing of it is left."""
     x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
     y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
     return Box(x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None
@@ -97,10 +97,10 @@ def ranked(found: Sequence[Detection]) -> list[Detection]:
 def from_tensors(
     result: Mapping[str, Any], names: Mapping[int, str], size: Size, threshold: float = 0.0
 ) -> list[Detection]:
-    """Detections of one picture, best first, from the tensors `labels`, `scores` and `boxes`.
+    """Detections of one image, best first, from the tensors `labels`, `scores` and `boxes`.
 
     That is how transformers and torchvision give them. Labels that `names` lacks are left out, so
-    are scores below the threshold and boxes of which nothing is in the picture.
+    are scores below the threshold and boxes of which nothing is in the image.
     """
     rows = zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True)
     return ranked(
@@ -138,103 +138,27 @@ def union_mask(found: Sequence[Detection], label: str) -> Mask | None:
     return np.logical_or.reduce(masks) if masks else None
 
 
-def _pixels(spec: Spec) -> Detector:
-    from .pixels import PixelDetector
-
-    return PixelDetector.from_spec(spec)
-
-
-def _scene(spec: Spec) -> Detector:
-    from .pixels import SceneDetector
-
-    return SceneDetector.from_spec(spec)
-
-
-def _recorded(spec: Spec) -> Detector:
-    from .recorded import RecordedDetector
-
-    return RecordedDetector.from_spec(spec)
-
-
-def _grounding_dino(spec: Spec) -> Detector:
-    from .grounding_dino import GroundingDino
-
-    return GroundingDino.from_spec(spec)
-
-
-def _owl(spec: Spec) -> Detector:
-    from .owl import Owl
-
-    return Owl.from_spec(spec)
-
-
-def _detr(spec: Spec) -> Detector:
-    from .detr import Detr
-
-    return Detr.from_spec(spec)
-
-
-def _mask2former(spec: Spec) -> Detector:
-    from .mask2former import Mask2Former
-
-    return Mask2Former.from_spec(spec)
-
-
-def _sam(spec: Spec) -> Detector:
-    from .sam import SamOnBoxes
-
-    return SamOnBoxes.from_spec(spec)
-
-
-def _clipseg(spec: Spec) -> Detector:
-    from .clipseg import ClipSeg
-
-    return ClipSeg.from_spec(spec)
-
-
-def _faster_rcnn(spec: Spec) -> Detector:
-    from .faster_rcnn import FasterRcnn
-
-    return FasterRcnn.from_spec(spec)
-
-
-def _open_images_ssd(spec: Spec) -> Detector:
-    from .open_images_ssd import OpenImagesSsd
-
-    return OpenImagesSsd.from_spec(spec)
-
-
-def _nanodet(spec: Spec) -> Detector:
-    from .nanodet import NanoDet
-
-    return NanoDet.from_spec(spec)
-
-
-DETECTORS: dict[str, Callable[[Spec], Detector]] = {
-    "pixels": _pixels,
-    "scene": _scene,
-    "recorded": _recorded,
-    "grounding-dino": _grounding_dino,
-    "owl": _owl,
-    "detr": _detr,
-    "mask2former": _mask2former,
-    "sam": _sam,
-    "clipseg": _clipseg,
-    "faster-rcnn": _faster_rcnn,
-    "open-images-ssd": _open_images_ssd,
-    "nanodet": _nanodet,
+DETECTORS = {
+    "pixels": f"{__name__}.pixels:PixelDetector",
+    "scene": f"{__name__}.pixels:SceneDetector",
+    "recorded": f"{__name__}.recorded:RecordedDetector",
+    "grounding-dino": f"{__name__}.grounding_dino:GroundingDino",
+    "owl": f"{__name__}.owl:Owl",
+    "detr": f"{__name__}.detr:Detr",
+    "mask2former": f"{__name__}.mask2former:Mask2Former",
+    "sam": f"{__name__}.sam:SamOnBoxes",
+    "clipseg": f"{__name__}.clipseg:ClipSeg",
+    "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
+    "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
+    "nanodet": f"{__name__}.nanodet:NanoDet",
 }
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
 
 
 def open_detector(text: str) -> Detector:
     """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names.
 
-    Raises DetectorError for none, ValueError where its library isn't installed.
+    Raises UsageError for an unknown kind, a wrong option and a library that is not installed.
     """
-    spec = Spec.parse(text)
-    if spec.kind not in DETECTORS:
-        raise DetectorError(
-            f"no detector {spec.kind!r}: choose from {', '.join(sorted(DETECTORS))}"
-        )
-    with named_extras(spec.kind):
-        return DETECTORS[spec.kind](spec)
+    found: Detector = open_adapter(DETECTORS, Spec.parse(text), "detector")
+    return found

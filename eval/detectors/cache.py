@@ -1,4 +1,4 @@
-"""Detections kept by picture, query and detector: no picture is looked at twice."""
+"""Detections kept by image, query and detector: no image is looked at twice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from PIL.Image import Image
 
 from ...storage import write_whole
-from ..rules.checker.boxes import Box
+from ..rules.boxes import Box
 from . import Detection, Detector, Request
 
 
 class Cached:
-    """A detector whose results lie in a folder, one file a picture and set of queries.
+    """A detector whose results lie in a folder, one file an image and set of queries.
 
-    The key hashes the picture's pixels, so that a picture that was made anew is detected anew, and
+    The key hashes the image's pixels, so that an image that was made anew is detected anew, and
     the detector's whole identity. A file that can't be read is made again.
     """
 

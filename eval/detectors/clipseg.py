@@ -22,7 +22,7 @@ class ClipSeg(CheckpointDetector):
         return [self._found(request) for request in batch]
 
     def _found(self, request: Request) -> list[Detection]:
-        """All queries of a picture in one batch."""
+        """All queries of an image in one batch."""
         import torch
 
         inputs = self._processor(
@@ -42,7 +42,7 @@ class ClipSeg(CheckpointDetector):
         shares = maps.sigmoid().cpu().numpy()
         found = []
         for query, share in zip(request.queries, shares, strict=True):
-            mask = np.asarray(share >= self._checkpoint.threshold)
+            mask = np.asarray(share >= self._settings.threshold)
             if (box := mask_box(mask)) is not None:
                 found.append(Detection(query, float(share.max()), box, mask))
         return ranked(found)

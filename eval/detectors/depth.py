@@ -10,15 +10,15 @@ from PIL.Image import Image
 
 from ...specs import Spec
 from . import DetectorError
-from .loading import Checkpoint
+from .loading import DetectorSettings
 
 
 class DepthAnything:
     """``depth-anything:MODEL?revision=COMMIT``, a relative model: larger is nearer."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._model, self._processor, self._device = checkpoint.load(
+    def __init__(self, settings: DetectorSettings) -> None:
+        self._settings = settings
+        self._model, self._processor, self._device = settings.load(
             "AutoModelForDepthEstimation", "AutoImageProcessor"
         )
 
@@ -28,13 +28,13 @@ class DepthAnything:
         spec = Spec.parse(text)
         if spec.kind != "depth-anything":
             raise DetectorError(f"no depth estimator {spec.kind!r}: write depth-anything:MODEL")
-        return cls(Checkpoint.from_spec(spec, 0.0))
+        return cls(DetectorSettings.from_spec(spec))
 
     def identity(self) -> dict[str, str]:
-        return self._checkpoint.identity("depth-anything", self._processor)
+        return self._settings.identity("depth-anything", self._processor)
 
     def nearness(self, images: Sequence[Image]) -> list[NDArray[np.float32]]:
-        """One map of shape (H, W) a picture, of its size; no unit, comparable within a picture."""
+        """One map of shape (H, W) an image, of its size; no unit, comparable within an image."""
         import torch
 
         maps = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, Request, from_tensors
 from .classes import class_numbers
 from .loading import CheckpointDetector
@@ -29,7 +29,7 @@ class Detr(CheckpointDetector):
         sizes = [Size(*image.size) for image in images]
         results = self._processor.post_process_object_detection(
             outputs,
-            threshold=self._checkpoint.threshold,
+            threshold=self._settings.threshold,
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [

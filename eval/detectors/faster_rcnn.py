@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 
-from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
 from .classes import class_numbers
-from .loading import number
-
-THRESHOLD = 0.5
-"""As the published evaluation set it."""
+from .loading import FileDetector
 
 
-class FasterRcnn:
+class FasterRcnn(FileDetector):
     """``faster-rcnn:WEIGHTS.pth?threshold=0.5``: ResNet-50-FPN v2 with COCO's classes."""
+
+    KIND = "faster-rcnn"
+    THRESHOLD = 0.5
+    """As the published evaluation set it."""
 
     def __init__(self, weights: Path, threshold: float) -> None:
         """Raises DetectorError where torchvision or the weights can't be read."""
@@ -59,17 +58,8 @@ class FasterRcnn:
             "torchvision": str(torchvision.__version__),
         }
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> FasterRcnn:
-        if unknown := sorted(set(spec.options) - {"threshold"}):
-            raise DetectorError(f"faster-rcnn: no option {unknown[0]!r}: there is threshold")
-        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
-
     def identity(self) -> dict[str, str]:
         return self._identity
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
         import torch

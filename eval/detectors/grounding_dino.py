@@ -1,6 +1,6 @@
 """Grounding DINO: boxes for free text.
 
-Every query is scored by the surest of its own tokens. The model's own labels run neighbouring
+Every query is scored by the surest of its own tokens. The model's own labels run neighboring
 phrases together ("fire cat"), which loses detections (see its issues 63, 85, 421).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, inside, ranked
 from .loading import CheckpointDetector
 
@@ -53,7 +53,7 @@ class GroundingDino(CheckpointDetector):
         scores: Tensor,
         boxes: Sequence[Sequence[float]],
     ) -> list[Detection]:
-        """scores: (boxes, tokens); boxes: centre and size, as shares of the picture."""
+        """scores: (boxes, tokens); boxes: center and size, as shares of the image."""
         offsets = self._processor.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         size = Size(*request.image.size)
         found = []
@@ -66,7 +66,7 @@ class GroundingDino(CheckpointDetector):
                 ends = (cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2)
                 pixels = [e * (size.width, size.height)[i % 2] for i, e in enumerate(ends)]
                 box = inside(pixels, size)
-                if score >= self._checkpoint.threshold and box is not None:
+                if score >= self._settings.threshold and box is not None:
                     found.append(Detection(query, score, box))
         return ranked(found)
 

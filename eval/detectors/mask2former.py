@@ -30,7 +30,7 @@ class Mask2Former(CheckpointDetector):
             outputs = self._model(**inputs)
         results = self._processor.post_process_instance_segmentation(
             outputs,
-            threshold=self._checkpoint.threshold,
+            threshold=self._settings.threshold,
             target_sizes=[(image.height, image.width) for image in images],
             return_binary_maps=True,
         )

@@ -1,8 +1,8 @@
-"""PSE of many masks that lie in files, on several processes."""
+"""PSE of many mask files, on several processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...errors import DataError
-from ..rules.pse import Relation, present, pse
+from ...progress import Progress, silent
+from ..rules.boxes import Relation
+from ..rules.pse import present, pse
 
 _CHUNK = 64
 
@@ -23,7 +25,7 @@ class MaskError(DataError):
 
 @dataclass(frozen=True)
 class MaskPair:
-    """Two objects of one picture and what the prompt says of them."""
+    """Two objects of one image and what the prompt says of them."""
 
     a: Path | None
     """PNG of object a, any pixel above 0 belongs to it; None where it was not found."""
@@ -44,7 +46,7 @@ class MaskScore:
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
-    """A mask of shape (H, W). Raises MaskError for a file that is missing or no picture."""
+    """A mask of shape (H, W). Raises MaskError for a file that is missing or no image."""
     try:
         with Image.open(path) as image:
             return np.asarray(image.convert("L")) > 0
@@ -67,14 +69,11 @@ def score_pair(pair: MaskPair) -> MaskScore:
 
 
 def score_pairs(
-    pairs: Sequence[MaskPair],
-    jobs: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    pairs: Sequence[MaskPair], jobs: int = 1, progress: Progress = silent
 ) -> Iterator[MaskScore]:
-    """Scores in the order of the pairs, whatever the number of processes."""
+    """Scores in the order of the pairs, computed on `jobs` processes."""
     with ProcessPoolExecutor(jobs) as pool:
         scores = pool.map(score_pair, pairs, chunksize=_CHUNK)
         for done, score in enumerate(scores, 1):
-            if progress:
-                progress("masks", done, len(pairs))
+            progress("masks", done, len(pairs))
             yield score

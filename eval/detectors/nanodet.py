@@ -6,23 +6,20 @@ model Apache-2.0). Good on photographs, poor on drawings; a second opinion to `o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import COCO, class_numbers
-from .loading import number
+from .loading import FileDetector
 from .tfjs import GraphModel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-THRESHOLD = 0.4
 SIDE = 416
 STRIDES = (8, 16, 32)
 """Pixels of a cell in the three feature maps."""
@@ -32,8 +29,11 @@ _MEAN, _SPREAD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 """Of blue, green and red."""
 
 
-class NanoDet:
+class NanoDet(FileDetector):
     """``nanodet:nanodet.json?threshold=0.4``."""
+
+    KIND = "nanodet"
+    THRESHOLD = 0.4
 
     def __init__(self, path: Path, threshold: float) -> None:
         """Raises DetectorError where the file or its weights can't be read."""
@@ -41,21 +41,12 @@ class NanoDet:
             raise DetectorError(f"nanodet: {path} is no file of a graph")
         self._graph, self._threshold = GraphModel(path), threshold
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> NanoDet:
-        if unknown := sorted(set(spec.options) - {"threshold"}):
-            raise DetectorError(f"nanodet: no option {unknown[0]!r}: there is threshold")
-        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
-
     def identity(self) -> dict[str, str]:
         return {
             "kind": "nanodet",
             "weights_sha256": self._graph.digest,
             "threshold": f"{self._threshold:g}",
         }
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = class_numbers(dict(enumerate(COCO)), request.queries)
@@ -70,7 +61,7 @@ class NanoDet:
         return distinct(found)
 
     def _run(self, request: Request) -> tuple[Tensor, Tensor]:
-        """Boxes (3549, 4) as shares of the picture, and scores (3549, 80)."""
+        """Boxes (3549, 4) as shares of the image, and scores (3549, 80)."""
         import torch
 
         small = request.image.convert("RGB").resize((SIDE, SIDE))
@@ -90,7 +81,7 @@ class NanoDet:
 
 
 def decode(sides: Tensor, stride: int) -> Tensor:
-    """Left, top, right, bottom as shares of the picture, from each cell's four distributions.
+    """Left, top, right, bottom as shares of the image, from each cell's four distributions.
 
     sides: (cells, 4 * 11) logits; a distance is the mean of its distribution over 0 … 10 cells.
     """

@@ -2,26 +2,22 @@
 
 The file `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron` (Apache-2.0) is the
 list of labels followed by the model; it runs on `ai-edge-litert`, without torch, in some 10 ms a
-picture. Small, but real: it is what tries the whole chain on pictures that nobody rendered.
+image. Small, but real: it is what tries the whole chain on images that nobody rendered.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...specs import Spec
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Array, Size
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
-from .loading import number
+from .loading import FileDetector
 
-THRESHOLD = 0.3
 SIDE = 300
 _LABELS = 184
 """Bytes of the labels before the model."""
@@ -40,11 +36,12 @@ MEANS = {
 }
 """Classes that answer a query of another name."""
 
-Array = NDArray[np.float64]
 
-
-class OpenImagesSsd:
+class OpenImagesSsd(FileDetector):
     """``open-images-ssd:FILE?threshold=0.3``."""
+
+    KIND = "open-images-ssd"
+    THRESHOLD = 0.3
 
     def __init__(self, assets: Path, threshold: float) -> None:
         """Raises DetectorError where the file or its runtime is not there."""
@@ -64,21 +61,12 @@ class OpenImagesSsd:
         self._threshold, self._digest = threshold, hashlib.sha256(data).hexdigest()
         self._anchors = anchors()
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> OpenImagesSsd:
-        if unknown := sorted(set(spec.options) - {"threshold"}):
-            raise DetectorError(f"open-images-ssd: no option {unknown[0]!r}: there is threshold")
-        return cls(Path(spec.argument), number(spec, "threshold", THRESHOLD, 0, 1))
-
     def identity(self) -> dict[str, str]:
         return {
             "kind": "open-images-ssd",
             "weights_sha256": self._digest,
             "threshold": f"{self._threshold:g}",
         }
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = {
@@ -97,19 +85,21 @@ class OpenImagesSsd:
         return distinct(found)
 
     def _run(self, request: Request) -> tuple[Array, Array]:
-        """Boxes (1917, 4) as shares of the picture, and scores (1917, 24); class 0 is nothing."""
+        """Boxes (1917, 4) as shares of the image, and scores (1917, 24); class 0 is nothing."""
         small = request.image.convert("RGB").resize((SIDE, SIDE))
         pixels = np.asarray(small, dtype=np.float32) / 127.5 - 1
         self._model.set_tensor(self._model.get_input_details()[0]["index"], pixels[None])
         self._model.invoke()
-        found = {d["name"]: self._model.get_tensor(d["index"])[0].astype(float)
-                 for d in self._model.get_output_details()}  # fmt: skip
+        found = {
+            output["name"]: self._model.get_tensor(output["index"])[0].astype(float)
+            for output in self._model.get_output_details()
+        }
         logits = found["raw_outputs/class_predictions"]
         return decode(found["raw_outputs/box_encodings"], self._anchors), 1 / (1 + np.exp(-logits))
 
 
 def anchors() -> Array:
-    """Centre x, centre y, width and height of the 1,917 anchors, as shares of the picture."""
+    """Center x, center y, width and height of the 1,917 anchors, as shares of the image."""
     found = []
     for layer, cells in enumerate(_GRIDS):
         scale, following = _SCALES[layer], _SCALES[layer + 1]
@@ -118,8 +108,8 @@ def anchors() -> Array:
             shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
         for y in range(cells):
             for x in range(cells):
-                centre = (x + 0.5) / cells, (y + 0.5) / cells
-                found += [(*centre, side * a**0.5, side / a**0.5) for side, a in shapes]
+                center = (x + 0.5) / cells, (y + 0.5) / cells
+                found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
     return np.array(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..rules.checker.boxes import Size
+from ..rules.boxes import Size
 from . import Detection, Request, from_tensors
 from .loading import CheckpointDetector
 
@@ -34,7 +34,7 @@ class Owl(CheckpointDetector):
         sizes = [Size(*request.image.size) for request in batch]
         results = self._processor.post_process_grounded_object_detection(
             outputs,
-            threshold=self._checkpoint.threshold,
+            threshold=self._settings.threshold,
             target_sizes=[(size.height, size.width) for size in sizes],
         )
         return [

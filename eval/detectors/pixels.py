@@ -1,7 +1,7 @@
 """`pixels`: figures of the atlas by template matching; `scene`: what the renderer says it drew.
 
 `pixels` sees pixels alone and may err; its masks are the matched templates. `scene` is the truth:
-boxes and visible pixels of every figure, from the picture's own metadata.
+boxes and visible pixels of every figure, from the image's own metadata.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...scenes.matching import SCALES, SHRINK, SMALL, Match, Picture
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
 from ...specs import Spec
-from ..rules.checker.boxes import Box, Size
+from ..rules.boxes import Box, Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
 
 FOUND = 0.6
@@ -25,7 +25,7 @@ FOUND = 0.6
 SIZES = (*SCALES, *SMALL)
 """Of figures beside each other, and one above the other."""
 MOST = 6
-"""Figures looked for in one picture."""
+"""Figures looked for in one image."""
 
 
 def entity(query: str) -> str:
@@ -99,7 +99,7 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
 
 
 class SceneDetector:
-    """The truth of a rendered picture, from its metadata; needs the picture as it was written."""
+    """The truth of a rendered image, from its metadata; needs the image as it was written."""
 
     @classmethod
     def from_spec(cls, spec: Spec) -> SceneDetector:
@@ -116,7 +116,7 @@ class SceneDetector:
     def _found(self, request: Request) -> list[Detection]:
         text = request.image.info.get("scene")
         if not isinstance(text, str):
-            raise DetectorError("the picture says nothing of its scene: only `render:` writes it")
+            raise DetectorError("the image says nothing of its scene: only `render:` writes it")
         scene = Scene.from_json(text)
         names = {entity(query): query for query in request.queries}
         size = Size(*request.image.size)

@@ -1,4 +1,4 @@
-"""Detections that somebody made before: own or published ones, found by the picture's name.
+"""Detections that somebody made before: own or published ones, found by the image's name.
 
 `*.jsonl`   rows with sample_id and detections, or SpatialBench-UC's per_sample.jsonl
 `*.json`    COCO results (a list), with `?names=instances.json` for categories and file names;
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...specs import Spec
 from ...tables import RowError, parse, read_rows
-from ..rules.checker.boxes import Box
+from ..rules.boxes import Box
 from ..rules.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Request, ranked
 
@@ -49,7 +49,7 @@ class _VisorEntry(BaseModel):
 
 
 class RecordedDetector:
-    """``recorded:FILE[?names=FILE][&role=secondary]``; a picture's name must be in the file."""
+    """``recorded:FILE[?names=FILE][&role=secondary]``; an image's name must be in the file."""
 
     def __init__(self, found: dict[str, list[Detection]], digest: str, path: Path) -> None:
         self._found, self._digest, self._path = found, digest, path
@@ -78,7 +78,7 @@ class RecordedDetector:
         found = []
         for request in requests:
             if request.name not in self._found:
-                raise DetectorError(f"{self._path} has nothing on the picture {request.name!r}")
+                raise DetectorError(f"{self._path} has nothing on the image {request.name!r}")
             wanted = {query.lower(): query for query in request.queries}
             found.append(
                 ranked(

@@ -9,25 +9,25 @@ import numpy as np
 
 from ...specs import Spec
 from . import Detection, Detector, DetectorError, Request, open_detector
-from .loading import Checkpoint
+from .loading import DetectorSettings
 
 
 class SamOnBoxes:
     """``sam:MODEL?revision=COMMIT&boxes=SPEC``, with `?`, `&` and `=` of SPEC percent-encoded."""
 
-    def __init__(self, checkpoint: Checkpoint, boxes: Detector) -> None:
-        self._checkpoint, self._boxes = checkpoint, boxes
-        self._model, self._processor, self._device = checkpoint.load("SamModel", "SamProcessor")
+    def __init__(self, settings: DetectorSettings, boxes: Detector) -> None:
+        self._settings, self._boxes = settings, boxes
+        self._model, self._processor, self._device = settings.load("SamModel", "SamProcessor")
 
     @classmethod
     def from_spec(cls, spec: Spec) -> SamOnBoxes:
         if "boxes" not in spec.options:
             raise DetectorError("sam: say whose boxes, e.g. sam:MODEL?boxes=grounding-dino:MODEL")
-        checkpoint = Checkpoint.from_spec(spec, 0.0, ("boxes",))
-        return cls(checkpoint, open_detector(spec.options["boxes"]))
+        settings = DetectorSettings.from_spec(spec, own=("boxes",))
+        return cls(settings, open_detector(spec.options["boxes"]))
 
     def identity(self) -> dict[str, str]:
-        own = self._checkpoint.identity("sam", self._processor)
+        own = self._settings.identity("sam", self._processor)
         return own | {f"boxes_{name}": value for name, value in self._boxes.identity().items()}
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:

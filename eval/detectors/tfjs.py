@@ -84,18 +84,18 @@ def _pair(node: Node, name: str) -> list[int]:
 
 
 def _unpadded(node: Node) -> None:
-    """Raises DetectorError unless pictures are (N, H, W, C) and padded by nodes of their own."""
+    """Raises DetectorError unless images are (N, H, W, C) and padded by nodes of their own."""
     said = [b64decode(node["attr"][name]["s"]) for name in ("padding", "data_format")]
     if said != [b"VALID", b"NHWC"]:
         raise DetectorError(f"{node['name']}: {said} is not among the operations here")
 
 
-def _convolved(node: Node, pictures: Tensor, kernels: Tensor) -> Tensor:
+def _convolved(node: Node, images: Tensor, kernels: Tensor) -> Tensor:
     from torch.nn.functional import conv2d
 
     _unpadded(node)
     made = conv2d(
-        pictures.permute(0, 3, 1, 2),
+        images.permute(0, 3, 1, 2),
         kernels.permute(3, 2, 0, 1),
         stride=_pair(node, "strides"),
         dilation=_pair(node, "dilations"),
@@ -103,20 +103,20 @@ def _convolved(node: Node, pictures: Tensor, kernels: Tensor) -> Tensor:
     return made.permute(0, 2, 3, 1)
 
 
-def _pooled(node: Node, pictures: Tensor) -> Tensor:
+def _pooled(node: Node, images: Tensor) -> Tensor:
     from torch.nn.functional import max_pool2d
 
     _unpadded(node)
-    made = max_pool2d(pictures.permute(0, 3, 1, 2), _pair(node, "ksize"), _pair(node, "strides"))
+    made = max_pool2d(images.permute(0, 3, 1, 2), _pair(node, "ksize"), _pair(node, "strides"))
     return made.permute(0, 2, 3, 1)
 
 
-def _resized(node: Node, pictures: Tensor, size: Tensor) -> Tensor:
+def _resized(node: Node, images: Tensor, size: Tensor) -> Tensor:
     from torch.nn.functional import interpolate
 
     if not node["attr"]["half_pixel_centers"]["b"]:
         raise DetectorError(f"{node['name']}: corners are not among the operations here")
-    made = interpolate(pictures.permute(0, 3, 1, 2), size.tolist(), mode="bilinear")
+    made = interpolate(images.permute(0, 3, 1, 2), size.tolist(), mode="bilinear")
     return made.permute(0, 2, 3, 1)
 
 

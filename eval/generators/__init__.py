@@ -44,13 +44,13 @@ class PaidByImage(ABC):
 
 
 GENERATORS = {
-    "command": ".command:CommandGenerator",
-    "diffusers": ".diffusion:DiffusersGenerator",
-    "folder": ".folder:ImageFolder",
-    "openai-image": ".openai_image:OpenAIImages",
-    "render": ".render:RenderGenerator",
+    "command": f"{__name__}.command:CommandGenerator",
+    "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
+    "folder": f"{__name__}.folder:ImageFolder",
+    "openai-image": f"{__name__}.openai_image:OpenAIImages",
+    "render": f"{__name__}.render:RenderGenerator",
 }
-"""Kind -> module and class, which has `from_spec`."""
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
 
 
 def open_generator(text: str) -> Generator:
@@ -59,7 +59,7 @@ def open_generator(text: str) -> Generator:
     Raises UsageError for an unknown kind or option and a library that isn't installed, BackendError
     for a missing key.
     """
-    found = open_adapter(GENERATORS, Spec.parse(text), __package__)
+    found = open_adapter(GENERATORS, Spec.parse(text), "generator")
     return as_generator(found)
 
 

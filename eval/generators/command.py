@@ -1,4 +1,4 @@
-"""`command`: a program of the user's own that makes one picture.
+"""`command`: a program of the user's own that makes one image.
 
 ``command:./draw.sh {prompt} {seed} {output}?timeout=600``; an edit has ``{source}`` too. The words
 are split as a shell would, and each placeholder is filled inside its word: no shell reads a prompt.
@@ -23,6 +23,7 @@ from typing import IO
 
 from PIL.Image import Image
 
+from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
 from ..core import GeneratorError, ImageRequest
@@ -40,7 +41,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Command:
-    """What is run for a picture."""
+    """What is run for an image."""
 
     words: tuple[str, ...]
     """Program and arguments, with placeholders."""
@@ -49,23 +50,23 @@ class Command:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> Command:
-        """Raises ValueError for a command that can't be run or doesn't say where things go."""
+        """Raises UsageError for a command that can't be run or doesn't say where things go."""
         if unknown := set(spec.options) - {"timeout"}:
-            raise ValueError(f"command: no option {sorted(unknown)[0]!r}")
+            raise UsageError(f"command: no option {sorted(unknown)[0]!r}")
         try:
             words = tuple(shlex.split(spec.argument))
             timeout = float(spec.options.get("timeout", cls.timeout))
         except ValueError as error:
-            raise ValueError(f"command: {spec.argument!r}: {error}") from None
+            raise UsageError(f"command: {spec.argument!r}: {error}") from None
         if not 0 < timeout < math.inf:
-            raise ValueError("command: timeout is a number of seconds above 0")
+            raise UsageError("command: timeout is a number of seconds above 0")
         found = cls(words, timeout)
         if unknown := found.placeholders - set(_FIELDS):
-            raise ValueError(f"command: no placeholder {{{sorted(unknown)[0]}}}")
+            raise UsageError(f"command: no placeholder {{{sorted(unknown)[0]}}}")
         if missing := {"prompt", "output"} - found.placeholders:
-            raise ValueError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
+            raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
         if shutil.which(words[0]) is None:
-            raise ValueError(f"command: {words[0]!r} is no program")
+            raise UsageError(f"command: {words[0]!r} is no program")
         return found
 
     @property
@@ -79,7 +80,7 @@ class Command:
 
 
 class CommandGenerator:
-    """Runs the command once a picture."""
+    """Runs the command once an image."""
 
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -124,7 +125,7 @@ class CommandGenerator:
                 try:
                     return open_image(output)
                 except ImageError as error:
-                    raise GeneratorError(f"the picture {error}{_last_words(said)}") from None
+                    raise GeneratorError(f"the image {error}{_last_words(said)}") from None
 
 
 def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:

@@ -2,7 +2,7 @@
 
 ``diffusers:PATH_OR_REPO[?revision=r&device=cuda&dtype=bfloat16&offload=true&steps=28&guidance=3.5]``
 and every other plain argument of the pipeline's call by its own name, e.g. ``width=1024``. One
-request is one call with its own generator on the CPU, so that a picture depends neither on what
+request is one call with its own generator on the CPU, so that an image depends neither on what
 else was drawn nor on where noise is made.
 """
 
@@ -18,6 +18,7 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 from PIL import Image
 
+from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import pipeline_processor
@@ -47,7 +48,7 @@ class DiffusersSettings:
 
 
 class DiffusersGenerator:
-    """A pipeline, loaded when the first picture is asked for."""
+    """A pipeline, loaded when the first image is asked for."""
 
     def __init__(self, checkpoint: Checkpoint, kind: Any, settings: DiffusersSettings) -> None:
         self.checkpoint = checkpoint
@@ -56,7 +57,7 @@ class DiffusersGenerator:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> DiffusersGenerator:
-        """Raises ValueError for a wrong option or a model that isn't there."""
+        """Raises UsageError for a wrong option or a model that isn't there."""
         checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), MARKER)
         kind = pipeline_class(checkpoint)
         known = call_options(kind)
@@ -67,7 +68,7 @@ class DiffusersGenerator:
                 continue
             if name not in known:
                 names = ", ".join([*OWN, *SHORT, *sorted(known)])
-                raise ValueError(f"{kind.__name__} has no option {option!r}: choose from {names}")
+                raise UsageError(f"{kind.__name__} has no option {option!r}: choose from {names}")
             call[name] = _parse(option, text, known[name])
         offload = bool(_parse("offload", spec.options.get("offload", "false"), {bool}))
         placement = Placement.from_options(spec.options)
@@ -87,8 +88,8 @@ class DiffusersGenerator:
         }
 
     def generate(self, request: ImageRequest) -> Image.Image:
-        """Raises GeneratorError, refused where the pipeline's safety checker hid the picture;
-        LoadError where there can be no picture at all.
+        """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
+        LoadError where there can be no image at all.
         """
         import torch
 
@@ -97,7 +98,7 @@ class DiffusersGenerator:
             if "image" not in inspect.signature(self.kind.__call__).parameters:
                 raise GeneratorError(f"{self.kind.__name__} draws from a text and can't edit")
             call["image"] = request.source.convert("RGB")
-        # One prompt a call: pictures of a batch differ from single ones, in some pipelines grossly.
+        # One prompt a call: images of a batch differ from single ones, in some pipelines grossly.
         generator = torch.Generator("cpu").manual_seed(request.seed)
         pipeline = self.pipeline
         try:
@@ -105,20 +106,17 @@ class DiffusersGenerator:
         except Exception as error:  # a pipeline's own code may raise anything
             raise GeneratorError(f"{type(error).__name__}: {error}") from error
         if any(getattr(made, "nsfw_content_detected", None) or ()):
-            raise GeneratorError("the pipeline's safety checker hid the picture", "refused")
-        return _picture(made.images[0])
+            raise GeneratorError("the pipeline's safety checker hid the image", "refused")
+        return _image(made.images[0])
 
     @cached_property
     def pipeline(self) -> Any:
         """Raises LoadError."""
-        source, commit = self.checkpoint.source, self.checkpoint.commit
         placement = self.settings.placement
         try:
-            pipeline: Any = self.kind.from_pretrained(
-                source,
-                revision=commit,
-                dtype=placement.torch_dtype,
-                **pipeline_processor(source, commit),
+            processor = pipeline_processor(self.checkpoint.source, self.checkpoint.commit)
+            pipeline: Any = self.checkpoint.load(
+                self.kind, dtype=placement.torch_dtype, **processor
             )
             pipeline.set_progress_bar_config(disable=True)
             if self.settings.offload:
@@ -130,7 +128,7 @@ class DiffusersGenerator:
 
 
 def pipeline_class(checkpoint: Checkpoint) -> Any:
-    """The class that a checkpoint names. Raises ValueError for one that diffusers doesn't have."""
+    """The class that a checkpoint names. Raises UsageError for one that diffusers doesn't have."""
     import diffusers
 
     index: Any = diffusers.DiffusionPipeline.load_config(
@@ -139,7 +137,7 @@ def pipeline_class(checkpoint: Checkpoint) -> Any:
     name = index.get("_class_name")
     kind = getattr(diffusers, name, None) if isinstance(name, str) else None
     if not (inspect.isclass(kind) and issubclass(kind, diffusers.DiffusionPipeline)):
-        raise ValueError(
+        raise UsageError(
             f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline {name!r}; code "
             "that comes with a model is not run"
         )
@@ -172,11 +170,11 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
     if str in types:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
-    raise ValueError(f"diffusers: {option} must be {names}, not {text!r}")
+    raise UsageError(f"diffusers: {option} must be {names}, not {text!r}")
 
 
-def _picture(values: np.ndarray[Any, np.dtype[np.float32]]) -> Image.Image:
+def _image(values: np.ndarray[Any, np.dtype[np.float32]]) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
-        raise GeneratorError("the picture holds numbers that are none: try other steps or dtype")
+        raise GeneratorError("the image holds numbers that are none: try other steps or dtype")
     return Image.fromarray((values * 255).round().astype(np.uint8)).convert("RGB")

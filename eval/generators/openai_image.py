@@ -1,7 +1,7 @@
 """`openai-image`: OpenAI's images API, and servers that speak it; from a text or as an edit.
 
 ``openai-image:MODEL[@BASE_URL][?size=1024x1024&quality=high&attempts=n&timeout=s]``. The API knows
-no seed: pictures of one prompt differ by chance. ``seed=send`` is for servers that take one.
+no seed: images of one prompt differ by chance. ``seed=send`` is for servers that take one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from PIL.Image import Image
 
 from ...agents.backends.http import Wire
 from ...agents.chat import Completion, Permit, always
+from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
 from ..core import GeneratorError, ImageRequest
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import openai
 
 HTTP = ("attempts", "timeout")
-"""Options of the connection: they change no picture."""
+"""Options of the connection: they change no image."""
 CALL = ("background", "input_fidelity", "moderation", "quality", "response_format", "size", "style")
 """Options that are sent as they are."""
 
@@ -44,32 +45,28 @@ class OpenAIImages(PaidByImage):
 
     @classmethod
     def from_spec(cls, spec: Spec) -> OpenAIImages:
-        """Raises ValueError for a wrong option, BackendError for a missing key."""
+        """Raises UsageError for a wrong option, BackendError for a missing key."""
         import openai
 
         http = {name: spec.options[name] for name in HTTP if name in spec.options}
         call = {name: spec.options[name] for name in CALL if name in spec.options}
         if unknown := sorted(set(spec.options) - {*HTTP, *CALL, "seed"}):
             known = ", ".join([*CALL, *HTTP, "seed"])
-            raise ValueError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
+            raise UsageError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
         if spec.options.get("seed", "send") != "send":
-            raise ValueError(f"{spec.kind}: seed is `send`, or left out")
+            raise UsageError(f"{spec.kind}: seed is `send`, or left out")
         wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
         return cls(wire, call, "seed" in spec.options)
 
     def identity(self) -> dict[str, str]:
         seed = "sent" if self._sends_seed else "unknown to the API"
-        return {
-            **self._wire.identity(),
-            **self._call,
-            "seed": seed,
-        }
+        return {**self._wire.identity(), **self._call, "seed": seed}
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
-        """The picture, with what the API said of it as JSON in ``info[REPORT]``.
+        """The image, with what the API said of it as JSON in ``info[REPORT]``.
 
         Raises GeneratorError, refused where a filter declined; BackendError where the server can't
-        be used: then no further picture can be had, and the same command goes on later; and what
+        be used: then no further image can be had, and the same command goes on later; and what
         `permit` raises, asked before an attempt after one that may have been billed.
         """
         answer, lost = self._wire.ask(lambda: self._send(request), dict, permit)
@@ -77,8 +74,11 @@ class OpenAIImages(PaidByImage):
             refused = answer.outcome == "refused"
             raise GeneratorError(answer.text, "refused" if refused else "error", lost)
         made, image = _read(answer)
-        report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt"),
-                  "lost_attempts": lost}  # fmt: skip
+        report = {
+            "usage": answer.get("usage"),
+            "revised_prompt": made.get("revised_prompt"),
+            "lost_attempts": lost,
+        }
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
 
@@ -98,16 +98,16 @@ class OpenAIImages(PaidByImage):
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
-    """The first picture's entry and the picture. Raises GeneratorError where there is none."""
+    """The first image's entry and the image. Raises GeneratorError where there is none."""
     try:
         made: Mapping[str, Any] = answer["data"][0]
         encoded = made.get("b64_json")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise GeneratorError("the answer holds no picture") from None
+        raise GeneratorError("the answer holds no image") from None
     if not encoded:
         # An address may lead anywhere, also to this network's own machines: it is not followed.
         raise GeneratorError("the answer holds an address only: add response_format=b64_json")
     try:
         return made, open_image(BytesIO(base64.b64decode(encoded, validate=True)))
     except (ImageError, binascii.Error, TypeError, ValueError) as error:
-        raise GeneratorError(f"the picture {error}") from None
+        raise GeneratorError(f"the image {error}") from None

@@ -37,15 +37,15 @@ class Answering(Protocol):
 
 
 JUDGES = {
-    "boxes": ".boxes:BoxJudge",
-    "faulty": ".faulty:FaultyJudge",
-    "hf-vlm": ".hf_vlm:LocalJudge",
-    "human": ".human:HumanJudge",
-    "pixels": ".pixels:PixelJudge",
+    "boxes": f"{__name__}.boxes:BoxJudge",
+    "faulty": f"{__name__}.faulty:FaultyJudge",
+    "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
+    "human": f"{__name__}.human:HumanJudge",
+    "pixels": f"{__name__}.pixels:PixelJudge",
 }
-"""Kind -> module and class, which has `from_spec`."""
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
 
-PAID = dict.fromkeys(("anthropic", "openai", "scripted"), ".chat:ChatJudge")
+PAID = dict.fromkeys(("anthropic", "openai", "scripted"), f"{__name__}.chat:ChatJudge")
 """Judges that are paid by the call: their `from_spec` takes a call plan too."""
 
 
@@ -59,7 +59,7 @@ def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
     if spec.kind in PAID and plan is None:
         raise UsageError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
     settings = (plan,) if spec.kind in (*PAID, "faulty") else ()
-    return as_judge(open_adapter({**JUDGES, **PAID}, spec, __package__, *settings))
+    return as_judge(open_adapter({**JUDGES, **PAID}, spec, "judge", *settings))
 
 
 def as_judge(

@@ -1,8 +1,7 @@
 """`boxes`: a judge that knows where things are, from boxes that people or a detector drew.
 
-``boxes:instances.json`` reads COCO's format. With it a rate of layouts is checked without any
-language model: the boxes of a picture are found by its address or file name, which the question
-brings along as the fact `url`.
+``boxes:instances.json`` reads COCO's format. It checks layouts without a language model: the boxes
+of an image are found by its address or file name, which the question carries as the fact `url`.
 """
 
 from __future__ import annotations
@@ -10,70 +9,46 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError, UsageError
 from ...specs import Spec
 from ..core import Question, Verdict
+from ..rules.boxes import Box, intersection
 
 MARGIN = 0.05
-"""Horizontal distance of centres, share of the width, below which nothing is left of anything."""
+"""Horizontal distance of the centers, share of the width, below which nothing is left of anything.
+"""
 OVERLAP = 0.5
-"""Shared area, share of the smaller box, from which two things aren't apart."""
+"""Shared area, share of the smaller box, from which two things are not apart."""
 
-
-@dataclass(frozen=True)
-class Box:
-    """Where one thing is, in [0, 1] of the picture's width and height."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-    @property
-    def area(self) -> float:
-        return self.width * self.height
-
-    @property
-    def centre(self) -> tuple[float, float]:
-        return self.left + self.width / 2, self.top + self.height / 2
-
-    def mirrored(self) -> Box:
-        return Box(1 - self.left - self.width, self.top, self.width, self.height)
-
-    def shared(self, other: Box) -> float:
-        """Area that both cover, as a share of the smaller one."""
-        width = min(self.left + self.width, other.left + other.width) - max(self.left, other.left)
-        height = min(self.top + self.height, other.top + other.height) - max(self.top, other.top)
-        smaller = min(self.area, other.area)
-        return max(0.0, width) * max(0.0, height) / smaller if smaller else 0.0
+ImageBoxes = dict[str, list[Box]]
+"""Class -> boxes of one image, as shares of its width and height."""
 
 
 class BoxJudge:
     """Measures `order` and `gate` questions on the largest box of each subject."""
 
-    def __init__(self, boxes: dict[str, dict[str, list[Box]]], digest: str) -> None:
+    def __init__(self, boxes: dict[str, ImageBoxes], digest: str) -> None:
         self.boxes = boxes
-        """Address or file name of a picture -> class -> boxes."""
+        """Address or file name of an image -> its boxes."""
         self.digest = digest
 
     @classmethod
     def from_spec(cls, spec: Spec) -> BoxJudge:
-        """Raises ValueError for a file that isn't COCO's format."""
+        """Raises UsageError for a spec without a file, DataError for one not in COCO's format."""
         if not spec.argument or spec.options:
-            raise ValueError("boxes: write boxes:INSTANCES.json")
+            raise UsageError("boxes: write boxes:INSTANCES.json")
         path = Path(spec.argument)
         if not path.is_file():
-            raise ValueError(f"{path}: no such file of boxes")
+            raise UsageError(f"{path}: no such file of boxes")
         data = path.read_bytes()
         try:
             boxes = _read(json.loads(data))
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise ValueError(
-                f"{path}: not COCO's format ({type(error).__name__}: {error})"
-            ) from None
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{path}: not COCO's format ({reason})") from None
         return cls(boxes, hashlib.sha256(data).hexdigest()[:12])
 
     def identity(self) -> dict[str, str]:
@@ -90,44 +65,57 @@ class BoxJudge:
             return Verdict("missing", f"no boxes of {url!r}")
         if question.task not in ("order", "gate"):
             return Verdict("error", f"boxes: can't answer {question.task}")
-        classes = [self._classes(question, which, found) for which in (0, 1)]
+        classes = [_classes(question, which, found) for which in (0, 1)]
         if classes[0] & classes[1]:
             return Verdict("error", f"no class tells {' and '.join(question.subjects)} apart")
         boxes = [[b for name in sorted(names) for b in found[name]] for names in classes]
         if question.facts.get("mirrored") == "yes":
-            boxes = [[b.mirrored() for b in group] for group in boxes]
+            boxes = [[_mirrored(box) for box in group] for group in boxes]
         which, why = _measure(question, *boxes)
         return Verdict(question.labels[which], why)
 
-    def _classes(self, question: Question, which: int, found: dict[str, list[Box]]) -> set[str]:
-        """Classes of the picture that a subject may be: its name, or what it is a kind of."""
-        kinds = question.facts.get(("first_kinds", "second_kinds")[which], "")
-        names = {question.subjects[which], *filter(None, kinds.split("|"))}
-        return names & set(found)
+
+def _classes(question: Question, which: int, found: ImageBoxes) -> set[str]:
+    """Classes in the image that a subject may be: its name, or what it is a kind of."""
+    kinds = question.facts.get(("first_kinds", "second_kinds")[which], "")
+    names = {question.subjects[which], *filter(None, kinds.split("|"))}
+    return names & set(found)
+
+
+def _mirrored(box: Box) -> Box:
+    return Box(1 - box.x2, box.y1, 1 - box.x1, box.y2)
+
+
+def _shared(a: Box, b: Box) -> float:
+    """Area that both cover, as a share of the smaller one."""
+    smaller = min(a.area, b.area)
+    return intersection(a, b) / smaller if smaller else 0.0
 
 
 def _measure(question: Question, first: list[Box], second: list[Box]) -> tuple[int, str]:
     """Number of the label that holds, and why."""
     gate = question.task == "gate"
-    aspect = question.facts.get("aspect", "")
     if not first or not second:
         return (1 if gate else 2), f"{len(first)} and {len(second)} boxes"
-    a, b = (max(group, key=lambda box: (box.area, -box.left)) for group in (first, second))
-    across, down = (a.centre[axis] - b.centre[axis] for axis in (0, 1))
-    why = f"across {across:+.3f}, down {down:+.3f}, shared {a.shared(b):.2f}"
+    # Rounded, so that boxes of one size stay equal wherever they are: the left one counts.
+    a, b = (max(group, key=lambda box: (round(box.area, 9), -box.x1)) for group in (first, second))
+    across, down = (a.center[axis] - b.center[axis] for axis in (0, 1))
+    shared = _shared(a, b)
+    why = f"across {across:+.3f}, down {down:+.3f}, shared {shared:.2f}"
     beside = abs(across) >= MARGIN and abs(across) >= abs(down)
     if gate:
-        holds = {"existence": True, "separation": a.shared(b) < OVERLAP, "topology": beside}[aspect]
+        aspect = question.facts.get("aspect", "")
+        holds = {"existence": True, "separation": shared < OVERLAP, "topology": beside}[aspect]
         return (0 if holds else 1), why
     return (2 if not beside else 0 if across < 0 else 1), why
 
 
-def _read(data: Any) -> dict[str, dict[str, list[Box]]]:
+def _read(data: Any) -> dict[str, ImageBoxes]:
     names = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
     images = {entry["id"]: entry for entry in data["images"]}
-    found: dict[str, dict[str, list[Box]]] = {}
+    found: dict[str, ImageBoxes] = {}
     for image in images.values():
-        boxes: dict[str, list[Box]] = {}
+        boxes: ImageBoxes = {}
         for key in ("file_name", "coco_url", "url"):
             if image.get(key):
                 found[str(image[key])] = boxes
@@ -137,7 +125,7 @@ def _read(data: Any) -> dict[str, dict[str, list[Box]]]:
         image = images[entry["image_id"]]
         left, top, width, height = (float(v) for v in entry["bbox"])
         w, h = float(image["width"]), float(image["height"])
-        box = Box(left / w, top / h, width / w, height / h)
+        box = Box(left / w, top / h, (left + width) / w, (top + height) / h)
         key = str(image.get("file_name") or image.get("coco_url") or image["url"])
         found[key].setdefault(names[entry["category_id"]], []).append(box)
     return found

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import load_processor
@@ -37,16 +38,16 @@ class LocalSettings:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> LocalSettings:
-        """Raises ValueError for a batch below 1 or a mass outside [0, 1]."""
+        """Raises UsageError for a batch below 1 or a mass outside [0, 1]."""
         try:
             found = cls(
                 int(spec.options.get("batch", cls.batch)),
                 float(spec.options.get("min_mass", cls.min_mass)),
             )
         except ValueError:
-            raise ValueError(f"{spec.kind}: batch and min_mass are numbers") from None
+            raise UsageError(f"{spec.kind}: batch and min_mass are numbers") from None
         if found.batch < 1 or not 0 <= found.min_mass <= 1:
-            raise ValueError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
+            raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
         return found
 
 
@@ -65,9 +66,9 @@ class LocalJudge:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> LocalJudge:
-        """Raises ValueError for a wrong option or a model that isn't there."""
+        """Raises UsageError for a wrong option or a model that isn't there."""
         if unknown := set(spec.options) - set(OPTIONS):
-            raise ValueError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+            raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
         checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), "config.json")
         placement = Placement.from_options(spec.options)
         return cls(checkpoint, placement, LocalSettings.from_spec(spec))
@@ -107,11 +108,8 @@ class LocalJudge:
         from transformers import AutoModelForImageTextToText
 
         try:
-            model: Any = AutoModelForImageTextToText.from_pretrained(
-                self.checkpoint.source,
-                revision=self.checkpoint.commit,
-                dtype=self.placement.torch_dtype,
-            )
+            dtype = self.placement.torch_dtype
+            model: Any = self.checkpoint.load(AutoModelForImageTextToText, dtype=dtype)
             return model.to(self.placement.device).eval()
         except Exception as error:  # whatever its files or the device make of it
             raise self._cant_load(error) from error
@@ -125,7 +123,7 @@ class LocalJudge:
         except LoadError:
             raise
         except Exception as error:  # a model's own code may raise anything
-            if len(questions) > 1:  # one bad picture must not cost the others their answers
+            if len(questions) > 1:  # one bad image must not cost the others their answers
                 return [self._verdicts([question])[0] for question in questions]
             return [Verdict("error", f"{type(error).__name__}: {error}")]
         return [self._verdict(q, row) for q, row in zip(questions, logits, strict=True)]

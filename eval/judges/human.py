@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ...errors import UsageError
+from ...labels import read_labels, single_labels
 from ...specs import Spec
-from ...tables import read_rows
+from ...tables import RowError
 from ..core import FAILURES, ORIGINAL, Question, Verdict
 
 
 class HumanJudge:
-    """Answers with the label of a file; a question that nobody labelled is `missing`."""
+    """Answers with the label in a file; a question without a label is `missing`."""
 
     def __init__(self, path: Path) -> None:
-        self.labels = read_labels(path)
+        """Raises RowError for rows that are no labels or name no question, and two labels of one
+        question that differ."""
+        labels = read_labels(path)
+        for label in labels:
+            if not label.question:
+                raise RowError(f"{label.place}: question: missing")
+        self.labels = single_labels(labels)
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
     @classmethod
     def from_spec(cls, spec: Spec) -> HumanJudge:
+        """Raises UsageError for a spec without a file or with options."""
         if not spec.argument or spec.options:
-            raise ValueError("human: write human:LABELS.csv")
+            raise UsageError("human: write human:LABELS.csv")
         return cls(Path(spec.argument))
 
     def identity(self) -> dict[str, str]:
@@ -38,32 +47,3 @@ class HumanJudge:
                 yield question, Verdict("error", message)
             else:
                 yield question, Verdict(label, label)
-
-
-def read_labels(
-    path: Path, pictures: Mapping[str, str] | None = None, several: bool = False
-) -> Mapping[tuple[str, str], str]:
-    """(case, question) -> label, from CSV, JSON or JSONL with `case`, `question` and `label`.
-
-    Runs of one suite share their cases, so a row may say in `image` which picture it is about
-    (SHA-256): given `pictures` (case -> SHA-256), rows about others are left out. With `several`
-    runs each row must say so. Raises ValueError naming file and line for a missing column or two
-    different labels.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for number, row in read_rows(path):
-        try:
-            key, label = (str(row["case"]), str(row["question"])), str(row["label"])
-        except KeyError as error:
-            raise ValueError(f"{path}:{number}: has no {error}") from None
-        picture = row.get("image")
-        if several and not picture:
-            raise ValueError(
-                f"{path}:{number}: has no `image`, the SHA-256 of the picture that was labelled; "
-                f"without it, give the labels with one run at a time"
-            )
-        if picture and pictures is not None and pictures.get(key[0]) != picture:
-            continue
-        if found.setdefault(key, label) != label:
-            raise ValueError(f"{path}:{number}: {key[0]} has two labels")
-    return found

@@ -1,1 +1,1 @@
-"""Human audit: draw what to label, label it in a browser, analyse the labels, calibrate by them."""
+"""Human audit: draw what to label, label it in a browser, analyze the labels, calibrate by them."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from typing import Any
 
-from ..rules.checker.boxes import Size
+from ...errors import DataError, UsageError
+from ..rules.boxes import Size
 from ..rules.checker.decide import check
-from ..rules.checker.recorded import Sample
-from ..rules.checker.rules import Rules
+from ..rules.checker.recorded import CheckerSample
+from ..rules.checker.rules import CheckerRules
 
 MARGINS = (0.03, 0.05, 0.07, 0.10)
 SCORES = (0.2, 0.3, 0.4)
@@ -29,7 +30,7 @@ _WEIGHTS = (10.0, 2.0, 0.5)
 
 
 @dataclass(frozen=True)
-class Setting:
+class GridSetting:
     """A point of the grid."""
 
     margin: float
@@ -40,12 +41,12 @@ class Setting:
     """Least confidence of a verdict that is acted on."""
 
 
-GRID = tuple(Setting(*point) for point in product(MARGINS, SCORES, TAUS))
+GRID = tuple(GridSetting(*point) for point in product(MARGINS, SCORES, TAUS))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A picture under one setting, and what people say."""
+    """An image under one setting, and what people say."""
 
     verdict: str
     """The checker's."""
@@ -57,22 +58,22 @@ class Decision:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: J = 10 false passes + 2 risk + 0.5 (1 - coverage)."""
+    """What is minimized: J = 10 false passes + 2 risk + 0.5 (1 - coverage)."""
 
     false_pass: float
     """Human FAIL among kept PASS, human UNDECIDABLE in the denominator; 1 where none is kept."""
     risk: float
     """Wrong ones among kept verdicts that people decided; 0 where nothing is kept."""
     coverage: float
-    """Kept verdicts among all labelled pictures."""
+    """Kept verdicts among all labeled images."""
     j: float
     """The sum."""
 
 
 def objective(decisions: Sequence[Decision]) -> Objective:
-    """J as published. Raises ValueError without any decision."""
+    """J as published. Raises DataError without any decision."""
     if not decisions:
-        raise ValueError("no labelled picture to calibrate on")
+        raise DataError("no labeled image to calibrate on")
     kept = [d for d in decisions if d.kept and d.verdict != "UNDECIDABLE"]
     passes = [d for d in kept if d.verdict == "PASS"]
     false_pass = sum(d.human == "FAIL" for d in passes) / len(passes) if passes else 1.0
@@ -81,28 +82,27 @@ def objective(decisions: Sequence[Decision]) -> Objective:
     # As published: nothing kept is no risk, but kept verdicts that people decided none of are all.
     risk = wrong / len(scored) if scored else float(bool(kept))
     coverage = len(kept) / len(decisions)
-    weights = _WEIGHTS
-    j = weights[0] * false_pass + weights[1] * risk + weights[2] * (1 - coverage)
+    j = _WEIGHTS[0] * false_pass + _WEIGHTS[1] * risk + _WEIGHTS[2] * (1 - coverage)
     return Objective(false_pass, risk, coverage, j)
 
 
-Table = Mapping[Setting, Mapping[str, Decision]]
+Table = Mapping[GridSetting, Mapping[str, Decision]]
 """Setting -> sample -> decision."""
 
 
 def decide_all(
-    samples: Sequence[tuple[Sample, Size]],
+    samples: Sequence[tuple[CheckerSample, Size]],
     human: Mapping[str, str],
-    rules: Rules,
-    grid: Sequence[Setting] = GRID,
+    rules: CheckerRules,
+    grid: Sequence[GridSetting] = GRID,
 ) -> tuple[Table, int]:
-    """Every labelled sample under every setting, and how many had to assume their stability."""
-    table: dict[Setting, dict[str, Decision]] = {setting: {} for setting in grid}
+    """Every labeled sample under every setting, and how many had to assume their stability."""
+    table: dict[GridSetting, dict[str, Decision]] = {setting: {} for setting in grid}
     assumed: set[str] = set()
-    labelled = [(one, size) for one, size in samples if one.sample_id in human]
+    labeled = [(one, size) for one, size in samples if one.sample_id in human]
     for margin, score in sorted({(s.margin, s.detection_score) for s in grid}):
         moved = rules.moved(margin, score)
-        for sample, size in labelled:
+        for sample, size in labeled:
             found = check(sample, size, moved)
             if found.assumed:
                 assumed.add(sample.sample_id)
@@ -114,37 +114,37 @@ def decide_all(
     return table, len(assumed)
 
 
-def best_setting(table: Table, names: Sequence[str]) -> Setting:
+def best_setting(table: Table, names: Sequence[str]) -> GridSetting:
     """The first of the grid with the least J on the named samples."""
     return min(table, key=lambda setting: objective([table[setting][n] for n in names]).j)
 
 
 def calibrate(
-    samples: Sequence[tuple[Sample, Size]],
+    samples: Sequence[tuple[CheckerSample, Size]],
     human: Mapping[str, str],
-    rules: Rules,
-    grid: Sequence[Setting] = GRID,
+    rules: CheckerRules,
+    *,
+    grid: Sequence[GridSetting] = GRID,
     folds: int = FOLDS,
     repeats: int = REPEATS,
     seed: int = 0,
 ) -> dict[str, Any]:
     """The best setting, its J on the labels it was chosen on, and J on labels it wasn't.
 
-    Folds hold whole prompts, as pictures of one prompt are alike; each fold's pictures are decided
-    with the setting chosen on the other folds, and J is taken over all of them together. Raises
-    ValueError where no sample has a label, or fewer prompts than folds do.
+    Folds hold whole prompts, because images of one prompt are alike. Each fold's images are decided
+    with the setting chosen on the other folds, and J is computed over all of them together. Raises
+    DataError where no sample has a label, UsageError for fewer labeled prompts than folds.
     """
     table, assumed = decide_all(samples, human, rules, grid)
     names = list(next(iter(table.values())))
     prompts = {one.sample_id: one.prompt_id for one, _ in samples}
     chosen = best_setting(table, names)
     in_sample = objective([table[chosen][name] for name in names])
-    rounds, picks = _cross_validate(table, names, prompts, folds, repeats, seed)
-    mean = Objective(*(sum(values) / len(rounds) for values in zip(*map(_values, rounds),
-                                                                   strict=True)))  # fmt: skip
+    rounds, picks = _cross_validate(table, prompts, folds, repeats, seed)
+    mean = _mean(rounds)
     spread = [one.j for one in rounds]
     return {
-        "labelled": len(names),
+        "labeled": len(names),
         "chosen": asdict(chosen),
         "in_sample": asdict(in_sample),
         "cross_validated": asdict(mean)
@@ -162,17 +162,19 @@ def calibrate(
     }
 
 
-def _values(one: Objective) -> tuple[float, ...]:
-    return one.false_pass, one.risk, one.coverage, one.j
+def _mean(rounds: Sequence[Objective]) -> Objective:
+    columns = zip(*(astuple(one) for one in rounds), strict=True)
+    return Objective(*(sum(values) / len(rounds) for values in columns))
 
 
 def _cross_validate(
-    table: Table, names: Sequence[str], prompts: Mapping[str, str], folds: int, repeats: int,
-    seed: int,
-) -> tuple[list[Objective], dict[Setting, int]]:  # fmt: skip
+    table: Table, prompts: Mapping[str, str], folds: int, repeats: int, seed: int
+) -> tuple[list[Objective], dict[GridSetting, int]]:
+    """J on held-out prompts, once per repeat, and how often each setting was chosen."""
+    names = list(next(iter(table.values())))
     groups = sorted({prompts[name] for name in names})
     if not 2 <= folds <= len(groups):
-        raise ValueError(f"{folds} folds for {len(groups)} labelled prompts")
+        raise UsageError(f"{folds} folds for {len(groups)} labeled prompts")
     rng = random.Random(seed)
     rounds, picks = [], dict.fromkeys(table, 0)
     for _ in range(repeats):
@@ -189,9 +191,12 @@ def _cross_validate(
 
 
 def warnings(
-    chosen: Setting, table: Table, samples: Sequence[tuple[Sample, Size]],
-    human: Mapping[str, str], assumed: int,
-) -> list[str]:  # fmt: skip
+    chosen: GridSetting,
+    table: Table,
+    samples: Sequence[tuple[CheckerSample, Size]],
+    human: Mapping[str, str],
+    assumed: int,
+) -> list[str]:
     """What the calibration can't know: edges of the grid, settings that move nothing."""
     found = []
     for name in ("margin", "detection_score", "tau"):

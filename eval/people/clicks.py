@@ -7,22 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...labels import most_common
 from ...storage import read_records
 from ...tables import RowError, write_rows
+from ..judges.checker.analyze import number
 from ..stats.agreement import krippendorff_alpha
-from .analyse import number
-from .forms import Form
+from .forms import ReviewForm
 
-Labels = dict[str, dict[str, str]]
+Clicks = dict[str, dict[str, str]]
 """Task -> field (or `note`) -> value."""
 
 
-def read_clicks(path: Path, form: Form) -> Labels:
-    """What one file says, as last clicked; nothing where there is no file.
+def read_clicks(path: Path, form: ReviewForm) -> Clicks:
+    """The answers in one file of the page, as last clicked; empty where there is no file.
 
     Raises RowError for a record without its key: the file is of another kind of review.
     """
-    found: Labels = {}
+    found: Clicks = {}
     names = (*(one.name for one in form.fields), "note")
     for line, record in enumerate(read_records(path), 1):
         if missing := [column for column in form.key if column not in record]:
@@ -32,7 +33,7 @@ def read_clicks(path: Path, form: Form) -> Labels:
     return found
 
 
-def agreement(everyone: Mapping[str, Labels], form: Form) -> dict[str, float | None]:
+def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, float | None]:
     """Krippendorff's alpha of each field over all annotators; None where it is undefined."""
     tasks = sorted(set().union(*everyone.values()))
     found = {}
@@ -42,13 +43,13 @@ def agreement(everyone: Mapping[str, Labels], form: Form) -> dict[str, float | N
     return found
 
 
-def merge_clicks(files: Sequence[Path], form: Form, out: Path) -> dict[str, Any]:
+def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str, Any]:
     """One row a task: what most say of each field, every vote and every note.
 
     A field on which people are evenly split stands in `split` of the result and not in the row; a
     row of which nothing is decided is left out. Raises RowError for two files of one name.
     """
-    everyone: dict[str, Labels] = {}
+    everyone: dict[str, Clicks] = {}
     for path in files:
         if path.stem in everyone:
             raise RowError(f"{path}: {path.stem!r} labels in another file too")
@@ -61,7 +62,9 @@ def merge_clicks(files: Sequence[Path], form: Form, out: Path) -> dict[str, Any]
         votes = {who: given[task] for who, given in everyone.items() if task in given}
         decided = {}
         for field in form.fields:
-            winner = _most([vote[field.name] for vote in votes.values() if field.name in vote])
+            winner = most_common(
+                Counter(vote[field.name] for vote in votes.values() if field.name in vote)
+            )
             if winner is None:
                 split[field.name].append(task)
             else:
@@ -76,11 +79,3 @@ def merge_clicks(files: Sequence[Path], form: Form, out: Path) -> dict[str, Any]
         "alpha": agreement(everyone, form),
         "split": {name: tasks for name, tasks in split.items() if tasks},
     }
-
-
-def _most(values: Sequence[str]) -> str | None:
-    """What more people say than anything else; None where they are split, or said nothing."""
-    ranked = Counter(values).most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]

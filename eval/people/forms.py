@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import UsageError
 from ...tables import RowError, read_rows
 
 
 @dataclass(frozen=True)
-class Field:
+class ReviewField:
     """One thing to decide about a row."""
 
     name: str
@@ -24,12 +25,12 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Form:
+class ReviewForm:
     """A kind of review."""
 
     key: tuple[str, ...]
     """Columns that together name a row; they stand in every label."""
-    fields: tuple[Field, ...]
+    fields: tuple[ReviewField, ...]
     """What is decided, in order; a row is done when all are."""
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
@@ -39,11 +40,11 @@ class Form:
     """Columns that name a row where the key's are missing."""
 
 
-def _yes_no(name: str, title: str) -> Field:
-    return Field(name, title, (("yes", "y"), ("no", "n")))
+def _yes_no(name: str, title: str) -> ReviewField:
+    return ReviewField(name, title, (("yes", "y"), ("no", "n")))
 
 
-_REVIEW = Field(
+_REVIEW = ReviewField(
     "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
 )
 _OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
@@ -51,22 +52,22 @@ _OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status",
 _PLACE = ("image", "images", "level")
 """What is shown otherwise than as a text of its own."""
 
-FORMS: dict[str, Form] = {
-    "verdict": Form(
+FORMS: dict[str, ReviewForm] = {
+    "verdict": ReviewForm(
         ("sample_id",),
         (
-            Field(
+            ReviewField(
                 "human_verdict",
-                "Does the picture show what the prompt says?",
+                "Does the image show what the prompt says?",
                 (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
             ),
         ),
         shown=("prompt",),
     ),
-    "judge": Form(
+    "judge": ReviewForm(
         ("case", "question"),
         (
-            Field(
+            ReviewField(
                 "label",
                 "0 invalid, 1 as the question says, 2 the other way round",
                 (("0", "0"), ("1", "1"), ("2", "2")),
@@ -74,7 +75,7 @@ FORMS: dict[str, Form] = {
         ),
         shown=("prompt", "asked"),
     ),
-    "worlds": Form(
+    "worlds": ReviewForm(
         ("group",),
         (
             _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
@@ -85,20 +86,20 @@ FORMS: dict[str, Form] = {
         ),
         note=True,
     ),
-    "bank": Form(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
+    "bank": ReviewForm(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
 }
 """By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
 
 
-def open_form(kind: str) -> Form:
-    """The form of a kind of review. Raises ValueError for none."""
+def open_form(kind: str) -> ReviewForm:
+    """The form of a kind of review. Raises UsageError for none."""
     if kind not in FORMS:
-        raise ValueError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+        raise UsageError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
     return FORMS[kind]
 
 
 @dataclass(frozen=True)
-class Task:
+class ReviewTask:
     """One row to review."""
 
     key: tuple[tuple[str, str], ...]
@@ -116,13 +117,13 @@ class Task:
         return "/".join(value for _, value in self.key)
 
 
-def read_tasks(path: Path, form: Form) -> list[Task]:
+def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
     """Rows of `.jsonl`, `.json`, `.csv`, a bank's `.yaml` or a release's `.parquet`, in its order.
 
     `image` or `images` hold paths, relative to the file. Rows of one group (L1, L2, L3) are one
-    task. Raises RowError for a row without its id, an id twice, or a picture that is not there.
+    task. Raises RowError for a row without its id, an id twice, or an image that is not there.
     """
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, ReviewTask] = {}
     for number, row in _rows(path):
         key = _key(row, form, path, number)
         name = "/".join(value for _, value in key)
@@ -130,13 +131,13 @@ def read_tasks(path: Path, form: Form) -> list[Task]:
         columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
         texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
         options = _options(row, form, path, number)
-        task = Task(key, texts, _images(row, path, number), options)
+        task = ReviewTask(key, texts, _images(row, path, number), options)
         if name in tasks:
             if not level:
                 raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
             seen = tasks[name]
             new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
-            task = Task(key, seen.texts + new, seen.images + task.images)
+            task = ReviewTask(key, seen.texts + new, seen.images + task.images)
         tasks[name] = task
     if not tasks:
         raise RowError(f"{path}: nothing to review")
@@ -144,7 +145,7 @@ def read_tasks(path: Path, form: Form) -> list[Task]:
 
 
 def _key(
-    row: Mapping[str, Any], form: Form, path: Path, number: int
+    row: Mapping[str, Any], form: ReviewForm, path: Path, number: int
 ) -> tuple[tuple[str, str], ...]:
     """Column and value of all that names a row."""
     key = []
@@ -177,7 +178,7 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
 
 
 def _options(
-    row: Mapping[str, Any], form: Form, path: Path, number: int
+    row: Mapping[str, Any], form: ReviewForm, path: Path, number: int
 ) -> tuple[tuple[str, str], ...]:
     """The labels of `answers` (key -> label), for a judge's question; none where there is none."""
     answers = row.get("answers")
@@ -213,7 +214,7 @@ def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
         yield name, str(value)
 
 
-def shuffled(tasks: Sequence[Task], annotator: str) -> list[Task]:
+def shuffled(tasks: Sequence[ReviewTask], annotator: str) -> list[ReviewTask]:
     """The order in which somebody sees the tasks: random, another for everyone, always the same."""
     order = sorted(tasks, key=lambda task: task.id)
     random.Random(f"audit {annotator}").shuffle(order)

@@ -1,8 +1,8 @@
-"""`counterprior audit gate`: from which score of the plain scene (L1) on a group should count.
+"""`counterprior audit gate`: the L1 threshold that best matches human acceptance.
 
-CF-World lets a group count from S of L1 = 0.5 on. Here people say which of the pictures they accept
-as drawings of the plain scene, and every threshold of a grid is held against that: which agrees
-best, how surely, and what the choice is worth on laws that it was not made on.
+CF-World counts a group only if its L1 score (the plain scene) is at least 0.5. Here people say
+which images they accept as drawings of the plain scene. Every threshold of a grid is compared with
+their answers: which agrees best, how certain that is, and how well the choice holds on other laws.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import DataError, UsageError
+from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ..core import Outcome, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
-from ..judges.human import read_labels
+from ..engine.verdicts import VerdictLog
 from ..stats.bootstrap import Array, cluster_bootstrap
 from ..suites.counterfactual import LEVELS
 from ..suites.worlds import GATE, gated, image_score, premise_ratio, score_table
@@ -29,77 +31,78 @@ GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
 _NEAREST = np.array(sorted(range(len(GRID)), key=lambda place: abs(GRID[place] - GATE)))
 """Places of the grid, those nearest to the published gate first."""
+ANSWERS = ("yes", "no", "unsure", "missing")
+"""What people can say; only the first two count, the others are left out and counted."""
 REPEATS = 20
 FEW = 10
-"""Accepted or rejected pictures below which the choice hangs on single ones."""
+"""Accepted or rejected images below which the choice hangs on single ones."""
 
 
 @dataclass(frozen=True)
-class GateSettings:
+class AuditGateSettings:
     """What is calibrated."""
 
     run: Path
     """Folder of a judged run of `counterfactual`."""
     labels: Path
-    """People's `yes` or `no` for some of its L1 pictures."""
+    """People's `yes` or `no` for some of its L1 images."""
     question: str = "accept"
     """Under which name the labels stand."""
     folds: int = 5
     """Parts of the cross-validation."""
 
 
-class Labelled(NamedTuple):
-    """The L1 pictures that both judge and people speak of."""
+class Labeled(NamedTuple):
+    """The L1 images that both judge and people speak of."""
 
     scores: Array
     """Shape (n,): S in [0, 1]."""
     accepted: NDArray[np.bool_]
-    """Shape (n,): whether people accept the picture."""
+    """Shape (n,): whether people accept the image."""
     laws: NDArray[np.str_]
-    """Shape (n,): the law of its group; pictures of one law stay together."""
+    """Shape (n,): the law of its group; images of one law stay together."""
 
 
-def calibrate_run(settings: GateSettings) -> dict[str, Any]:
-    """Judge -> its best threshold, with what is known of it; undefined numbers are None.
+def calibrate_run(settings: AuditGateSettings) -> dict[str, Any]:
+    """Judge -> its best threshold and what is known of it; undefined numbers are None.
 
-    Raises RunError for a run of another suite or an unjudged one, ValueError for labels that no
-    threshold can be held against.
+    Raises RunError for a run of another suite or an unjudged one, DataError for labels that no
+    threshold can be compared with.
     """
     run = Run.open(settings.run)
     if run.header.suite != "counterfactual":
         raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
-    images = {case: image.sha256 for case, image in run.images().items()}
-    labels = {
-        case: label
-        for (case, question), label in read_labels(settings.labels, images).items()
-        if question == settings.question
-    }
-    if not labels:
-        raise ValueError(f"{settings.labels}: no label of the question {settings.question!r}")
-    if unknown := sorted(labels.keys() - {case.id for case in run.cases()}):
-        raise ValueError(f"{settings.labels}: {settings.run} has no case {unknown[0]!r}")
-    found = {}
-    for folder in run.chosen_judges(()):
-        judged = outcomes(run, folder)
-        labelled, left_out = _labelled(judged, labels)
-        found[folder.name] = {
-            **calibrate(labelled, settings.folds),
-            "left_out": left_out,
-        }
-        chosen = found[folder.name]["chosen"]["threshold"]
-        found[folder.name]["prr"] = {
-            "published": _prr(judged, GATE),
-            "chosen": _prr(judged, chosen),
-        }
-    if not found:
-        raise RunError(f"{settings.run}: nobody has judged it; run `counterprior judge` first")
+    accepted = _accepted(run, settings)
+    judges = run.chosen_judges(())
+    found = {judge.name: _of_judge(run, judge, accepted, settings) for judge in judges}
     plain: dict[str, Any] = without_nan(found)
     return plain
 
 
-def _labelled(
+def _accepted(run: Run, settings: AuditGateSettings) -> dict[str, str]:
+    """Case -> one of `ANSWERS`."""
+    images = {case: image.sha256 for case, image in run.images().items()}
+    own = labels_of_images(read_labels(settings.labels), images)
+    asked = [label for label in own if label.question in ("", settings.question)]
+    if not asked:
+        raise DataError(f"{settings.labels}: no label of the question {settings.question!r}")
+    checked = check_labels(asked, {case.id for case in run.cases()}, {settings.question: ANSWERS})
+    return {case: label for (case, _), label in single_labels(checked).items()}
+
+
+def _of_judge(
+    run: Run, folder: VerdictLog, accepted: Mapping[str, str], settings: AuditGateSettings
+) -> dict[str, Any]:
+    judged = outcomes(run, folder)
+    labeled, left_out = _labeled(judged, accepted)
+    found = calibrate(labeled, settings.folds)
+    prr = {"published": _prr(judged, GATE), "chosen": _prr(judged, found["chosen"]["threshold"])}
+    return {**found, "left_out": left_out, "prr": prr}
+
+
+def _labeled(
     judged: Sequence[Outcome], labels: Mapping[str, str]
-) -> tuple[Labelled, dict[str, int]]:
+) -> tuple[Labeled, dict[str, int]]:
     """What can be calibrated on, and how many labels can't be used, by reason."""
     kept: list[tuple[float, bool, str]] = []
     left_out: Counter[str] = Counter()
@@ -117,30 +120,30 @@ def _labelled(
         else:
             kept.append((score, label == "yes", outcome.case.clusters[0]))
     scores, accepted, laws = zip(*kept, strict=True) if kept else ((), (), ())
-    return Labelled(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
+    return Labeled(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
         sorted(left_out.items())
     )
 
 
-def calibrate(labelled: Labelled, folds: int = 5, seed: int = 0) -> dict[str, Any]:
+def calibrate(labeled: Labeled, folds: int = 5, seed: int = 0) -> dict[str, Any]:
     """The threshold with the highest kappa, its interval, and its kappa on laws held out.
 
-    Equally good ones are a plateau, of which the one nearest to the published gate is chosen.
-    Raises ValueError where people accept all pictures, or none, or there are fewer laws than folds.
+    Among equally good ones, the threshold nearest to the published gate is chosen. Raises DataError
+    where people accept all images or none, UsageError for fewer laws than folds.
     """
-    n, accepted = len(labelled.scores), int(labelled.accepted.sum())
+    n, accepted = len(labeled.scores), int(labeled.accepted.sum())
     if not 0 < accepted < n:
-        raise ValueError(
-            f"people accept {accepted} of {n} labelled L1 pictures: label good and bad ones, else "
+        raise DataError(
+            f"people accept {accepted} of {n} labeled L1 images: label good and bad ones, else "
             f"no threshold is better than another"
         )
-    cells = _cells(labelled)
-    drawn = cluster_bootstrap(cells.reshape(n, -1), labelled.laws, _kappas_of_flat)
+    cells = _cells(labeled)
+    drawn = cluster_bootstrap(cells.reshape(n, -1), labeled.laws, _kappas_of_flat)
     kappas = drawn.estimate
     best = int(_best(kappas))
     plateau = [t for t, kappa in zip(GRID, kappas, strict=True) if kappa == kappas[best]]
     picks = np.array(GRID)[_best(drawn.draws)]
-    held_out, chosen_in_folds = _cross_validate(cells, labelled.laws, folds, seed)
+    held_out, chosen_in_folds = _cross_validate(cells, labeled.laws, folds, seed)
     grid = [
         {
             "threshold": threshold,
@@ -151,7 +154,7 @@ def calibrate(labelled: Labelled, folds: int = 5, seed: int = 0) -> dict[str, An
         for place, threshold in enumerate(GRID)
     ]
     return {
-        "labelled": n,
+        "labeled": n,
         "accepted": accepted,
         "chosen": grid[best] | {"threshold_95": list(np.quantile(picks, (0.025, 0.975)))},
         "plateau": [plateau[0], plateau[-1]],
@@ -171,13 +174,13 @@ def calibrate(labelled: Labelled, folds: int = 5, seed: int = 0) -> dict[str, An
     }
 
 
-def _cells(labelled: Labelled) -> Array:
-    """Shape (n, T, 4): of each picture and threshold, which cell of the 2 x 2 table it is in.
+def _cells(labeled: Labeled) -> Array:
+    """Shape (n, T, 4): of each image and threshold, which cell of the 2 x 2 table it is in.
 
     The cells are both accept, the gate alone, people alone, neither.
     """
-    passes = labelled.scores[:, None] >= np.array(GRID)
-    people = labelled.accepted[:, None]
+    passes = labeled.scores[:, None] >= np.array(GRID)
+    people = labeled.accepted[:, None]
     cells = [passes & people, passes & ~people, ~passes & people, ~passes & ~people]
     return np.stack(cells, axis=-1).astype(float)
 
@@ -212,7 +215,7 @@ def _cross_validate(
     """Mean kappa of decisions by a threshold that was chosen on other laws, and the choices."""
     names = sorted(set(laws.tolist()))
     if not 2 <= folds <= len(names):
-        raise ValueError(f"{folds} folds for the labelled pictures of {len(names)} laws")
+        raise UsageError(f"{folds} folds for the labeled images of {len(names)} laws")
     rng = random.Random(seed)
     kappas, picks = [], Counter[int]()
     for _ in range(REPEATS):
@@ -243,5 +246,5 @@ def _warnings(chosen: float, accepted: int, rejected: int) -> list[str]:
         found.append(f"{chosen} is the {end} of the grid: the best threshold may lie beyond it")
     for what, count in (("accepted", accepted), ("rejected", rejected)):
         if count < FEW:
-            found.append(f"people {what} {count} pictures only: the choice hangs on single ones")
+            found.append(f"people {what} {count} images only: the choice hangs on single ones")
     return found

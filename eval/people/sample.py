@@ -1,4 +1,4 @@
-"""`counterprior audit sample`: which pictures people should look at."""
+"""`counterprior audit sample`: which images people should look at."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...errors import UsageError
 from ...tables import RowError, parse, read_rows
 
 BINS = 5
@@ -19,7 +20,7 @@ SEED = 42
 
 
 class VerdictRow(BaseModel):
-    """A checked picture, as `counterprior check` or the published evaluation writes it."""
+    """A checked image, as `counterprior check` or the published evaluation writes it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,7 +33,7 @@ class VerdictRow(BaseModel):
     conf: float = Field(ge=0, le=1)
 
 
-class _ManifestRow(BaseModel):
+class _ImageRow(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     sample_id: str
@@ -41,8 +42,8 @@ class _ManifestRow(BaseModel):
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A checked picture and the method that made it."""
+class AuditCandidate:
+    """A checked image and the method that made it."""
 
     method: str
     """Generator, by the name its file was given."""
@@ -67,16 +68,16 @@ class SampleSettings:
     verdicts: tuple[str, ...]
     """Files of verdicts, each `METHOD=FILE` or `FILE`."""
     n: int
-    """Pictures to draw."""
+    """Images to draw."""
     seed: int = SEED
     """Of the draw."""
     manifests: tuple[Path, ...] = ()
     """Rows of sample_id, image_path and prompt, for `audit serve`."""
 
 
-def read_candidates(specs: Iterable[str]) -> list[Candidate]:
-    """Every checked picture of the files. Raises RowError where a sample occurs twice."""
-    found: dict[str, Candidate] = {}
+def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
+    """Every checked image of the files. Raises RowError where a sample occurs twice."""
+    found: dict[str, AuditCandidate] = {}
     for spec in specs:
         name, _, file = spec.rpartition("=")
         path = Path(file)
@@ -85,23 +86,23 @@ def read_candidates(specs: Iterable[str]) -> list[Candidate]:
             one = parse(VerdictRow, row, path, number)
             if one.sample_id in found:
                 raise RowError(f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice")
-            found[one.sample_id] = Candidate(method, one)
+            found[one.sample_id] = AuditCandidate(method, one)
     return list(found.values())
 
 
 def draw(
-    candidates: Sequence[Candidate], n: int, seed: int = SEED
-) -> list[tuple[Candidate, float]]:
-    """`n` candidates in random order, each with its weight (pictures it stands for).
+    candidates: Sequence[AuditCandidate], n: int, seed: int = SEED
+) -> list[tuple[AuditCandidate, float]]:
+    """`n` candidates in random order, each with its weight (images it stands for).
 
     Strata (method x relation x verdict) get equal shares as far as they reach, so that rare ones
     are seen; within a stratum the confidence bins take turns. The draw does not depend on the
-    order of the candidates. Raises ValueError for fewer candidates than `n`.
+    order of the candidates. Raises UsageError for fewer candidates than `n`.
     """
     if not 0 < n <= len(candidates):
-        raise ValueError(f"cannot draw {n} of {len(candidates)} pictures")
+        raise UsageError(f"cannot draw {n} of {len(candidates)} images: choose a smaller --n")
     rng = random.Random(seed)
-    strata: dict[tuple[str, ...], list[Candidate]] = {}
+    strata: dict[tuple[str, ...], list[AuditCandidate]] = {}
     for candidate in sorted(candidates, key=lambda c: c.row.sample_id):
         strata.setdefault(candidate.stratum, []).append(candidate)
     names = sorted(strata)
@@ -131,14 +132,16 @@ def _shares(
     return share
 
 
-def _by_turns(stratum: Sequence[Candidate], n: int, rng: random.Random) -> list[Candidate]:
+def _by_turns(
+    stratum: Sequence[AuditCandidate], n: int, rng: random.Random
+) -> list[AuditCandidate]:
     """`n` of a stratum: one of each confidence bin in turn, at random within a bin."""
-    bins: dict[int, list[Candidate]] = {}
+    bins: dict[int, list[AuditCandidate]] = {}
     for candidate in stratum:
         bins.setdefault(candidate.bin, []).append(candidate)
     for members in bins.values():
         rng.shuffle(members)
-    chosen: list[Candidate] = []
+    chosen: list[AuditCandidate] = []
     while len(chosen) < n:
         for number in sorted(bins):
             if bins[number] and len(chosen) < n:
@@ -151,14 +154,12 @@ def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
 
     What the checker said is in them for the analysis; `audit serve` never shows it.
     """
-    pictures = _pictures(settings.manifests)
+    shown = _shown(settings.manifests)
     rows = []
     for candidate, weight in draw(read_candidates(settings.verdicts), settings.n, settings.seed):
         row = candidate.row
         relation = row.relation.replace("_", " ")
-        image, prompt = pictures.get(
-            row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}")
-        )
+        image, prompt = shown.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
         rows.append(
             {
                 "sample_id": row.sample_id,
@@ -172,15 +173,15 @@ def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
             }
         )
     if settings.manifests and (bare := [row["sample_id"] for row in rows if not row["image"]]):
-        raise RowError(f"no manifest lists {len(bare)} of the pictures, the first {bare[0]!r}")
+        raise RowError(f"no manifest lists {len(bare)} of the images, the first {bare[0]!r}")
     return rows
 
 
-def _pictures(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
+def _shown(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
     found = {}
     for path in manifests:
         for number, row in read_rows(path):
-            one = parse(_ManifestRow, row, path, number)
+            one = parse(_ImageRow, row, path, number)
             found[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
     return found
 
@@ -193,6 +194,6 @@ class _DrawnRow(BaseModel):
 
 
 def read_weights(path: Path) -> dict[str, float]:
-    """Sample -> pictures that it stands for, from what `audit sample` wrote."""
+    """Sample -> images that it stands for, from what `audit sample` wrote."""
     rows = (parse(_DrawnRow, row, path, number) for number, row in read_rows(path))
     return {row.sample_id: row.weight for row in rows}

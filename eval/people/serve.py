@@ -22,16 +22,17 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ...errors import UsageError
 from ...storage import RecordLog
-from .clicks import Labels, agreement, read_clicks
-from .forms import Form, Task, open_form, read_tasks, shuffled
+from .clicks import Clicks, agreement, read_clicks
+from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _MOST = 20_000
 """Bytes of a request's body."""
 
 
-class Refused(ValueError):
+class RequestRefused(UsageError):
     """A request that is answered with 400; the message says why."""
 
 
@@ -39,9 +40,9 @@ class Refused(ValueError):
 class Audit:
     """The tasks, and what everyone has said of them so far."""
 
-    form: Form
+    form: ReviewForm
     """What is asked."""
-    tasks: list[Task]
+    tasks: list[ReviewTask]
     """In the file's order."""
     folder: Path
     """Of the files of clicks."""
@@ -49,7 +50,7 @@ class Audit:
 
     @classmethod
     def open(cls, rows: Path, kind: str, folder: Path) -> Audit:
-        """Raises ValueError for an unknown kind, RowError for rows that can't be reviewed."""
+        """Raises UsageError for an unknown kind, RowError for rows that can't be reviewed."""
         form = open_form(kind)
         tasks = read_tasks(rows, form)
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,10 +59,10 @@ class Audit:
     def file(self, annotator: str) -> Path:
         """Somebody's clicks. Raises Refused for a name that is no plain word."""
         if not _NAME.fullmatch(annotator) or annotator.startswith("."):
-            raise Refused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
+            raise RequestRefused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
         return self.folder / f"{annotator}.jsonl"
 
-    def labels(self, annotator: str) -> Labels:
+    def labels(self, annotator: str) -> Clicks:
         """Task -> field -> value, as last clicked."""
         return read_clicks(self.file(annotator), self.form)
 
@@ -72,7 +73,7 @@ class Audit:
         """
         asked = next((one for one in self.tasks if one.id == task), None)
         if asked is None:
-            raise Refused(f"no task {task!r}")
+            raise RequestRefused(f"no task {task!r}")
         allowed = {
             one.name: {value for value, _ in asked.options or one.options}
             for one in self.form.fields
@@ -81,7 +82,7 @@ class Audit:
             if name == "note" and self.form.note and isinstance(value, str):
                 continue
             if name not in allowed or not isinstance(value, str) or value not in allowed[name]:
-                raise Refused(f"field {name!r} can't be {value!r}")
+                raise RequestRefused(f"field {name!r} can't be {value!r}")
         with self._lock:
             known = self.labels(annotator).get(task, {})
             record = {
@@ -125,16 +126,16 @@ class Audit:
             "alpha": agreement(everyone, self.form),
         }
 
-    def _done(self, labels: Labels) -> int:
+    def _done(self, labels: Clicks) -> int:
         wanted = {one.name for one in self.form.fields}
         return sum(wanted <= set(given) for given in labels.values())
 
     def image(self, task: str, index: int) -> Path:
-        """A picture of a task. Raises Refused for any other."""
+        """An image of a task. Raises Refused for any other."""
         for one in self.tasks:
             if one.id == task and 0 <= index < len(one.images):
                 return one.images[index]
-        raise Refused("no such picture")
+        raise RequestRefused("no such image")
 
 
 class AuditServer(ThreadingHTTPServer):
@@ -181,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             work(parts.path, query)
-        except (Refused, ValueError, KeyError) as error:
+        except (ValueError, KeyError) as error:
             self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
 
     def _get(self, path: str, query: Mapping[str, str]) -> None:
@@ -197,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
             file = audit.image(query["task"], int(query["index"]))
             kind = mimetypes.guess_type(file.name)[0] or ""
             if not kind.startswith("image/"):
-                raise Refused("no picture")
+                raise RequestRefused("no image")
             self._send(HTTPStatus.OK, file.read_bytes(), kind)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"nothing here")
@@ -206,10 +207,10 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", "0"))
         if path != "/click" or not 0 < length <= _MOST:
             self.close_connection = True
-            raise Refused("a click is a short JSON object")
+            raise RequestRefused("a click is a short JSON object")
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict) or not isinstance(body.get("values"), dict):
-            raise Refused("a click is an object with annotator, task and values")
+            raise RequestRefused("a click is an object with annotator, task and values")
         record = self.server.audit.click(str(body["annotator"]), str(body["task"]), body["values"])
         self._json(record)
 

@@ -21,7 +21,7 @@ from ..core import BOTH, ORIGINAL, Case
 from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
 from ..results.contents import RunContents
-from ..suites.asking import INVALID
+from ..suites.base import INVALID
 
 THUMBNAILS = "thumbnails"
 LONGEST_SIDE = 256

@@ -9,40 +9,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from ...tables import RowError, parse, read_rows
+from ...labels import Label, check_labels, read_labels
+from ...tables import RowError, read_rows
 from ..stats.agreement import reliability
 from ..stats.correlation import Kind, correlation
 from ..stats.intervals import LEVEL, NOTHING, Interval, wilson
 
 WORDS = {"PASS": 1.0, "CORRECT": 1.0, "FAIL": 0.0, "WRONG": 0.0, "MISSING": 0.0}
-"""Labels in words; `UNDECIDABLE` says nothing and is counted as such."""
+"""Labels as words; `UNDECIDABLE` is no number and is counted apart."""
 UNDECIDED = "UNDECIDABLE"
 KINDS: tuple[Kind, ...] = ("spearman", "kendall", "pearson")
 THRESHOLD = 0.5
 _DRAWS = 10_000
-
-
-class _HumanRow(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    sample_id: str = Field(min_length=1)
-    label: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
-        validation_alias=AliasChoices("label", "human_verdict", "verdict")
-    )
-
-    @field_validator("label", mode="before")
-    @classmethod
-    def _from_words(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        word = value.strip().upper()
-        return None if word == UNDECIDED else WORDS.get(word, value)
 
 
 @dataclass(frozen=True)
@@ -54,7 +37,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class MetricAgreement:
     """What one metric has to do with what people say."""
 
     metric: str
@@ -62,7 +45,7 @@ class Agreement:
     n: int
     """Samples with a score and a decided label."""
     unscored: int
-    """Labelled samples without a number for this metric; left out, never 0."""
+    """Labeled samples without a number for this metric; left out, never 0."""
     undecided: int
     """Scored samples that people could not decide; left out."""
     threshold: float
@@ -73,16 +56,36 @@ class Agreement:
     """spearman, kendall, pearson, precision, recall, specificity, npv, accuracy, f1."""
 
 
-def read_human(path: Path) -> dict[str, float | None]:
+def human_scores(labels: Sequence[Label]) -> dict[str, float | None]:
     """Sample -> mean of its labels in [0, 1]; None where nobody decided.
 
-    Labels are numbers in [0, 1] or words (`WORDS`). Raises RowError for others.
+    Labels are numbers in [0, 1] or `WORDS`. Raises RowError for other labels, and for labels of
+    more than one question.
     """
     given: dict[str, list[float]] = {}
-    for number, row in read_rows(path):
-        one = parse(_HumanRow, row, path, number)
-        given.setdefault(one.sample_id, []).extend([] if one.label is None else [one.label])
-    return {name: float(np.mean(labels)) if labels else None for name, labels in given.items()}
+    question = labels[0].question if labels else ""
+    for label in labels:
+        if label.question != question:
+            both = f"{label.question!r} and {question!r}"
+            raise RowError(f"{label.place}: question: {both}: give the labels of one question")
+        value = _score(label)
+        given.setdefault(label.case, []).extend([] if value is None else [value])
+    return {name: float(np.mean(values)) if values else None for name, values in given.items()}
+
+
+def _score(label: Label) -> float | None:
+    word = label.label.upper()
+    if word == UNDECIDED:
+        return None
+    try:
+        value = WORDS[word] if word in WORDS else float(word)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        known = ", ".join([*WORDS, UNDECIDED])
+        problem = f"{label.label!r}: write a number in [0, 1] or one of {known}"
+        raise RowError(f"{label.place}: label: {problem}")
+    return value
 
 
 def read_scores(path: Path) -> dict[str, dict[str, float]]:
@@ -128,7 +131,7 @@ def agreement(
     scores: Mapping[str, float],
     human: Mapping[str, float | None],
     threshold: float = THRESHOLD,
-) -> Agreement:
+) -> MetricAgreement:
     """One metric against the labels; intervals are Wilson's, the others by bootstrap (seed 0)."""
     common = sorted(set(scores) & set(human))
     decided = [name for name in common if human[name] is not None]
@@ -142,7 +145,7 @@ def agreement(
         "tn": int((~yes & ~truth).sum()),
     }
     found = {kind: correlation(x, y, kind) for kind in KINDS}
-    return Agreement(
+    return MetricAgreement(
         metric=metric,
         n=len(decided),
         unscored=len(set(human) - set(scores)),
@@ -190,16 +193,10 @@ def _estimate(value: float, interval: Interval) -> Estimate:
 def run_agree(
     scores: Path, labels: Path, metrics: Sequence[str] = (), threshold: float = THRESHOLD
 ) -> list[dict[str, Any]]:
-    """One row a metric. Raises RowError for an unknown metric and labels of unknown samples."""
-    columns, human = read_scores(scores), read_human(labels)
-    unknown = [name for name in metrics if name not in columns]
-    if unknown:
+    """One row per metric. Raises RowError for an unknown metric and labels of unknown samples."""
+    columns = read_scores(scores)
+    if unknown := [name for name in metrics if name not in columns]:
         raise RowError(f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(columns)}")
-    strangers = sorted(set(human) - set().union(*columns.values()))
-    if strangers:
-        raise RowError(
-            f"{labels}: labels for {len(strangers)} samples without any score, the first "
-            f"{strangers[0]!r}"
-        )
+    human = human_scores(check_labels(read_labels(labels), set().union(*columns.values())))
     chosen = metrics or list(columns)
     return [asdict(agreement(name, columns[name], human, threshold)) for name in chosen]

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
 from ..core import FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError, RunHeader
 from ..engine.verdicts import VerdictLog
-from ..judges.human import read_labels
 from ..stats.agreement import krippendorff_alpha
 from ..suites import open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
@@ -144,10 +144,14 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
     """
     if labels is None:
         return {}
+    suite = open_suite(run.header.suite)
+    answers = {
+        question: [*worth.values, *worth.others, *FAILURES]
+        for question, worth in suite.worths.items()
+    }
     images = {case: image.sha256 for case, image in run.images().items()}
-    told = read_labels(labels, images, several)
-    _check_labels(run, told, labels)
-    return told
+    checked = check_labels(read_labels(labels), {case.id for case in run.cases()}, answers)
+    return single_labels(labels_of_images(checked, images, several))
 
 
 def check_comparable(results: Sequence[Result]) -> None:
@@ -218,23 +222,6 @@ def _check_judged(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> None:
             f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score what is "
             f"there with --partial"
         )
-
-
-def _check_labels(run: Run, told: Labels, path: Path) -> None:
-    suite = open_suite(run.header.suite)
-    cases = {case.id for case in run.cases()}
-    for (case, question), label in told.items():
-        if case not in cases:
-            raise DataError(f"{path}: {run.root} has no case {case!r}")
-        if question in suite.worths:
-            allowed = [*suite.worths[question].values, "invalid", *FAILURES]
-            if label not in allowed:
-                raise DataError(
-                    f"{path}: case {case}: label {label!r} is none of {', '.join(allowed)}"
-                )
-        else:
-            known = ", ".join(suite.worths)
-            raise DataError(f"{path}: {run.header.suite} has no question {question!r}: {known}")
 
 
 def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:

@@ -1,1 +1,1 @@
-"""Metrics as pure functions over arrays; which one scores which config is said in `suites`."""
+"""Metrics and decisions as pure functions over boxes, masks, depth maps and recorded detections."""

@@ -1,22 +1,112 @@
-"""Boxes as arrays of shape (..., 4): left, top, right, bottom in pixels, y growing downward."""
+"""Boxes and relations: one box as a named tuple, many as arrays of shape (..., 4).
+
+A box is left, top, right, bottom; y grows downward. Units are pixels unless a caller says
+otherwise.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import UsageError
+
 Array = NDArray[np.float64]
 
-Convention = Literal["paper", "authors"]
-"""Which of the two counts where a paper and its authors' program differ."""
+Relation = Literal["left_of", "right_of", "above", "below"]
+"""Where A is, seen from B."""
+RELATIONS: tuple[Relation, ...] = ("left_of", "right_of", "above", "below")
+SIDEWAYS = ("left_of", "right_of")
+"""The relations along x; the others are along y."""
+DepthRelation = Literal["in_front_of", "behind"]
 
+Convention = Literal["paper", "authors"]
+"""Which one applies where a paper and its authors' program differ."""
 CONVENTIONS = ("paper", "authors")
 
 
+def check_convention(convention: str) -> None:
+    """Raises UsageError unless it is one of `CONVENTIONS`."""
+    _check("convention", convention, CONVENTIONS)
+
+
+def check_relation(relation: str, known: Sequence[str] = RELATIONS) -> None:
+    """Raises UsageError unless the relation is known."""
+    _check("relation", relation, known)
+
+
+def _check(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise UsageError(f"no {what} {value!r}: choose from {', '.join(known)}")
+
+
+class Box(NamedTuple):
+    """Left, top, right, bottom."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+    @property
+    def area(self) -> float:
+        """Width times height."""
+        return (self.x2 - self.x1) * (self.y2 - self.y1)
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """Middle of the box."""
+        return (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
+
+
+class Size(NamedTuple):
+    """Width and height of an image, pixels."""
+
+    width: int
+    height: int
+
+    @classmethod
+    def parse(cls, text: str) -> Size:
+        """From ``WIDTHxHEIGHT``. Raises UsageError for any other text.
+
+        >>> Size.parse("512x384")
+        Size(width=512, height=384)
+        """
+        width, _, height = text.partition("x")
+        if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
+            raise UsageError(f"size {text!r}: write WIDTHxHEIGHT in pixels, e.g. 512x512")
+        return cls(int(width), int(height))
+
+
+def intersection(a: Box, b: Box) -> float:
+    """Area that two boxes share."""
+    width = max(0.0, min(a.x2, b.x2) - max(a.x1, b.x1))
+    height = max(0.0, min(a.y2, b.y2) - max(a.y1, b.y1))
+    return width * height
+
+
+def iou(a: Box, b: Box) -> float:
+    """Intersection over union, in [0, 1]; 0 for two boxes without area."""
+    shared = intersection(a, b)
+    union = a.area + b.area - shared
+    return shared / union if union > 0 else 0.0
+
+
+def offset(a: Box, b: Box, relation: Relation, size: Size) -> float:
+    """Signed distance of the centers as a share of the side: negative where a is left or above."""
+    axis = 0 if relation in SIDEWAYS else 1
+    return (a.center[axis] - b.center[axis]) / size[axis]
+
+
 def boxes(values: ArrayLike) -> Array:
-    """Checked boxes. Raises ValueError for another shape, NaN, or a right end left of the left."""
+    """Checked boxes, shape (..., 4).
+
+    Raises ValueError for another shape, a number that is not finite, and a right or bottom edge
+    before the left or top one.
+    """
     array = np.asarray(values, dtype=float)
     if array.ndim < 1 or array.shape[-1] != 4:
         raise ValueError(f"boxes of shape {array.shape}: the last axis holds x1, y1, x2, y2")
@@ -27,8 +117,8 @@ def boxes(values: ArrayLike) -> Array:
     return array
 
 
-def centres(values: Array) -> Array:
-    """Middles of boxes, shape (..., 2)."""
+def centers(values: Array) -> Array:
+    """Middles of boxes (..., 4), shape (..., 2)."""
     return (values[..., :2] + values[..., 2:]) / 2
 
 
@@ -39,9 +129,3 @@ def ious(a: Array, b: Array) -> Array:
     areas = [(one[..., 2:] - one[..., :2]).prod(axis=-1) for one in (a, b)]
     union = areas[0] + areas[1] - shared
     return np.asarray(np.divide(shared, union, out=np.zeros(union.shape), where=union > 0))
-
-
-def check_convention(convention: str) -> None:
-    """Raises ValueError unless it is one of `CONVENTIONS`."""
-    if convention not in CONVENTIONS:
-        raise ValueError(f"no convention {convention!r}: choose from {', '.join(CONVENTIONS)}")

@@ -8,33 +8,37 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import Array, Convention, boxes, centres, check_convention, ious
+from .boxes import Array, Convention, boxes, centers, check_convention, check_relation, ious
 
-Relation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
-RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")
-DepthRelation = Literal["in_front_of", "behind", "hidden_by"]
+CompBenchRelation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
+COMPBENCH_RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")
+CompBenchDepthRelation = Literal["in_front_of", "behind", "hidden_by"]
+COMPBENCH_DEPTH_RELATIONS = ("in_front_of", "behind", "hidden_by")
 NEAR = 150.0
-"""Pixels (of pictures 512 wide, as theirs) within which things are near."""
+"""Pixels, in images 512 wide as in the paper, within which objects are near."""
 OVERLAP = 0.1
-"""IoU from which two boxes beside each other lose."""
+"""IoU above which two boxes beside each other lose score."""
 DEPTH_OVERLAP = 0.5
-"""IoU from which one thing before another counts fully."""
+"""IoU from which one object before another scores fully."""
 
 
 def position(
-    a: ArrayLike, b: ArrayLike, relation: Relation, convention: Convention = "paper",
+    a: ArrayLike,
+    b: ArrayLike,
+    relation: CompBenchRelation,
+    convention: Convention = "paper",
     near: float = NEAR,
-) -> Array:  # fmt: skip
-    """How far boxes (..., 4) are placed as asked, in [0, 1], shape (...).
+) -> Array:
+    """How well boxes (..., 4) are placed as asked, in [0, 1], shape (...).
 
-    The offset must point the asked way and lie more along its axis than across; overlap takes off.
-    on_top_of: as above (paper); 0 in the authors' program, which has no branch for it.
+    The offset must point the asked way and be longer along its axis than across it; overlap lowers
+    the score. on_top_of: as above (paper); 0 in the authors' program, which has no branch for it.
+    Raises UsageError for an unknown relation or convention.
     """
     check_convention(convention)
-    if relation not in RELATIONS:
-        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    check_relation(relation, COMPBENCH_RELATIONS)
     first, second = boxes(a), boxes(b)
-    delta = centres(second) - centres(first)
+    delta = centers(second) - centers(first)
     dx, dy = delta[..., 0], delta[..., 1]
     if relation == "near":
         distance = np.maximum(abs(dx), abs(dy))
@@ -52,28 +56,42 @@ def position(
 
 
 def score_2d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
-    """A quarter of each detection score (0 for a missing object) and half the position; below 0.5
-    it is 0. All of shape (...); in [0, 1]."""
-    total = _weighted(score_a, score_b, placed)
+    """A quarter of each detection score (0 for a missing object) plus half the position.
+
+    Totals below 0.5 become 0. All arrays have shape (...); the result is in [0, 1].
+    """
+    total = score_3d(score_a, score_b, placed)
     return np.where(total < 0.5, 0.0, total)
 
 
-def depth_position(
-    a: Sequence[float], b: Sequence[float], nearness: ArrayLike, relation: DepthRelation,
-    convention: Convention = "paper",
-) -> float:  # fmt: skip
-    """How far one box is before another in a depth map (H, W), larger nearer; in [0, 1].
+def score_3d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
+    """As `score_2d`, but totals below 0.5 are kept."""
+    parts = [np.asarray(part, dtype=float) for part in (score_a, score_b, placed)]
+    if any(not ((part >= 0) & (part <= 1)).all() for part in parts):
+        raise ValueError("scores and positions must be in [0, 1]; a missing object scores 0")
+    # Half of the position counts only where both objects are there.
+    both = (parts[0] > 0) & (parts[1] > 0)
+    return np.asarray(0.25 * parts[0] + 0.25 * parts[1] + np.where(both, 0.5 * parts[2], 0.0))
 
-    By mean depth in the boxes; where it agrees, the overlap counts: full above 0.5 IoU, in
-    proportion below. authors: the program slices the map as [x, y], i.e. transposed, and gives 0 at
-    exactly 0.5. An empty slice decides nothing: 0.
+
+def depth_position(
+    a: Sequence[float],
+    b: Sequence[float],
+    nearness: ArrayLike,
+    relation: CompBenchDepthRelation,
+    convention: Convention = "paper",
+) -> float:
+    """How far one box is in front of another in a depth map (H, W), larger nearer; in [0, 1].
+
+    The mean depths in the boxes decide the order; where it is as asked, the overlap scores: fully
+    from 0.5 IoU, in proportion below. authors: the program slices the map as [x, y], i.e.
+    transposed, and gives 0 at exactly 0.5. An empty slice scores 0.
     """
     check_convention(convention)
-    if relation not in ("in_front_of", "behind", "hidden_by"):
-        raise ValueError(f"no relation {relation!r}: choose from in_front_of, behind, hidden_by")
+    check_relation(relation, COMPBENCH_DEPTH_RELATIONS)
     depth = np.asarray(nearness, dtype=float)
     if depth.ndim != 2 or not np.isfinite(depth).all():
-        raise ValueError(f"a depth map of shape {depth.shape} is no finite picture")
+        raise ValueError(f"a depth map of shape {depth.shape}: a finite one (H, W) is needed")
     first, second = boxes(a), boxes(b)
     means = [_mean_depth(depth, box, convention) for box in (first, second)]
     if means[0] is None or means[1] is None:
@@ -91,17 +109,3 @@ def _mean_depth(depth: Array, box: Array, convention: str) -> float | None:
     x1, y1, x2, y2 = (max(0, int(side)) for side in box)
     inside = depth[x1:x2, y1:y2] if convention == "authors" else depth[y1:y2, x1:x2]
     return float(inside.mean()) if inside.size else None
-
-
-def score_3d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
-    """As `score_2d`, but kept below 0.5 too."""
-    return _weighted(score_a, score_b, placed)
-
-
-def _weighted(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
-    parts = [np.asarray(part, dtype=float) for part in (score_a, score_b, placed)]
-    if any(not ((part >= 0) & (part <= 1)).all() for part in parts):
-        raise ValueError("scores and positions must be in [0, 1]; a missing object scores 0")
-    # Half of the position counts only where both objects are there.
-    both = (parts[0] > 0) & (parts[1] > 0)
-    return np.asarray(0.25 * parts[0] + 0.25 * parts[1] + np.where(both, 0.5 * parts[2], 0.0))

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import boxes, centres
-from .pse import Relation
+from .boxes import Relation, boxes, centers
 
 SLACK = 0.1
-"""Share of the two sizes by which centres must differ."""
+"""Share of the two sizes by which centers must differ."""
 _LEAST = 1e-3
 
 
 def relations(a: ArrayLike, b: ArrayLike) -> set[Relation]:
-    """Every relation that "A is … B" fulfils, for one box each, shape (4,).
+    """Every relation that "A is … B" fulfills, for one box each, shape (4,).
 
-    The offset of the centres, less a tenth of the summed sizes on each axis, over the length of the
-    whole offset, must exceed 0.5: a diagonal has two relations or none. Paper and program agree.
+    The offset of the centers, less a tenth of the summed sizes on each axis, is divided by the
+    length of the whole offset and must exceed 0.5; a diagonal offset fulfills two relations or
+    none. Paper and program agree.
     """
     first, second = boxes(a), boxes(b)
-    offset = centres(first) - centres(second)
+    offset = centers(first) - centers(second)
     sizes = (first[2:] - first[:2]) + (second[2:] - second[:2])
     revised = np.maximum(abs(offset) - SLACK * sizes, 0) * np.sign(offset)
     if (abs(revised) < _LEAST).all():

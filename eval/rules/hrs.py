@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .boxes import Convention, boxes, check_convention
-from .pse import RELATIONS, Relation
+from .boxes import Convention, Relation, boxes, check_convention, check_relation
 
 
 def relation_holds(
     a: ArrayLike, b: ArrayLike, relation: Relation, convention: Convention = "paper"
 ) -> NDArray[np.bool_]:
-    """Whether boxes (..., 4) stand as asked, shape (...).
+    """Whether boxes (..., 4) are placed as asked, shape (...).
 
-    authors: left by left edges, right by right edges; above where the top OR the bottom edge is
-    higher, below the mirror of it, so that both may hold. paper: by both edges, so that they
-        exclude each other (the paper prints no rule for edges; this is our reading).
+    authors: left compares left edges, right compares right edges; above holds where the top OR the
+        bottom edge is higher, below is its mirror, so both can hold at once. paper: both edges
+        must agree, so above and below exclude each other (the paper states no rule for edges; this
+        is our reading). Raises UsageError for an unknown relation or convention.
     """
     check_convention(convention)
-    if relation not in RELATIONS:
-        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    check_relation(relation)
     first, second = boxes(a), boxes(b)
     if relation == "left_of":
         return np.asarray(first[..., 0] < second[..., 0])

@@ -18,11 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .boxes import Array, Convention, check_convention
+from .boxes import Array, Convention, DepthRelation, Relation, check_convention, check_relation
 
-Relation = Literal["left_of", "right_of", "above", "below"]
-RELATIONS: tuple[Relation, ...] = ("left_of", "right_of", "above", "below")
-DepthRelation = Literal["in_front_of", "behind"]
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """From where on PSE counts as right: in the paper, and in the authors' `calculate_pse.py`."""
 TIES = {"paper": 0.0, "authors": 1.0}
@@ -96,10 +93,9 @@ def _advantage(p: Array, q: Array) -> Array:
 def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:
     """PSE of "A is `relation` of B" for masks of shape (..., H, W); shape (...), in [0, 1].
 
-    O(pixels). Raises ValueError for an unknown relation or masks of different size.
+    O(pixels). Raises UsageError for an unknown relation, ValueError for masks of different size.
     """
-    if relation not in RELATIONS:
-        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    check_relation(relation)
     axis: Literal["x", "y"] = "x" if relation in ("left_of", "right_of") else "y"
     signed = _advantage(projections(a, axis), projections(b, axis))
     return np.maximum(0.0, -signed if relation in ("left_of", "above") else signed)
@@ -115,7 +111,7 @@ def pse_binary(scores: ArrayLike, convention: Convention = "paper") -> NDArray[n
 def along(masks: ArrayLike, direction: tuple[float, float], bin_width: float = 1.0) -> Array:
     """Pixel weights along any direction (dx, dy), dy downward: masks (..., H, W) -> (..., n).
 
-    Places are cut into bins of `bin_width` pixels; along an axis of the picture that is exact.
+    Places are cut into bins of `bin_width` pixels; along an axis of the image that is exact.
     Raises ValueError for a direction of length 0.
     """
     array = np.asarray(masks)
@@ -125,7 +121,7 @@ def along(masks: ArrayLike, direction: tuple[float, float], bin_width: float = 1
     height, width = array.shape[-2:]
     dx, dy = (part / length for part in direction)
     place = np.add.outer(np.arange(height) * dy, np.arange(width) * dx) / bin_width
-    # From the middle outward, so that a mirrored picture has mirrored bins; rounding guards equal
+    # From the middle outward, so that a mirrored image has mirrored bins; rounding guards equal
     # places against the last bit.
     offset = np.round(place - (place.min() + place.max()) / 2, 9)
     steps = (np.sign(offset) * np.ceil(abs(offset))).astype(np.intp)
@@ -193,8 +189,7 @@ def pse_3d(
     those at the joint minimum: `authors` does as it does. Raises ValueError for non-finite depth.
     """
     check_convention(convention)
-    if relation not in ("in_front_of", "behind"):
-        raise ValueError(f"no relation {relation!r}: choose from in_front_of, behind")
+    check_relation(relation, ("in_front_of", "behind"))
     masks = [np.asarray(mask).astype(float) for mask in (a, b)]
     depth = np.asarray(nearness, dtype=float)
     if not np.isfinite(depth).all():
@@ -233,9 +228,12 @@ def _depth_advantage(a: Array, b: Array, depth: Array, bins: int, convention: st
 
 
 def pse_multi(
-    masks: dict[str, Array], subjects: Sequence[str], relations: Sequence[Relation],
-    references: Sequence[str], average: Literal["mean", "product", "min"] = "mean",
-) -> float:  # fmt: skip
+    masks: dict[str, Array],
+    subjects: Sequence[str],
+    relations: Sequence[Relation],
+    references: Sequence[str],
+    average: Literal["mean", "product", "min"] = "mean",
+) -> float:
     """Score of a prompt with several relations, subjects[i] `relations[i]` of references[i].
 
     masks: object -> mask of shape (H, W); an object without one is missing and scores 0. The mean

@@ -1,11 +1,10 @@
-"""PSE on torch tensors, with gradients: what guidance minimises. Only methods of the tensors."""
+"""PSE on torch tensors, with gradients: what guidance minimizes. Only methods of the tensors."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .boxes import Convention, check_convention
-from .pse import RELATIONS, Relation
+from .boxes import Convention, Relation, check_convention, check_relation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,8 +20,7 @@ def pos_tensor(a: Tensor, b: Tensor, ties: float = 1.0) -> Tensor:
 
 def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
     """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
-    if relation not in RELATIONS:
-        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    check_relation(relation)
     axis = -2 if relation in ("left_of", "right_of") else -1
     p, q = a.sum(axis), b.sum(axis)
     ahead, behind = pos_tensor(p, q), pos_tensor(q, p)
@@ -38,7 +36,7 @@ def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
 def guidance_loss(
     a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
 ) -> Tensor:
-    """What PSG minimises, for attention maps (..., H, W): shape (...).
+    """What PSG minimizes, for attention maps (..., H, W): shape (...).
 
     paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
     """

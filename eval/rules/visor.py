@@ -8,49 +8,50 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import Convention, boxes, centres, check_convention
-from .pse import RELATIONS, Relation
+from .boxes import Convention, Relation, boxes, centers, check_convention, check_relation
 
 
 class Visor(NamedTuple):
     """All in %; NaN where there is nothing to divide by."""
 
     oa: float
-    """Object accuracy: pictures with both objects."""
+    """Object accuracy: images with both objects."""
     cond: float
-    """Pictures whose relation holds, among those with both objects."""
+    """Images whose relation holds, among those with both objects."""
     uncond: float
-    """Pictures whose relation holds, among all; OA * cond / 100, and with four pictures a prompt
+    """Images whose relation holds, among all; OA * cond / 100, and with four images a prompt
     the mean of VISOR_1..4."""
     n: tuple[float, ...]
-    """VISOR_1, VISOR_2, …: prompts of which at least so many pictures hold."""
+    """VISOR_1, VISOR_2, …: prompts of which at least so many images hold."""
     images: int
     prompts: int
 
 
 def relation_holds(a: ArrayLike, b: ArrayLike, relation: Relation) -> bool:
-    """Whether any instance of A (n, 4) is on the asked side of any of B (m, 4), by box centres.
+    """Whether any instance of A (n, 4) is on the asked side of any of B (m, 4), by box centers.
 
-    Strict; False where either has no instance. Raises ValueError for an unknown relation.
+    Strict; False where either has no instance. Raises UsageError for an unknown relation.
     """
-    if relation not in RELATIONS:
-        raise ValueError(f"no relation {relation!r}: choose from {', '.join(RELATIONS)}")
+    check_relation(relation)
     first, second = (boxes(np.asarray(one, float).reshape(-1, 4)) for one in (a, b))
     if not len(first) or not len(second):
         return False
     axis = 0 if relation in ("left_of", "right_of") else 1
-    offsets = centres(first)[:, None, axis] - centres(second)[None, :, axis]
+    offsets = centers(first)[:, None, axis] - centers(second)[None, :, axis]
     return bool(((offsets < 0) if relation in ("left_of", "above") else (offsets > 0)).any())
 
 
 def visor(
-    both: ArrayLike, holds: ArrayLike, prompts: ArrayLike, per_prompt: int = 4,
+    both: ArrayLike,
+    holds: ArrayLike,
+    prompts: ArrayLike,
+    per_prompt: int = 4,
     convention: Convention = "paper",
-) -> Visor:  # fmt: skip
-    """The metrics of pictures, all of shape (n,): both objects there, relation holds, prompt id.
+) -> Visor:
+    """The metrics of images, all of shape (n,): both objects there, relation holds, prompt id.
 
     paper, and the authors' visor.py: VISOR_n among all prompts. authors: the notebook's variant,
-    among prompts with at least one picture of both objects, and with 1e-6 added to denominators.
+    among prompts with at least one image of both objects, and with 1e-6 added to denominators.
     Raises ValueError for arrays of different length, or a relation without both objects.
     """
     check_convention(convention)
@@ -59,7 +60,7 @@ def visor(
     if not there.shape == right.shape == names.shape or there.ndim != 1:
         raise ValueError(f"shapes {there.shape}, {right.shape} and {names.shape} do not fit")
     if (right & ~there).any():
-        raise ValueError("a relation cannot hold in a picture without both objects")
+        raise ValueError("a relation cannot hold in an image without both objects")
     _, groups = np.unique(names, return_inverse=True)
     successes = np.bincount(groups, weights=right)
     counted = len(successes)
@@ -84,5 +85,5 @@ def _percent(part: int, whole: int, extra: float) -> float:
 
 
 def uncond_from_n(visor_n: ArrayLike) -> float:
-    """VISOR uncond from VISOR_1..N: their mean, where every prompt has N pictures."""
+    """VISOR uncond from VISOR_1..N: their mean, where every prompt has N images."""
     return float(np.mean(np.asarray(visor_n, dtype=float)))

@@ -17,10 +17,7 @@ from PIL.Image import Image
 
 from ..core import ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
 from ..prompts import Prompt
-from .base import YES_NO
-
-INVALID = "invalid"
-"""Label of an image in which none of the statements holds."""
+from .base import INVALID, YES_NO
 
 
 class Subject(NamedTuple):

@@ -37,6 +37,8 @@ class Worth:
     """Label -> value; a label without one is not scored."""
     prior: str = ""
     """The label that says that the prior holds; empty where none does."""
+    others: tuple[str, ...] = ()
+    """Labels that are answers but not scored."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -47,6 +49,9 @@ class Worth:
         """The value of a verdict's label; NaN for one that is not scored."""
         return self.values.get(verdict.label, math.nan)
 
+
+INVALID = "invalid"
+"""Label of an image in which none of a question's statements holds."""
 
 YES_NO = Worth({"yes": 1.0, "no": 0.0})
 

@@ -10,10 +10,10 @@ import numpy as np
 from ..core import Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
-from .base import Headline, Measure, R, Suite, Worth, by_variant, case_items, values_of
+from .base import INVALID, Headline, Measure, R, Suite, Worth, by_variant, case_items, values_of
 from .scores import cluster_labels, in_groups, mean_score, statistics, valid_score
 
-RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct")
+RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 VARIANTS = ("aligned", "reverse")
 MEANINGS = {
     "accuracy_aligned": "Share of right images where mention order helps (Ali).",

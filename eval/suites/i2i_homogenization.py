@@ -11,13 +11,13 @@ from ...schema import I2IHomogenization
 from ..core import Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from .asking import Alternative, Subject, ask_which
-from .base import Trial, Worth
+from .base import INVALID, Trial, Worth
 from .homogenization import MEANINGS, Homogenization, homogenization_headline
 from .scores import in_groups
 from .trials import acting_trials, both, pose_of
 
 QUESTION = "actor"
-SIGNS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts")
+SIGNS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
 
 
 class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):

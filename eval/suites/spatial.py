@@ -13,12 +13,12 @@ from PIL.Image import Image
 from ...schema import SpatialUC, SpatialVISOR
 from ..core import Case, Outcome, Question, Score, count_excluded, is_mirrored
 from ..prompts import read_prompt
-from .asking import INVALID, Alternative, Subject, ask_which
-from .base import Headline, Measure, Suite, Worth, case_items, values_of
+from .asking import Alternative, Subject, ask_which
+from .base import INVALID, Headline, Measure, Suite, Worth, case_items, values_of
 from .scores import in_groups, mean_score
 
 QUESTION = "order"
-HOLDS = Worth({"holds": 1.0, "opposite": 0.0})
+HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
 UNCONDITIONAL = Worth({**HOLDS.values, INVALID: 0.0})
 SIDEWAYS = ("left_of", "right_of")
 

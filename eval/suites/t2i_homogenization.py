@@ -11,15 +11,15 @@ from ...scenes.scene import Scene
 from ...schema import T2IHomogenization
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..prompts import read_prompt
-from .asking import INVALID, Alternative, Subject, ask_which
-from .base import Trial, Worth, values_of
+from .asking import Alternative, Subject, ask_which
+from .base import INVALID, Trial, Worth, values_of
 from .homogenization import MEANINGS, SIGNED, Homogenization, homogenization_headline
 from .order import order_and_entity_effect
 from .scores import cluster_labels, in_groups, statistics
 from .trials import both, homogenization_trials, left_to_right
 
 QUESTION = "order"
-SIGNS = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left")
+SIGNS = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
 
 
 class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):

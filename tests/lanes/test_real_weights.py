@@ -23,10 +23,10 @@ from PIL import Image
 
 from counterprior.eval.detectors import DetectorError, open_detector
 from counterprior.eval.detectors.cache import Cached
-from counterprior.eval.judges.checker.live import Picture, check_pictures
-from counterprior.eval.rules.checker.decide import Checked
-from counterprior.eval.rules.checker.rules import Rules
-from counterprior.eval.rules.checker.summary import summarise
+from counterprior.eval.judges.checker.live import ImageToCheck, check_images
+from counterprior.eval.rules.checker.decide import CheckedImage
+from counterprior.eval.rules.checker.rules import CheckerRules
+from counterprior.eval.rules.checker.summary import summarize
 from counterprior.eval.rules.compbench import position, score_2d
 from counterprior.eval.rules.visor import relation_holds, visor
 from counterprior.scenes.drawing import draw_scene
@@ -57,7 +57,7 @@ WEIGHTS = {
 }
 SIDES = {"left_of": "right_of", "right_of": "left_of", "above": "below", "below": "above"}
 # The published order of abstention with the detector's own scores, which are lower.
-RULES = Rules.model_validate({"thresholds": {"detection_score": 0.3}})
+RULES = CheckerRules.model_validate({"thresholds": {"detection_score": 0.3}})
 
 pytestmark = [
     pytest.mark.lane,
@@ -72,18 +72,18 @@ def from_environment(name: str) -> Path:
     return Path(os.environ[name])
 
 
-def checked(kind: str, pictures: list[Picture], cache: Path) -> list[Checked]:
+def checked(kind: str, pictures: list[ImageToCheck], cache: Path) -> list[CheckedImage]:
     file = from_environment(WEIGHTS[kind].variable)
     try:
         detector = open_detector(f"{kind}:{file}?threshold=0.3")
     except DetectorError as error:
         pytest.skip(str(error))
-    return list(check_pictures(pictures, RULES, Cached(detector, cache)))
+    return list(check_images(pictures, RULES, Cached(detector, cache)))
 
 
-def report(title: str, found: list[Checked], truth: dict[str, str]) -> tuple[float, float]:
+def report(title: str, found: list[CheckedImage], truth: dict[str, str]) -> tuple[float, float]:
     """Prints what came out; coverage, and accuracy among the decided."""
-    metrics = summarise(found)
+    metrics = summarize(found)
     decided = [one for one in found if one.verdict != "UNDECIDABLE"]
     right = sum(one.verdict == truth[one.sample.sample_id] for one in decided)
     both = [one.a is not None and one.b is not None for one in found]
@@ -117,7 +117,7 @@ def test_rendered_scenes(kind: str, tmp_path: Path) -> None:
         image = draw_scene(scene)
         for relation in ("left_of", "right_of"):
             name = f"{left}-{right}-{relation}"
-            pictures.append(Picture(name, name, relation, left, right, image))
+            pictures.append(ImageToCheck(name, name, relation, left, right, image))
             truth[name] = "PASS" if relation == "left_of" else "FAIL"
     coverage, accuracy = report(
         f"{kind}, rendered scenes", checked(kind, pictures, tmp_path), truth
@@ -136,7 +136,7 @@ def test_photographs(kind: str, tmp_path: Path) -> None:
             image = montage(photos[first], photos[second], sideways)
             for said in (relation, opposite):
                 name = f"{a}-{b}-{relation}-{said}"
-                pictures.append(Picture(name, name, said, a, b, image))
+                pictures.append(ImageToCheck(name, name, said, a, b, image))
                 truth[name] = "PASS" if said == relation else "FAIL"
     coverage, accuracy = report(f"{kind}, photographs", checked(kind, pictures, tmp_path), truth)
     assert accuracy == 1 and coverage > 0.3

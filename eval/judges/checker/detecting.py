@@ -1,6 +1,6 @@
-"""`counterprior detect`: from a manifest of pictures to the detections that `check` reads.
+"""`counterprior detect`: from a manifest of images to the detections that `check` reads.
 
-A row of the manifest has the picture's path (`image_path` or `file`), `relation`, `object_a` and
+A row of the manifest has the image's path (`image_path` or `file`), `relation`, `object_a` and
 `object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
 """
 
@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ....errors import UsageError
 from ....images import ImageError, open_image
-from ....storage import RecordLog, read_records, write_whole
+from ....progress import Progress
+from ....storage import RecordLog, read_records, write_json
 from ....tables import RowError, parse, read_rows
 from ...detectors import Detector, DetectorError, open_detector
 from ...detectors.cache import Cached
-from ...rules.checker.boxes import Relation
-from ...rules.checker.rules import Rules
-from .live import Picture, check_pictures, recorded_row
-
-Progress = Callable[[str, int, int], None]
+from ...rules.boxes import Relation
+from ...rules.checker.rules import CheckerRules
+from .live import ImageToCheck, check_images, recorded_row
 
 _WORDS: dict[object, Relation] = {
     "to the left of": "left_of",
@@ -33,7 +33,7 @@ _WORDS: dict[object, Relation] = {
 """As VISOR writes relations."""
 
 
-class _ManifestRow(BaseModel):
+class _DetectRow(BaseModel):
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
     image: str = Field(validation_alias=AliasChoices("image_path", "file"), min_length=1)
@@ -55,7 +55,7 @@ class DetectSettings:
     detector: str
     """Spec of the detector that decides."""
     out: Path
-    """JSONL of detections; grows picture by picture."""
+    """JSONL of detections; grows image by image."""
     secondary: str = ""
     """Spec of the detector that is asked whether it agrees; empty for none."""
     cache: Path | None = None
@@ -64,7 +64,7 @@ class DetectSettings:
 
 @dataclass(frozen=True)
 class _Wanted:
-    row: _ManifestRow
+    row: _DetectRow
     sample_id: str
     path: Path
 
@@ -72,11 +72,11 @@ class _Wanted:
 def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, Any]:
     """Detects, perturbs and records what is not recorded yet; returns counts.
 
-    A picture that can't be opened, or whose objects the detector doesn't know, is listed under
+    An image that can't be opened, or whose objects the detector doesn't know, is listed under
     `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
-    manifest, ValueError for a bad spec or a file that was begun with other detectors or rules.
+    manifest, UsageError for a bad spec or a file that was begun with other detectors or rules.
     """
-    rules = Rules.load(settings.rules)
+    rules = CheckerRules.load(settings.rules)
     wanted = read_manifest(settings.manifest)
     primary = _open(settings.detector, settings.cache)
     secondary = _open(settings.secondary, settings.cache) if settings.secondary else None
@@ -86,20 +86,20 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
     verdicts: Counter[str] = Counter()
     with RecordLog(settings.out) as log:
         for number, one in enumerate(wanted):
-            progress("pictures", number, len(wanted))
+            progress("images", number, len(wanted))
             if one.sample_id in done:
                 continue
             try:
-                (found,) = check_pictures([_picture(one)], rules, primary, secondary)
+                (found,) = check_images([_opened(one)], rules, primary, secondary)
             except (DetectorError, ImageError) as error:
                 unreadable[one.sample_id] = f"{one.path} {error}"
                 continue
             log.append(recorded_row(found))
             verdicts[found.verdict] += 1
-    progress("pictures", len(wanted), len(wanted))
-    write_whole(_beside(settings.out, "unreadable"), json.dumps(unreadable, indent=2) + "\n")
+    progress("images", len(wanted), len(wanted))
+    write_json(_beside(settings.out, "unreadable"), unreadable)
     return {
-        "pictures": len(wanted),
+        "images": len(wanted),
         "recorded_before": len(wanted) - verdicts.total() - len(unreadable),
         "recorded_now": verdicts.total(),
         "unreadable": len(unreadable),
@@ -108,24 +108,28 @@ def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, A
 
 
 def read_manifest(path: Path) -> list[_Wanted]:
-    """The pictures of a manifest. Raises RowError for a bad row or a sample that occurs twice."""
+    """The images of a manifest. Raises RowError for a bad row or a sample that occurs twice."""
     found: dict[str, _Wanted] = {}
     for number, row in read_rows(path):
-        one = parse(_ManifestRow, row, path, number)
+        one = parse(_DetectRow, row, path, number)
         name = one.sample_id or Path(one.image).stem
         if name in found:
             raise RowError(f"{path}:{number}: sample_id: {name!r} occurs twice")
         found[name] = _Wanted(one, name, path.parent / one.image)
     if not found:
-        raise RowError(f"{path}: no picture")
+        raise RowError(f"{path}: no image")
     return list(found.values())
 
 
-def _picture(one: _Wanted) -> Picture:
-    row = one.row
-    image = open_image(one.path)
-    prompt = row.prompt_id or one.sample_id
-    return Picture(one.sample_id, prompt, row.relation, row.object_a, row.object_b, image)
+def _opened(one: _Wanted) -> ImageToCheck:
+    return ImageToCheck(
+        sample_id=one.sample_id,
+        prompt_id=one.row.prompt_id or one.sample_id,
+        relation=one.row.relation,
+        object_a=one.row.object_a,
+        object_b=one.row.object_b,
+        image=open_image(one.path),
+    )
 
 
 def _open(spec: str, cache: Path | None) -> Detector:
@@ -133,16 +137,16 @@ def _open(spec: str, cache: Path | None) -> Detector:
     return Cached(detector, cache) if cache else detector
 
 
-def _claim(out: Path, rules: Rules, detectors: Sequence[Detector]) -> None:
+def _claim(out: Path, rules: CheckerRules, detectors: Sequence[Detector]) -> None:
     """Notes beside the file what makes it; refuses to go on with something else."""
     header = {
         "detectors": [one.identity() for one in detectors],
         "rules": rules.model_dump(mode="json", exclude={"detector", "output"}),
     }
-    path, text = _beside(out, "detectors"), json.dumps(header, indent=2) + "\n"
-    if path.exists() and path.read_text("utf-8") != text:
-        raise ValueError(f"{out} was begun with other detectors or rules: choose another --out")
-    write_whole(path, text)
+    path = _beside(out, "detectors")
+    if path.exists() and json.loads(path.read_text("utf-8")) != header:
+        raise UsageError(f"{out} was begun with other detectors or rules: choose another --out")
+    write_json(path, header)
 
 
 def _beside(out: Path, what: str) -> Path:

@@ -1,4 +1,4 @@
-"""The checker on pictures: detect, perturb, ask the second detector, decide."""
+"""The checker on images: detect, perturb, ask the second detector, decide."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from PIL.Image import Image
 
 from ...detectors import Detector, Request
-from ...rules.checker.boxes import Relation, Size
-from ...rules.checker.decide import Checked, Verdict, check
-from ...rules.checker.recorded import Components, Detected, Detectors, Found, Sample
-from ...rules.checker.rules import Rules
+from ...rules.boxes import Relation, Size
+from ...rules.checker.decide import CheckedImage, CheckVerdict, check
+from ...rules.checker.recorded import CheckerSample, Components, Detected, Detectors, Found
+from ...rules.checker.rules import CheckerRules
 from .stability import as_found, measure
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture and what its prompt says."""
+class ImageToCheck:
+    """An image and what its prompt says."""
 
     sample_id: str
     prompt_id: str
@@ -30,25 +30,31 @@ class Picture:
     """RGB."""
 
 
-def check_pictures(
-    pictures: Iterable[Picture], rules: Rules, primary: Detector, secondary: Detector | None = None
-) -> Iterator[Checked]:
-    """One verdict a picture; its sample holds what was detected and measured.
+def check_images(
+    images: Iterable[ImageToCheck],
+    rules: CheckerRules,
+    primary: Detector,
+    secondary: Detector | None = None,
+) -> Iterator[CheckedImage]:
+    """One verdict per image; its sample holds what was detected and measured.
 
     The second detector is asked only where the first found both objects, as published.
     """
-    for picture in pictures:
-        request = Request(picture.image, (picture.object_a, picture.object_b), picture.sample_id)
+    for one in images:
+        request = Request(one.image, (one.object_a, one.object_b), one.sample_id)
+        size = Size(*one.image.size)
         first = _detected(primary, request)
-        sample = Sample(
-            sample_id=picture.sample_id, prompt_id=picture.prompt_id, relation=picture.relation,
-            object_a=picture.object_a, object_b=picture.object_b,
-            width=picture.image.width, height=picture.image.height,
+        sample = CheckerSample(
+            sample_id=one.sample_id,
+            prompt_id=one.prompt_id,
+            relation=one.relation,
+            object_a=one.object_a,
+            object_b=one.object_b,
+            width=size.width,
+            height=size.height,
             detectors=Detectors(primary=first),
-        )  # fmt: skip
-        size = Size(*picture.image.size)
-        stability = measure(picture.image, sample, primary, rules)
-        found = check(sample, size, rules, stability)
+        )
+        found = check(sample, size, rules, measure(one.image, sample, primary, rules))
         if secondary is not None and found.delta is not None and found.parts.detection > 0:
             both = Detectors(primary=first, secondary=_detected(secondary, request))
             again = sample.model_copy(update={"detectors": both})
@@ -56,7 +62,7 @@ def check_pictures(
         yield found
 
 
-def _known(stability: float, verdict: Verdict, a: Found, b: Found) -> float:
+def _known(stability: float, verdict: CheckVerdict, a: Found, b: Found) -> float:
     return stability
 
 
@@ -65,7 +71,7 @@ def _detected(detector: Detector, request: Request) -> Detected:
     return Detected(type=detector.identity()["kind"], detections=as_found(found))
 
 
-def recorded_row(found: Checked) -> dict[str, Any]:
+def recorded_row(found: CheckedImage) -> dict[str, Any]:
     """A verdict with everything that `counterprior check` needs to give it again."""
     sample = found.sample.model_copy(
         update={

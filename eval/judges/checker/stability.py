@@ -6,14 +6,14 @@ from PIL import ImageEnhance, ImageFilter
 from PIL.Image import Image, Resampling
 
 from ...detectors import Detection, Detector, Request
-from ...rules.checker.boxes import Size, iou, offset
-from ...rules.checker.decide import Stability, Verdict, best, holds
-from ...rules.checker.recorded import Found, Sample
-from ...rules.checker.rules import Perturbation, Rules
+from ...rules.boxes import Size, iou, offset
+from ...rules.checker.decide import CheckVerdict, StabilityMeasure, best, holds
+from ...rules.checker.recorded import CheckerSample, Found
+from ...rules.checker.rules import CheckerRules, Perturbation
 
 
 def perturbed(image: Image, how: Perturbation) -> Image:
-    """The picture changed, of the same size. A parameter that is not set is the published one."""
+    """The image changed, of the same size. A parameter that is not set is the published one."""
     if how.type == "brightness":
         return ImageEnhance.Brightness(image).enhance(how.factor or 1.0)
     if how.type == "gaussian_blur":
@@ -28,17 +28,19 @@ def as_found(detections: list[Detection]) -> tuple[Found, ...]:
     return tuple(Found(label=d.label, score=d.score, box_xyxy=d.box) for d in detections)
 
 
-def measure(image: Image, sample: Sample, detector: Detector, rules: Rules) -> Stability:
-    """A function that measures the stability of a verdict on this picture.
+def measure(
+    image: Image, sample: CheckerSample, detector: Detector, rules: CheckerRules
+) -> StabilityMeasure:
+    """A function that measures the stability of a verdict on this image.
 
     Half of it is the share of perturbations under which the verdict stays (one that loses an object
-    does not keep it), half the mean overlap of the boxes with those of the unchanged picture, over
+    does not keep it), half the mean overlap of the boxes with those of the unchanged image, over
     the perturbations that find both. 0 where none does, 1 where nothing is tried.
     """
     size = Size(*image.size)
     labels = (sample.object_a, sample.object_b)
 
-    def stability(verdict: Verdict, a: Found, b: Found) -> float:
+    def stability(verdict: CheckVerdict, a: Found, b: Found) -> float:
         tried = rules.stability.perturbations
         if not tried:
             return 1.0

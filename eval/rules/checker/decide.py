@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
-from .boxes import SIDEWAYS, Box, Relation, Size, iou, offset
-from .recorded import Found, Sample
-from .rules import Confidence, Rules, Thresholds
+from ..boxes import SIDEWAYS, Relation, Size, iou, offset
+from .recorded import CheckerSample, Found
+from .rules import CheckerRules, Confidence, Thresholds
 
-Verdict = Literal["PASS", "FAIL", "UNDECIDABLE"]
+CheckVerdict = Literal["PASS", "FAIL", "UNDECIDABLE"]
 REASONS = ("missing", "ambiguous", "high_overlap", "near_boundary", "unstable")
-"""Why a picture is UNDECIDABLE; the first that applies."""
+"""Why an image is UNDECIDABLE; the first that applies."""
 
 _TINY = 1e-10
 """Added to every part of the confidence, so that one zero does not hide the others."""
 
-Stability = Callable[[Verdict, Found, Found], float | None]
+StabilityMeasure = Callable[[CheckVerdict, Found, Found], float | None]
 """Measures how a verdict on two detections holds; None where nobody measured it."""
 
 
@@ -33,12 +34,12 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What the checker says of one picture."""
+class CheckedImage:
+    """What the checker says of one image."""
 
-    sample: Sample
-    """The picture."""
-    verdict: Verdict
+    sample: CheckerSample
+    """The image."""
+    verdict: CheckVerdict
     """UNDECIDABLE where a rule abstains."""
     reason: str | None
     """Why it abstains, starting with one of `REASONS`; None where it decides."""
@@ -53,7 +54,7 @@ class Checked:
     b: Found | None = None
     """The chosen detection of object b."""
     delta: float | None = None
-    """Signed distance of the centres, share of the picture's side."""
+    """Signed distance of the centers, share of the image's side."""
     overlap: float | None = None
     """Intersection over union of the two boxes."""
     assumed: tuple[str, ...] = ()
@@ -102,63 +103,111 @@ def is_ambiguous(found: Sequence[Found], label: str, limits: Thresholds) -> bool
     return len(scores) > 1 and scores[0] - scores[1] < limits.ambiguity_delta
 
 
-def holds(delta: float, relation: Relation, margin: float) -> Verdict:
+def holds(delta: float, relation: Relation, margin: float) -> CheckVerdict:
     """Whether a signed distance fulfils a relation; at the margin it decides nothing."""
     if abs(delta) <= margin:
         return "UNDECIDABLE"
     return "PASS" if (delta < 0) == (relation in ("left_of", "above")) else "FAIL"
 
 
-def check(sample: Sample, size: Size, rules: Rules, stability: Stability | None = None) -> Checked:
-    """Applies the rules to one picture.
+def check(
+    sample: CheckerSample,
+    size: Size,
+    rules: CheckerRules,
+    stability: StabilityMeasure | None = None,
+) -> CheckedImage:
+    """Applies the rules to one image.
 
-    stability: measures it on the picture (see `stability.measure`); where None, what the sample
-        recorded counts, and 1 where it recorded nothing, named in `assumed`. Agreement likewise;
-        it is 1 without ado where the rules name no second detector.
+    stability: measures it on the image (see `judges.checker.stability.measure`). Without it, the
+        recorded stability counts, and 1 where none was recorded; `assumed` then says so. The same
+        holds for agreement, which is 1 by definition where the rules name no second detector.
     """
-    limits, margin = rules.thresholds, rules.geometry.margin
+    limits = rules.thresholds
     primary = sample.detectors.primary.detections
-    a, b = (best(primary, label, limits, size) for label in (sample.object_a, sample.object_b))
+    objects = (sample.object_a, sample.object_b)
+    a, b = (best(primary, label, limits, size) for label in objects)
+    abstain = partial(_abstain, sample, rules)
     if a is None or b is None:
-        pairs = ((sample.object_a, a), (sample.object_b, b))
-        absent = ", ".join(label for label, found in pairs if found is None)
-        return Checked(sample, "UNDECIDABLE", f"missing: {absent}", 0.0, Parts(), margin)
-    for label in (sample.object_a, sample.object_b):
+        absent = [label for label, one in zip(objects, (a, b), strict=True) if one is None]
+        return abstain(f"missing: {', '.join(absent)}")
+    for label in objects:
         if is_ambiguous(primary, label, limits):
-            reason = f"ambiguous: multiple {label}"
-            return Checked(sample, "UNDECIDABLE", reason, 0.0, Parts(), margin, a, b)
+            return abstain(f"ambiguous: multiple {label}", a=a, b=b)
     delta = offset(a.box_xyxy, b.box_xyxy, sample.relation, size)
-    overlap = iou(a.box_xyxy, b.box_xyxy)
-    if sample.relation in SIDEWAYS and overlap > limits.max_overlap_iou:
-        reason = f"high_overlap: IoU={overlap:.2f} > {limits.max_overlap_iou}"
-        return Checked(sample, "UNDECIDABLE", reason, 0.0, Parts(), margin, a, b, delta, overlap)
-    verdict, reason_or_none, steady, assumed = _steadied(sample, a, b, delta, rules, stability)
-    agreed = _agreement(sample, a.box_xyxy, b.box_xyxy, delta, verdict, rules, size)
+    pair = _Pair(a, b, delta, iou(a.box_xyxy, b.box_xyxy))
+    if sample.relation in SIDEWAYS and pair.overlap > limits.max_overlap_iou:
+        reason = f"high_overlap: IoU={pair.overlap:.2f} > {limits.max_overlap_iou}"
+        return abstain(reason, a=a, b=b, delta=delta, overlap=pair.overlap)
+    return _decide(sample, pair, size, rules, stability)
+
+
+class _Pair(NamedTuple):
+    """The chosen detections of both objects, and how they lie."""
+
+    a: Found
+    b: Found
+    delta: float
+    overlap: float
+
+
+def _abstain(
+    sample: CheckerSample, rules: CheckerRules, reason: str, **measured: Any
+) -> CheckedImage:
+    """UNDECIDABLE before any confidence is known."""
+    return CheckedImage(
+        sample=sample,
+        verdict="UNDECIDABLE",
+        reason=reason,
+        confidence=0.0,
+        parts=Parts(),
+        margin=rules.geometry.margin,
+        **measured,
+    )
+
+
+def _decide(
+    sample: CheckerSample,
+    pair: _Pair,
+    size: Size,
+    rules: CheckerRules,
+    stability: StabilityMeasure | None,
+) -> CheckedImage:
+    """The verdict on two usable detections; a verdict that wavers is withdrawn."""
+    margin = rules.geometry.margin
+    verdict, reason, steady, assumed = _steadied(sample, pair, rules, stability)
+    agreed = _agreement(sample, pair, verdict, rules, size)
     if agreed is None and rules.detector.get("secondary"):
         assumed += ("agreement",)
     parts = Parts(
-        detection=_clipped(math.sqrt(a.score * b.score)),
-        geometry=_clipped((abs(delta) - margin) / rules.confidence.geom_slope),
+        detection=_clipped(math.sqrt(pair.a.score * pair.b.score)),
+        geometry=_clipped((abs(pair.delta) - margin) / rules.confidence.geom_slope),
         stability=_clipped(steady),
         agreement=1.0 if agreed is None else _clipped(agreed),
     )
-    sure = confidence(parts, rules.confidence)
-    return Checked(
-        sample, verdict, reason_or_none, sure, parts, margin, a, b, delta, overlap, assumed
+    return CheckedImage(
+        sample=sample,
+        verdict=verdict,
+        reason=reason,
+        confidence=confidence(parts, rules.confidence),
+        parts=parts,
+        margin=margin,
+        assumed=assumed,
+        **pair._asdict(),
     )
 
 
 def _steadied(
-    sample: Sample, a: Found, b: Found, delta: float, rules: Rules, stability: Stability | None
-) -> tuple[Verdict, str | None, float, tuple[str, ...]]:
-    """Verdict, reason, stability and what was assumed; a verdict that wavers is withdrawn."""
+    sample: CheckerSample, pair: _Pair, rules: CheckerRules, stability: StabilityMeasure | None
+) -> tuple[CheckVerdict, str | None, float, tuple[str, ...]]:
+    """Verdict, reason, stability and what was assumed."""
     margin, wanted = rules.geometry.margin, rules.stability
-    verdict = holds(delta, sample.relation, margin)
+    verdict = holds(pair.delta, sample.relation, margin)
     if verdict == "UNDECIDABLE":
-        return verdict, f"near_boundary (|delta|={abs(delta):.3f} <= margin={margin})", 1.0, ()
+        reason = f"near_boundary (|delta|={abs(pair.delta):.3f} <= margin={margin})"
+        return verdict, reason, 1.0, ()
     if not wanted.enabled:
         return verdict, None, 1.0, ()
-    steady = stability(verdict, a, b) if stability else sample.measured_stability
+    steady = stability(verdict, pair.a, pair.b) if stability else sample.measured_stability
     if steady is None:
         return verdict, None, 1.0, ("stability",)
     if steady < wanted.consistency_threshold:
@@ -168,11 +217,12 @@ def _steadied(
 
 
 def _agreement(
-    sample: Sample, a: Box, b: Box, delta: float, verdict: Verdict, rules: Rules, size: Size
+    sample: CheckerSample, pair: _Pair, verdict: CheckVerdict, rules: CheckerRules, size: Size
 ) -> float | None:
     """How far the second detector agrees: verdict, side, and both boxes; None if it wasn't asked.
 
-    Without its detections, what was recorded counts: where it failed that is 0.5, as published.
+    Without its detections, the recorded agreement counts. Where it misses an object, agreement is
+    0.5, as published.
     """
     secondary = sample.detectors.secondary
     if secondary is None:
@@ -185,13 +235,16 @@ def _agreement(
         return 0.5
     other = offset(other_a.box_xyxy, other_b.box_xyxy, sample.relation, size)
     same_verdict = holds(other, sample.relation, rules.geometry.margin) == verdict
-    same_side = delta * other >= 0
-    agreed = 0.5 * same_verdict + 0.5 * same_side
-    return 0.5 * agreed + 0.25 * iou(a, other_a.box_xyxy) + 0.25 * iou(b, other_b.box_xyxy)
+    agreed = 0.5 * same_verdict + 0.5 * (pair.delta * other >= 0)
+    boxes = [
+        iou(mine.box_xyxy, theirs.box_xyxy)
+        for mine, theirs in ((pair.a, other_a), (pair.b, other_b))
+    ]
+    return 0.5 * agreed + 0.25 * boxes[0] + 0.25 * boxes[1]
 
 
 def confidence(parts: Parts, settings: Confidence) -> float:
-    """Product of the parts, each to its weight; about 0.001 where the geometry says 0."""
+    """Product of the parts, each raised to its weight; about 0.001 where the geometry is 0."""
     weights = settings.weights
     return float(
         (parts.detection + _TINY) ** weights.detection

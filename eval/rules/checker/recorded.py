@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ....tables import RowError, parse, read_rows
-from .boxes import Box, Relation, Size
+from ..boxes import Box, Relation, Size
 
 TOLERANCE = 0.02
-"""Share of a side by which a regressed box may reach over the picture's edge."""
+"""Share of a side by which a regressed box may reach over the image's edge."""
 
 
 class Found(BaseModel):
@@ -66,15 +66,15 @@ class Components(BaseModel):
     """How far the second detector agreed."""
 
 
-class Sample(BaseModel):
-    """One picture with its prompt's relation and what was detected in it."""
+class CheckerSample(BaseModel):
+    """One image with its prompt's relation and what was detected in it."""
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
     sample_id: Annotated[str, Field(min_length=1)]
     """Unique in the file."""
     prompt_id: Annotated[str, Field(min_length=1)]
-    """Shared by the pictures (seeds) of one prompt."""
+    """Shared by the images (seeds) of one prompt."""
     relation: Relation
     """What the prompt says of a and b."""
     object_a: Annotated[str, Field(min_length=1)]
@@ -84,9 +84,9 @@ class Sample(BaseModel):
     detectors: Detectors
     """What was detected."""
     width: Annotated[int, Field(gt=0)] | None = None
-    """Of the picture, pixels; None where the whole run has one size."""
+    """Of the image, pixels; None where the whole run has one size."""
     height: Annotated[int, Field(gt=0)] | None = None
-    """Of the picture, pixels."""
+    """Of the image, pixels."""
     verdict_raw: Literal["PASS", "FAIL", "UNDECIDABLE"] | None = None
     """What was decided when the detections were recorded."""
     verdict_reason: str | None = None
@@ -121,15 +121,15 @@ class Sample(BaseModel):
         return not self.conf_components.stability and not self.conf_components.agreement
 
 
-def read_samples(path: Path, size: Size) -> Iterator[tuple[Sample, Size]]:
-    """Every sample with the size of its picture (`size` where the row has none).
+def read_samples(path: Path, size: Size) -> Iterator[tuple[CheckerSample, Size]]:
+    """Every sample with the size of its image (`size` where the row has none).
 
     Raises RowError, naming file, line and field, for a row that does not fit, a sample id that
-    occurs twice, a detection outside the picture or of a label that was not asked for.
+    occurs twice, a detection outside the image or of a label that was not asked for.
     """
     seen: dict[str, int] = {}
     for number, row in read_rows(path):
-        sample = parse(Sample, row, path, number)
+        sample = parse(CheckerSample, row, path, number)
         if sample.sample_id in seen:
             raise RowError(
                 f"{path}:{number}: sample_id: {sample.sample_id!r} stands in line "
@@ -142,7 +142,7 @@ def read_samples(path: Path, size: Size) -> Iterator[tuple[Sample, Size]]:
         yield sample, own
 
 
-def _problems(sample: Sample, size: Size) -> Iterator[tuple[str, str]]:
+def _problems(sample: CheckerSample, size: Size) -> Iterator[tuple[str, str]]:
     if sample.object_a.lower() == sample.object_b.lower():
         yield "object_b", f"{sample.object_b!r} is object_a too"
     for role in ("primary", "secondary"):
@@ -160,7 +160,7 @@ def _problems(sample: Sample, size: Size) -> Iterator[tuple[str, str]]:
 
 
 def box_problem(box: Box, size: Size) -> str:
-    """What is wrong with a box in a picture of this size; empty where nothing is."""
+    """What is wrong with a box in an image of this size; empty where nothing is."""
     if not all(map(math.isfinite, box)):
         return f"{tuple(box)} is not finite"
     if box.x1 >= box.x2 or box.y1 >= box.y2:
@@ -172,4 +172,4 @@ def box_problem(box: Box, size: Size) -> str:
         and -over_y <= box.y1
         and box.y2 <= size.height + over_y
     )
-    return "" if inside else f"{tuple(box)} is outside the {size.width} x {size.height} picture"
+    return "" if inside else f"{tuple(box)} is outside the {size.width} x {size.height} image"

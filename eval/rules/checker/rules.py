@@ -21,7 +21,7 @@ class Thresholds(Struct):
     detection_score: Share = 0.2
     """Least score."""
     min_area_fraction: Share = 0.005
-    """Least area, as a share of the picture."""
+    """Least area, as a share of the image."""
     ambiguity_delta: Share = 0.1
     """Two best scores of one label closer than this are ambiguous."""
     max_overlap_iou: Share = 0.5
@@ -32,11 +32,11 @@ class Geometry(Struct):
     """Where a relation begins."""
 
     margin: Share = 0.1
-    """Centres closer than this share of the picture's side decide nothing."""
+    """Centers closer than this share of the image's side decide nothing."""
 
 
 class Perturbation(Struct):
-    """A change of the picture that no verdict should depend on."""
+    """A change of the image that no verdict should depend on."""
 
     type: Literal["brightness", "gaussian_blur", "resize"]
     """Which change."""
@@ -65,7 +65,7 @@ class Stability(Struct):
 
 
 class Weights(Struct):
-    """Exponents of the four parts of the confidence; used as they are, never re-normalised."""
+    """Exponents of the four parts of the confidence; used as they are, never re-normalized."""
 
     detection: Share = 0.4
     geometry: Share = 0.3
@@ -82,7 +82,7 @@ class Confidence(Struct):
     """Distance beyond the margin at which geometry is certain."""
 
 
-class Rules(Struct):
+class CheckerRules(Struct):
     """Everything the checker can be set to; the defaults are the published, calibrated ones."""
 
     thresholds: Thresholds = Thresholds()
@@ -100,7 +100,7 @@ class Rules(Struct):
     """What the authors' program wrote; not read."""
 
     @classmethod
-    def load(cls, path: Path | None) -> Rules:
+    def load(cls, path: Path | None) -> CheckerRules:
         """From YAML, or the published ones. Raises RowError, naming the field, for a file that
         holds no rules."""
         if path is None:
@@ -115,7 +115,7 @@ class Rules(Struct):
             raise RowError(f"{path}: holds no settings: write thresholds:, geometry: …")
         return parse(cls, data, path, 1)
 
-    def moved(self, margin: float, detection_score: float) -> Rules:
+    def moved(self, margin: float, detection_score: float) -> CheckerRules:
         """The same rules with the two settings that calibration moves."""
         return self.model_copy(
             update={

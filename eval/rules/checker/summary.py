@@ -1,4 +1,4 @@
-"""Metrics of a checked run: by picture, by prompt, by counterfactual pair."""
+"""Metrics of a checked run: by image, by prompt, by counterfactual pair."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .boxes import SIDEWAYS
-from .decide import Checked, Verdict
-from .recorded import Sample
+from ..boxes import SIDEWAYS
+from .decide import CheckedImage, CheckVerdict
+from .recorded import CheckerSample
 
 RELATIONS = ("left_of", "right_of", "above", "below")
 PAIRS = ("both_pass", "both_fail", "one_sided", "undecidable")
 
 
-def best_of(verdicts: Sequence[Verdict]) -> Verdict:
+def best_of(verdicts: Sequence[CheckVerdict]) -> CheckVerdict:
     """PASS if any passes, FAIL only if all fail."""
     if "PASS" in verdicts:
         return "PASS"
     return "FAIL" if verdicts and set(verdicts) == {"FAIL"} else "UNDECIDABLE"
 
 
-def all_of(verdicts: Sequence[Verdict], expected: int) -> Verdict:
-    """PASS if all pass, FAIL if any fails; UNDECIDABLE where pictures are missing."""
+def all_of(verdicts: Sequence[CheckVerdict], expected: int) -> CheckVerdict:
+    """PASS if all pass, FAIL if any fails; UNDECIDABLE where images are missing."""
     if len(verdicts) != expected:
         return "UNDECIDABLE"
     if "FAIL" in verdicts:
@@ -31,7 +31,7 @@ def all_of(verdicts: Sequence[Verdict], expected: int) -> Verdict:
     return "PASS" if set(verdicts) == {"PASS"} else "UNDECIDABLE"
 
 
-def pair_verdict(first: Verdict, second: Verdict) -> str:
+def pair_verdict(first: CheckVerdict, second: CheckVerdict) -> str:
     """One of `PAIRS`: undecidable where either is."""
     if "UNDECIDABLE" in (first, second):
         return "undecidable"
@@ -40,7 +40,7 @@ def pair_verdict(first: Verdict, second: Verdict) -> str:
     return "both_pass" if first == "PASS" else "both_fail"
 
 
-def summarise(checked: Sequence[Checked]) -> dict[str, Any]:
+def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     """Everything the published `metrics.json` holds, with prompt and pair metrics added.
 
     A rate with an empty denominator is None, never 0.
@@ -70,7 +70,7 @@ def summarise(checked: Sequence[Checked]) -> dict[str, Any]:
     }
 
 
-def _counts(checked: Iterable[Checked]) -> dict[str, Any]:
+def _counts(checked: Iterable[CheckedImage]) -> dict[str, Any]:
     count = Counter(item.verdict for item in checked)
     return {
         "count": count.total(),
@@ -95,8 +95,8 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _by_prompt(checked: Sequence[Checked]) -> dict[str, Any]:
-    prompts: dict[str, list[Checked]] = {}
+def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
+    prompts: dict[str, list[CheckedImage]] = {}
     for item in checked:
         prompts.setdefault(item.sample.prompt_id, []).append(item)
     if not prompts:
@@ -124,7 +124,7 @@ def _by_prompt(checked: Sequence[Checked]) -> dict[str, Any]:
     }
 
 
-def scene(sample: Sample) -> tuple[str, ...]:
+def scene(sample: CheckerSample) -> tuple[str, ...]:
     """The arrangement a prompt asks for, whichever way round it says it.
 
     "A left of B" and "B right of A" share it: they are each other's counterfactual pair.
@@ -135,7 +135,7 @@ def scene(sample: Sample) -> tuple[str, ...]:
     return (axis, *(objects if forward else objects[::-1]))
 
 
-def _tally(verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+def _tally(verdicts: Mapping[str, CheckVerdict]) -> dict[str, Any]:
     count = Counter(verdicts.values())
     return {
         "pass_count": count["PASS"],

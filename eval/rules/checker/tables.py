@@ -16,7 +16,7 @@ def markdown(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """
     tables = [
         _table(
-            "Pictures",
+            "Images",
             ("images", "pass", "coverage", "pass of decided", "mean confidence"),
             {
                 name: (

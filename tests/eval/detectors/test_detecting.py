@@ -1,4 +1,4 @@
-"""`counterprior detect`: a manifest of pictures becomes what `check` reads, once a picture."""
+"""`counterprior detect`: a manifest of images becomes what `check` reads, once an image."""
 
 import json
 import subprocess
@@ -14,8 +14,8 @@ from counterprior.eval.judges.checker.detecting import (
     read_manifest,
 )
 from counterprior.eval.judges.checker.run import check_file
-from counterprior.eval.rules.checker.boxes import Size
-from counterprior.eval.rules.checker.rules import Rules
+from counterprior.eval.rules.boxes import Size
+from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.images import encode_png
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
@@ -34,8 +34,15 @@ def settings(tmp_path: Path) -> DetectSettings:
     for number, (left, right) in enumerate((("cat", "dog"), ("dog", "cat"), ("cat", "dog"))):
         scene = Scene((Figure(left, 0.27, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), number)
         (tmp_path / f"{number}.png").write_bytes(encode_png(draw_scene(scene)))
-        rows.append({"file": f"{number}.png", "unique_id": number, "relation": "to the left of",
-                     "object_a": "cat", "object_b": "dog"})  # fmt: skip
+        rows.append(
+            {
+                "file": f"{number}.png",
+                "unique_id": number,
+                "relation": "to the left of",
+                "object_a": "cat",
+                "object_b": "dog",
+            }
+        )
     (tmp_path / "2.png").write_bytes(b"\x89PNG torn")
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
@@ -55,13 +62,13 @@ def test_what_is_recorded_checks_to_the_same_and_is_not_made_again(
     counts = detect_manifest(settings, quiet)
     assert counts["verdicts"] == {"FAIL": 1, "PASS": 1} and counts["unreadable"] == 1
     recorded = settings.out.read_bytes()
-    found = check_file(settings.out, Rules(), Size(1, 1))
+    found = check_file(settings.out, CheckerRules(), Size(1, 1))
     assert [one.verdict for one in found] == ["PASS", "FAIL"]
     rows = [json.loads(line) for line in recorded.decode().splitlines()]
     assert [one.confidence for one in found] == [row["conf"] for row in rows]
     assert all(row["conf_components"]["agreement"] == 1 for row in rows)
     unreadable = json.loads((settings.out.parent / "d.unreadable.json").read_text())
-    assert list(unreadable) == ["2"] and "no readable picture" in unreadable["2"]
+    assert list(unreadable) == ["2"] and "no readable" in unreadable["2"]
     settings.out.write_bytes(recorded[: recorded.index(b"\n") + 9])
     monkeypatch.setattr(
         "counterprior.eval.detectors.pixels.PixelDetector.detect",

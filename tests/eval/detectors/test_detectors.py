@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from counterprior.errors import UsageError
+from counterprior.eval.checkpoints.extras import find_class
 from counterprior.eval.detectors import (
     DETECTORS,
     Detection,
@@ -28,12 +30,12 @@ from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
-from counterprior.eval.judges.checker.live import Picture, check_pictures, recorded_row
+from counterprior.eval.judges.checker.live import ImageToCheck, check_images, recorded_row
 from counterprior.eval.judges.checker.stability import measure, perturbed
-from counterprior.eval.rules.checker.boxes import Box, Size, iou
+from counterprior.eval.rules.boxes import Box, Size, iou
 from counterprior.eval.rules.checker.decide import check
-from counterprior.eval.rules.checker.recorded import Sample, read_samples
-from counterprior.eval.rules.checker.rules import Perturbation, Rules
+from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.rules.checker.rules import CheckerRules, Perturbation
 from counterprior.eval.rules.pse import pse
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
@@ -79,7 +81,8 @@ def test_transformers_detectors_load_detect_and_repeat(
     again = open_detector(text).detect(requests[:1])[0]
     assert [d.to_row() for d in again] == [d.to_row() for d in both[0]]
     identity = detector.identity()
-    assert identity["revision"] == "local" and identity["processor"].endswith("Pil")
+    assert identity["model"] == checkpoint(kind).name  # not where it lies
+    assert identity["revision"].startswith("sha256:") and identity["processor"].endswith("Pil")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -107,8 +110,8 @@ def test_grounding_dino_scores_a_query_by_its_own_tokens(
     # [CLS] fire hydrant . cat . [SEP]: box 0 lights up "hydrant", box 1 "cat", box 2 the full stop.
     logits = torch.full((1, 3, 8), -9.0)
     logits[0, 0, 2] = logits[0, 1, 4] = logits[0, 2, 3] = 2.0
-    centres = [[0.5, 0.5, 0.5, 0.5], [0.1, 0.5, 0.4, 0.2], [0.9, 0.9, 0.1, 0.1]]
-    outputs = SimpleNamespace(logits=logits, pred_boxes=torch.tensor([centres]))
+    centers = [[0.5, 0.5, 0.5, 0.5], [0.1, 0.5, 0.4, 0.2], [0.9, 0.9, 0.1, 0.1]]
+    outputs = SimpleNamespace(logits=logits, pred_boxes=torch.tensor([centers]))
     monkeypatch.setattr(detector, "_model", lambda **inputs: outputs)
     (found,) = detector.detect([Request(image, ("Fire hydrant", "cat"))])
     assert [(d.label, d.box) for d in found] == [
@@ -154,12 +157,15 @@ def test_a_closed_set_refuses_what_it_can_not_find(
     ],
 )
 def test_specs_that_name_no_detector(text: str, reason: str) -> None:
-    with pytest.raises(DetectorError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         open_detector(text)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no config\.json"):
+        open_detector(f"detr:{tmp_path}")
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(DetectorError, match="can't be read as AutoModelForObjectDetection"):
         open_detector(f"detr:{tmp_path}")
 
@@ -167,7 +173,7 @@ def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
 class StandIn:
     """What the adapter uses of torchvision: a model of the same calls, whose weights are a score.
 
-    Like theirs it takes a list of RGB pictures in [0, 1] and, in evaluation mode only, answers with
+    Like theirs it takes a list of RGB images in [0, 1] and, in evaluation mode only, answers with
     labels, scores and boxes in pixels.
     """
 
@@ -325,18 +331,24 @@ def test_recorded_files_of_every_kind(tmp_path: Path, image: Image.Image) -> Non
     own = write(tmp_path / "o.jsonl", [{"sample_id": "s", "detections": [cat, dog]}])
     published = write(
         tmp_path / "p.jsonl",
-        [{"sample_id": "s", "detectors": {"primary": {"detections": [dog]},
-                                          "secondary": {"detections": [cat]}}}],
-    )  # fmt: skip
+        [
+            {
+                "sample_id": "s",
+                "detectors": {"primary": {"detections": [dog]}, "secondary": {"detections": [cat]}},
+            }
+        ],
+    )
     coco = write(
         tmp_path / "c.json",
         [{"image_id": 7, "category_id": 3, "bbox": [1, 2, 29, 38], "score": 0.5}],
     )
     names = write(
         tmp_path / "n.json",
-        {"categories": [{"id": 3, "name": "cat"}], "images": [{"id": 7, "file_name": "s"},
-                                                             {"id": 8, "file_name": "empty"}]},
-    )  # fmt: skip
+        {
+            "categories": [{"id": 3, "name": "cat"}],
+            "images": [{"id": 7, "file_name": "s"}, {"id": 8, "file_name": "empty"}],
+        },
+    )
     visor = write(
         tmp_path / "v.json",
         {"s": {"classes": ["dog", "cat"], "centroid": [[9, 9], [15.5, 21]], "recall": 2, "sra": 1}},
@@ -352,7 +364,7 @@ def test_recorded_files_of_every_kind(tmp_path: Path, image: Image.Image) -> Non
         ((found,),) = detector.detect([request])
         assert (found.label, tuple(found.box)) == ("cat", box)
         assert len(detector.identity()["sha256"]) == 64
-        with pytest.raises(DetectorError, match="has nothing on the picture 'other'"):
+        with pytest.raises(DetectorError, match="has nothing on the image 'other'"):
             detector.detect([Request(image, ("cat",), "other")])
     assert open_detector(f"recorded:{published}").detect([request]) == [[]]
     empty = open_detector(f"recorded:{coco}?names={names}")
@@ -430,11 +442,11 @@ def test_a_picture_is_looked_at_once(tmp_path: Path, image: Image.Image) -> None
     assert detector.seen == 4
 
 
-# The checker on pictures.
+# The checker on images.
 
 
 class Scripted:
-    """Boxes of a and b by turn: the picture, then each perturbation."""
+    """Boxes of a and b by turn: the image, then each perturbation."""
 
     def __init__(self, *looks: tuple[Any, Any]) -> None:
         self.looks = list(looks)
@@ -455,9 +467,15 @@ LEFT, RIGHT = (0, 0, 100, 100), (400, 0, 500, 100)
 
 
 def scripted(*looks: tuple[Any, Any]) -> Any:
-    sample = {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
-              "object_b": "dog", "image": Image.new("RGB", (512, 512))}  # fmt: skip
-    (found,) = check_pictures([Picture(**sample)], Rules(), Scripted(*looks))
+    sample = {
+        "sample_id": "s",
+        "prompt_id": "p",
+        "relation": "left_of",
+        "object_a": "cat",
+        "object_b": "dog",
+        "image": Image.new("RGB", (512, 512)),
+    }
+    (found,) = check_images([ImageToCheck(**sample)], CheckerRules(), Scripted(*looks))
     return found
 
 
@@ -480,7 +498,7 @@ def test_stability_is_half_verdicts_and_half_boxes() -> None:
 
 def test_perturbations_change_what_they_say(image: Image.Image) -> None:
     plain = np.asarray(image, float)
-    for how in Rules().stability.perturbations:
+    for how in CheckerRules().stability.perturbations:
         changed = perturbed(image, how)
         assert changed.size == image.size and (np.asarray(changed) != np.asarray(image)).any()
     brighter = np.asarray(perturbed(image, Perturbation(type="brightness", factor=1.1)), float)
@@ -492,30 +510,40 @@ def test_perturbations_change_what_they_say(image: Image.Image) -> None:
 
 def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> None:
     pictures = [
-        Picture(f"s{i}", f"p{i // 2}", relation, "cat", "dog", rendered(*pair, i))
+        ImageToCheck(f"s{i}", f"p{i // 2}", relation, "cat", "dog", rendered(*pair, i))
         for i, (relation, pair) in enumerate(
-            [("left_of", ("cat", "dog")), ("left_of", ("dog", "cat")),
-             ("right_of", ("dog", "cat")), ("above", ("cat", "dog"))]
+            [
+                ("left_of", ("cat", "dog")),
+                ("left_of", ("dog", "cat")),
+                ("right_of", ("dog", "cat")),
+                ("above", ("cat", "dog")),
+            ]
         )
-    ]  # fmt: skip
+    ]
     detector = open_detector("pixels")
-    found = list(check_pictures(pictures, Rules(), detector, detector))
+    found = list(check_images(pictures, CheckerRules(), detector, detector))
     assert [one.verdict for one in found][:3] == ["PASS", "FAIL", "PASS"]
     assert found[3].verdict == "UNDECIDABLE" and found[3].reason.startswith("near_boundary")
     assert all(one.parts.stability > 0.8 and not one.assumed for one in found)
     assert found[0].parts.agreement == 1
     file = write(tmp_path / "d.jsonl", [recorded_row(one) for one in found])
-    replayed = [check(*pair, Rules()) for pair in read_samples(file, Size(1, 1))]
+    replayed = [check(*pair, CheckerRules()) for pair in read_samples(file, Size(1, 1))]
     assert [one.to_row() for one in replayed] == [one.to_row() for one in found]
 
 
 def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
     image = rendered("cat", "dog")
-    sample = Sample.model_validate(
-        {"sample_id": "s", "prompt_id": "p", "relation": "left_of", "object_a": "cat",
-         "object_b": "dog", "detectors": {"primary": {"detections": []}}}
-    )  # fmt: skip
-    nothing = Rules.model_validate({"stability": {"perturbations": []}})
+    sample = CheckerSample.model_validate(
+        {
+            "sample_id": "s",
+            "prompt_id": "p",
+            "relation": "left_of",
+            "object_a": "cat",
+            "object_b": "dog",
+            "detectors": {"primary": {"detections": []}},
+        }
+    )
+    nothing = CheckerRules.model_validate({"stability": {"perturbations": []}})
     assert measure(image, sample, Scripted(), nothing)("PASS", None, None) == 1  # type: ignore[arg-type]
 
 
@@ -542,6 +570,8 @@ def test_every_kind_is_tried() -> None:
     others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
+    for place in DETECTORS.values():
+        assert callable(find_class(place).from_spec) and callable(find_class(place).detect)
 
 
 def test_the_renderer_writes_its_scene() -> None:

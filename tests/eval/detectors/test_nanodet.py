@@ -13,7 +13,7 @@ from counterprior.eval.detectors import Detection, DetectorError, Request, disti
 from counterprior.eval.detectors.classes import COCO, class_numbers
 from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
 from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
-from counterprior.eval.rules.checker.boxes import Box
+from counterprior.eval.rules.boxes import Box
 
 torch = pytest.importorskip("torch")
 
@@ -67,23 +67,31 @@ def test_every_operation_is_what_it_is_called(tmp_path: Path) -> None:
     low = graph.node("PadV2", "in", edges, graph.constant(-9.0))
     strides = ["1", "2", "1", "1"]
     turned = graph.node("Transpose", padded, nhwc)
-    made = graph.node("Conv2D", turned, graph.constant(kernels, half=True), strides=strides,
-                      dilations=["1"] * 4)  # fmt: skip
-    pooled = graph.node("MaxPool", graph.node("Transpose", low, nhwc), strides=strides,
-                        ksize=["1", "2", "3", "1"])  # fmt: skip
+    made = graph.node(
+        "Conv2D", turned, graph.constant(kernels, half=True), strides=strides, dilations=["1"] * 4
+    )
+    pooled = graph.node(
+        "MaxPool", graph.node("Transpose", low, nhwc), strides=strides, ksize=["1", "2", "3", "1"]
+    )
     leaky = graph.node("LeakyRelu", made, alpha={"f": 0.1})
-    larger = graph.node("ResizeBilinear", leaky, graph.constant([6, 14]),
-                        half_pixel_centers={"b": True})  # fmt: skip
+    larger = graph.node(
+        "ResizeBilinear", leaky, graph.constant([6, 14]), half_pixel_centers={"b": True}
+    )
     joined = graph.node("ConcatV2", leaky, pooled, graph.constant(3))
     parts = graph.node("SplitV", joined, graph.constant([5, 1]), graph.constant(3))
     last = graph.node("Sigmoid", f"{parts}:1")
-    nothing = (graph.constant(np.zeros((0, 1), int)), graph.constant([2]),
-               graph.constant(np.zeros(0, int)), graph.constant(3))  # fmt: skip
+    nothing = (
+        graph.constant(np.zeros((0, 1), int)),
+        graph.constant([2]),
+        graph.constant(np.zeros(0, int)),
+        graph.constant(3),
+    )
     shape = graph.node("AddV2", graph.node("SparseToDense", *nothing), graph.constant([0, 4]))
     flat = graph.node("Reshape", graph.node("Identity", last), shape)
     twice = graph.node("Add", flat, flat)
-    path = graph.write(tmp_path / "g.json", leaky, pooled, larger, twice,
-                       graph.node("Transpose", leaky, nchw))  # fmt: skip
+    path = graph.write(
+        tmp_path / "g.json", leaky, pooled, larger, twice, graph.node("Transpose", leaky, nchw)
+    )
     assert {n["op"] for n in graph.nodes} - {"Placeholder", "Const"} == set(OPERATIONS)
     outputs = [one.numpy() for one in GraphModel(path).run(torch.from_numpy(picture))]
 
@@ -97,8 +105,9 @@ def test_every_operation_is_what_it_is_called(tmp_path: Path) -> None:
     assert outputs[0][0] == pytest.approx(expected, abs=1e-5)
     assert outputs[4][0] == pytest.approx(expected.transpose(2, 0, 1), abs=1e-5)
     deep = np.pad(picture, ((0, 0), (0, 0), (1, 0), (2, 1)), constant_values=-9)[0]
-    most = [[deep[:, 2 * r : 2 * r + 2, c : c + 3].max(axis=(1, 2)) for c in range(7)]
-            for r in range(3)]  # fmt: skip
+    most = [
+        [deep[:, 2 * r : 2 * r + 2, c : c + 3].max(axis=(1, 2)) for c in range(7)] for r in range(3)
+    ]
     assert outputs[1][0] == pytest.approx(np.array(most))
     assert outputs[2].shape == (1, 6, 14, 4)
     # Twice as large, middles of pixels a quarter apart: the first row is the first row.

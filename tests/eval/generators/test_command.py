@@ -36,16 +36,23 @@ def run(words: str, prompt: str = "a dog", source: Image.Image | None = None) ->
     return open_generator(f"command:{words}").generate(ImageRequest(prompt, 7, source))
 
 
-def test_a_picture_is_made_from_prompt_and_seed(program: Program) -> None:
+def test_an_image_is_made_from_prompt_and_seed(program: Program) -> None:
     made = run(program(DRAW) + " {prompt} {seed} {output}")
     assert made.mode == "RGB" and made.getpixel((0, 0)) == (7, 5, 9)
 
 
 @pytest.mark.parametrize(
     "prompt",
-    ["$(touch HACKED) `id`; rm x | cat > y & 'a' \"b\"", "--help", "{seed} {output}", "two\nlines",
-     "dóg 犬 \U0001f415", "", "%s \\n $HOME *"],
-)  # fmt: skip
+    [
+        "$(touch HACKED) `id`; rm x | cat > y & 'a' \"b\"",
+        "--help",
+        "{seed} {output}",
+        "two\nlines",
+        "dóg 犬 \U0001f415",
+        "",
+        "%s \\n $HOME *",
+    ],
+)
 def test_no_shell_reads_a_prompt(program: Program, tmp_path: Path, prompt: str) -> None:
     seen = tmp_path / "seen"
     words = program(f"open({str(seen)!r}, 'w', newline='').write(prompt)\n" + DRAW)
@@ -77,8 +84,8 @@ def test_an_edit_gets_its_source(program: Program) -> None:
         ("print('half done'); sys.exit(3)", "ended with status 3: half done"),
         ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("1 / 0", "status 1: .*ZeroDivisionError"),
-        ("pass", "the picture does not exist"),
-        ("open(output, 'w').write('sorry')", "the picture is no readable picture"),
+        ("pass", "the image does not exist"),
+        ("open(output, 'w').write('sorry')", "the image is no readable"),
         ("Image.new('RGB', (4, 4)).save(output)", "a side below 16"),
         ("sys.stderr.write('x' * 9_000_000 + 'THE END'); sys.exit(1)", "x{1900,2000}THE END$"),
     ],

@@ -47,15 +47,15 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     The four bytes of each pixel are those of the first colour's number.
     """
 
-    def picture(values: Any) -> Image.Image:
+    def image(values: Any) -> Image.Image:
         first = np.ascontiguousarray(values[:, :, 0], dtype=np.float32)
         return Image.frombytes("RGBA", first.shape[::-1], first.tobytes())
 
-    monkeypatch.setattr("counterprior.eval.generators.diffusion._picture", picture)
+    monkeypatch.setattr("counterprior.eval.generators.diffusion._image", image)
 
 
 @DRAWING
-def test_the_seed_decides_the_picture(checkpoint: Checkpoint, kind: str, options: str) -> None:
+def test_the_seed_decides_the_image(checkpoint: Checkpoint, kind: str, options: str) -> None:
     generator = open_pipeline(checkpoint(kind), SMALL + options)
     one, other, again = (generator.generate(ImageRequest("a dog", seed)) for seed in (1, 2, 1))
     assert one.mode == "RGB" and one.size == (64, 64)
@@ -66,7 +66,7 @@ def test_the_seed_decides_the_picture(checkpoint: Checkpoint, kind: str, options
 
 @DRAWING
 @pytest.mark.usefixtures("exact")
-def test_the_prompt_decides_the_picture(checkpoint: Checkpoint, kind: str, options: str) -> None:
+def test_the_prompt_decides_the_image(checkpoint: Checkpoint, kind: str, options: str) -> None:
     generator = open_pipeline(checkpoint(kind), SMALL + options)
     dog, cat = (generator.generate(ImageRequest(text, 1)) for text in ("a dog", "a cat"))
     assert dog.tobytes() != cat.tobytes()
@@ -129,9 +129,7 @@ def test_an_edit_without_source_is_an_error_of_its_own(checkpoint: Checkpoint) -
         open_pipeline(checkpoint("pix2pix"), "device=cpu&steps=2").generate(ImageRequest("x", 1))
 
 
-def test_a_hidden_picture_is_refused(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hidden_image_is_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = open_pipeline(checkpoint("sd15"))
     monkeypatch.setattr(
         generator.pipeline, "run_safety_checker", lambda image, *rest: (image, [True])
@@ -142,7 +140,7 @@ def test_a_hidden_picture_is_refused(
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in divide")
-def test_a_picture_of_no_numbers_is_an_error(checkpoint: Checkpoint) -> None:
+def test_an_image_of_no_numbers_is_an_error(checkpoint: Checkpoint) -> None:
     # With one step the scheduler of Qwen-Image divides by zero.
     generator = open_pipeline(checkpoint("qwen-image"), "device=cpu&steps=1&height=64&width=64")
     with pytest.raises(GeneratorError, match="numbers that are none"):
@@ -180,7 +178,7 @@ def test_files_that_cannot_be_loaded_end_the_run(checkpoint: Checkpoint, tmp_pat
         open_pipeline(folder).generate(ImageRequest("a dog", 1))
 
 
-def test_nothing_is_loaded_before_a_picture_is_wanted(checkpoint: Checkpoint) -> None:
+def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> None:
     generator = open_pipeline(checkpoint("sd15"))
     generator.identity()
     assert "pipeline" not in vars(generator)

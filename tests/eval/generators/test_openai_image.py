@@ -1,4 +1,4 @@
-"""The images API, over the wire: pictures, edits, and everything that a server can do instead."""
+"""The images API, over the wire: images, edits, and everything that a server can do instead."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ def draw(server: Any, request: ImageRequest | None = None, **options: str) -> Im
     return open_generator(spec(server, text)).generate(request or ImageRequest("a dog", 7))
 
 
-def test_a_text_becomes_a_picture(server: Any) -> None:
+def test_a_text_becomes_an_image(server: Any) -> None:
     server.draw = lambda body: encoded("blue")
     made = draw(server, size="1024x1024", quality="high")
     assert made.mode == "RGB" and made.getpixel((3, 3)) == (0, 0, 255)
     (asked,) = server.asked
     assert asked.path == "/v1/images/generations"
-    assert asked.body == {"model": "img-1", "prompt": "a dog", "size": "1024x1024",
-                          "quality": "high"}  # fmt: skip
+    assert asked.body == {
+        "model": "img-1",
+        "prompt": "a dog",
+        "size": "1024x1024",
+        "quality": "high",
+    }
 
 
 def test_an_edit_sends_its_source(server: Any) -> None:
@@ -79,7 +83,7 @@ def test_any_usual_format_is_read(server: Any, kind: str) -> None:
     assert draw(server).size == (32, 32)
 
 
-def test_a_transparent_picture_is_put_on_white(server: Any) -> None:
+def test_a_transparent_image_is_put_on_white(server: Any) -> None:
     server.draw = lambda body: encoded("#00000000", mode="RGBA")
     assert draw(server).getpixel((0, 0)) == (255, 255, 255)
 
@@ -100,18 +104,16 @@ def test_a_rejected_request_is_an_error(server: Any, fault: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("picture", "reason"),
+    ("image", "reason"),
     [
         (None, "an address only: add response_format=b64_json"),
-        (b"<html>busy</html>", "the picture is no readable picture"),
-        (encoded(size=300)[:200], "the picture is no readable picture"),
+        (b"<html>busy</html>", "the image is no readable"),
+        (encoded(size=300)[:200], "the image is no readable"),
         (encoded(size=4), "a side below 16"),
     ],
 )
-def test_an_answer_without_picture_is_an_error(
-    server: Any, picture: bytes | None, reason: str
-) -> None:
-    server.draw = lambda body: picture
+def test_an_answer_without_image_is_an_error(server: Any, image: bytes | None, reason: str) -> None:
+    server.draw = lambda body: image
     with pytest.raises(GeneratorError, match=reason) as caught:
         draw(server)
     assert caught.value.status == "error" and len(server.asked) == 1  # an address isn't followed
@@ -119,7 +121,7 @@ def test_an_answer_without_picture_is_an_error(
 
 def test_an_answer_without_data_is_an_error(server: Any, fault: Any) -> None:
     server.faults.append(fault(without="data"))
-    with pytest.raises(GeneratorError, match="holds no picture"):
+    with pytest.raises(GeneratorError, match="holds no image"):
         draw(server)
 
 
@@ -154,12 +156,16 @@ def test_a_wrong_key_or_model_ends_the_run_and_shows_no_key(
     assert KEY not in str(caught.value) and KEY in str(server.asked[0].headers)
 
 
-def test_the_identity_names_all_that_changes_pictures(server: Any) -> None:
+def test_the_identity_names_all_that_changes_images(server: Any) -> None:
     generator = open_generator(spec(server, "size=512x512&attempts=2&timeout=9"))
     assert generator.identity() == {
-        "kind": "openai-image", "model": "img-1", "provider": "custom", "size": "512x512",
-        "server": server.url.removeprefix("http://"), "seed": "unknown to the API",
-    }  # fmt: skip
+        "kind": "openai-image",
+        "model": "img-1",
+        "provider": "custom",
+        "size": "512x512",
+        "server": server.url.removeprefix("http://"),
+        "seed": "unknown to the API",
+    }
     assert open_generator(spec(server, "seed=send")).identity()["seed"] == "sent"
     assert open_generator("openai-image:gpt-image-2").identity()["provider"] == "openai"
 

@@ -15,7 +15,7 @@ from counterprior.eval.judges.pixels import PixelJudge
 
 @pytest.fixture(scope="module")
 def run(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Pictures of prompts side by side and above each other, one of them lost; read only."""
+    """Images of prompts side by side and above each other, one of them lost; read only."""
     out = tmp_path_factory.mktemp("spatial") / "run"
     made = generate(GenerateSettings("spatial_uc", "render:", str(text_release), out, limit=20))
     first, *_ = [image for image in made.images().values() if image.status == "made"]
@@ -47,16 +47,16 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     settings = DetectSettings(run.root / "manifest.jsonl", steady, "pixels", detected)
     counts = detect_manifest(settings, quiet)
     unreadable = json.loads((tmp_path / "d.unreadable.json").read_text())
-    assert counts["pictures"] == 20 == counts["recorded_now"] + len(unreadable)
+    assert counts["images"] == 20 == counts["recorded_now"] + len(unreadable)
     assert lost <= unreadable.keys()
     unknown = [why for name, why in unreadable.items() if name not in lost]
     assert all("is no single entity of the atlas" in why for why in unknown)
     metrics = run_check(CheckSettings(detected, steady, tmp_path / "verdicts.jsonl"))
-    # The renderer does as it is told, and the picture that is lost is no failure of it.
+    # The renderer does as it is told, and the image that is lost is no failure of it.
     assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
     assert {"left_of", "above"} <= set(metrics["by_relation"])
     assert metrics["counterfactual_pairs"]["both_pass"] >= 2
-    assert (tmp_path / "metrics.md").read_text().startswith("| Pictures |")
+    assert (tmp_path / "metrics.md").read_text().startswith("| Images |")
 
 
 def test_pictures_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:

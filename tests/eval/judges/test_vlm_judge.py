@@ -35,7 +35,7 @@ def open_local(folder: Path, options: str = "min_mass=0") -> LocalJudge:
 
 @pytest.fixture
 def questions(ask: Ask) -> list[Question]:
-    """Of several lengths, pictures and orders of answers; one shows two pictures."""
+    """Of several lengths, images and orders of answers; one shows two images."""
     plain = [
         replace(ask("a"), images=(noise(1),)),
         replace(ask("b", answers=("1", "3", "2"), prompt="left?"), images=(noise(2),)),
@@ -73,12 +73,19 @@ def test_probabilities_equal_constrained_generation(
         content.append({"type": "text", "text": question.prompt})
         inputs = judge.processor.apply_chat_template(
             [{"role": "user", "content": content}],
-            add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt",
-        )  # fmt: skip
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
         written = judge.model.generate(
-            **inputs, max_new_tokens=1, do_sample=False, return_dict_in_generate=True,
-            output_scores=True, prefix_allowed_tokens_fn=lambda batch, ids, t=tokens: t,
-        )  # fmt: skip
+            **inputs,
+            max_new_tokens=1,
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_scores=True,
+            prefix_allowed_tokens_fn=lambda batch, ids, t=tokens: t,
+        )
         shares = written.scores[0][0].softmax(-1)
         assert judge.processor.tokenizer.decode(written.sequences[0, -1:]) == verdict.raw
         expected = {question.answers[a]: float(shares[t]) for a, t in zip(answers, tokens)}  # noqa: B905

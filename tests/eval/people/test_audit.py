@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from counterprior.eval.people.analyse import analyse
-from counterprior.eval.people.calibrate import GRID, Decision, Setting, calibrate, objective
-from counterprior.eval.people.labels import Label, consensus, read_labels
-from counterprior.eval.people.run import merge_labels
+from counterprior.eval.judges.checker.analyze import analyze
+from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
+from counterprior.eval.people.run import merge
 from counterprior.eval.people.sample import SampleSettings, draw, read_candidates, run_sample
-from counterprior.eval.rules.checker.boxes import Size
-from counterprior.eval.rules.checker.recorded import Sample, read_samples
-from counterprior.eval.rules.checker.rules import Rules
+from counterprior.eval.rules.boxes import Size
+from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.rules.checker.rules import CheckerRules
+from counterprior.labels import Label, read_labels
 from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -85,7 +85,7 @@ def test_a_draw_with_a_manifest_names_pictures_and_prompts(tmp_path: Path) -> No
     rows = run_sample(SampleSettings((f"x={file}",), 3, manifests=(manifest,)))
     assert {row["image"] for row in rows} == {str(tmp_path / f"images/{i}.png") for i in range(3)}
     manifest = write(tmp_path / "m.jsonl", known[:2])
-    with pytest.raises(RowError, match="no manifest lists 1 of the pictures, the first '0-002'"):
+    with pytest.raises(RowError, match="no manifest lists 1 of the images, the first '0-002'"):
         run_sample(SampleSettings((f"x={file}",), 3, manifests=(manifest,)))
     with pytest.raises(RowError, match="'0-000' occurs twice"):
         read_candidates([f"x={file}", f"y={file}"])
@@ -108,9 +108,9 @@ def test_published_confusions(
             for _ in range(count):
                 name = f"s{len(rows)}"
                 rows.append({"sample_id": name, "verdict_raw": says, "conf": 0.5})
-                labels.append(Label(name, human, "x"))
-    found = analyse([*rows, {"sample_id": "u", "verdict_raw": "PASS", "conf": 1}], labels)
-    assert found["labelled"] == 200
+                labels.append(Label(name, human))
+    found = analyze([*rows, {"sample_id": "u", "verdict_raw": "PASS", "conf": 1}], labels)
+    assert found["labeled"] == 200
     assert found["confusion"]["counts"] == matrix
     assert found["kappa"]["value"] == pytest.approx(kappa, abs=5e-5)
     excluded = found["risk"]["human_undecidable_excluded"]
@@ -120,16 +120,20 @@ def test_published_confusions(
 
 
 def test_risk_and_coverage_by_hand() -> None:
-    said = [("a", "PASS", 0.9, "PASS"), ("b", "FAIL", 0.8, "UNDECIDABLE"),
-            ("c", "PASS", 0.7, "FAIL"), ("d", "UNDECIDABLE", 1.0, "PASS")]  # fmt: skip
+    said = [
+        ("a", "PASS", 0.9, "PASS"),
+        ("b", "FAIL", 0.8, "UNDECIDABLE"),
+        ("c", "PASS", 0.7, "FAIL"),
+        ("d", "UNDECIDABLE", 1.0, "PASS"),
+    ]
     rows = [{"sample_id": n, "verdict_raw": v, "conf": c} for n, v, c, _ in said]
-    labels = [Label(name, human, "") for name, _, _, human in said]
-    curves = analyse(rows, labels)["risk_coverage"]
+    labels = [Label(name, human) for name, _, _, human in said]
+    curves = analyze(rows, labels)["risk_coverage"]
     points = [tuple(p.values()) for p in curves["human_undecidable_excluded"]["points"]]
     assert points == [(0.9, 0.25, 0.0), (0.8, 0.5, 0.0), (0.7, 0.75, 0.5)]
     points = [tuple(p.values()) for p in curves["human_undecidable_counted"]["points"]]
     assert points == [(0.9, 0.25, 0.0), (0.8, 0.5, 0.5), (0.7, 0.75, pytest.approx(2 / 3))]
-    empty = analyse([], [])
+    empty = analyze([], [])
     assert empty["kappa"]["value"] is None and empty["risk_coverage"][
         "human_undecidable_excluded"
     ] == {"area": None, "points": []}
@@ -140,48 +144,21 @@ def test_weights_turn_the_audit_into_the_run() -> None:
     # 10 of 10 passes and 10 of 90 abstentions were drawn; people find 2 wrong passes.
     rows = [{"sample_id": f"p{i}", "verdict_raw": "PASS", "conf": 0.9} for i in range(10)]
     rows += [{"sample_id": f"u{i}", "verdict_raw": "UNDECIDABLE", "conf": 0.0} for i in range(10)]
-    labels = [Label(f"p{i}", "PASS" if i > 1 else "FAIL", "") for i in range(10)]
-    labels += [Label(f"u{i}", "PASS" if i < 5 else "UNDECIDABLE", "") for i in range(10)]
+    labels = [Label(f"p{i}", "PASS" if i > 1 else "FAIL") for i in range(10)]
+    labels += [Label(f"u{i}", "PASS" if i < 5 else "UNDECIDABLE") for i in range(10)]
     weights = {f"p{i}": 1.0 for i in range(10)} | {f"u{i}": 9.0 for i in range(10)}
-    found = analyse(rows, labels, weights)
+    found = analyze(rows, labels, weights)
     assert found["risk"]["human_undecidable_excluded"]["coverage"] == 0.5
     assert found["run"]["coverage"]["value"] == pytest.approx(0.1)
     assert found["run"]["human_pass"]["value"] == pytest.approx((8 + 45) / 100)
     assert found["run"]["risk"]["value"] == pytest.approx(0.2)
     low, high = found["run"]["human_pass"]["interval"]
     assert 0.2 < low < 0.53 < high < 0.85
-    nothing = analyse(rows[10:], labels[10:], weights)["run"]
+    nothing = analyze(rows[10:], labels[10:], weights)["run"]
     assert nothing["risk"] == {"value": None, "interval": None}
 
 
-def test_labels_in_every_form_and_their_faults(tmp_path: Path) -> None:
-    rows = [{"sample_id": "a", "human_verdict": "PASS"}, {"sample_id": "b", "label": "FAIL"}]
-    by_line = read_labels(write(tmp_path / "l.jsonl", rows))
-    (tmp_path / "l.json").write_text(json.dumps(rows))
-    (tmp_path / "l.csv").write_text("sample_id,human_verdict,notes\na,PASS,\nb,FAIL,x\n")
-    assert by_line == read_labels(tmp_path / "l.json") == read_labels(tmp_path / "l.csv")
-    (tmp_path / "l.csv").write_text("sample_id,human_verdict\na,PASS,extra\n")
-    with pytest.raises(RowError, match=r"l\.csv:2: the row has not as many fields"):
-        read_labels(tmp_path / "l.csv")
-    for bad, reason in (
-        ([rows[0], rows[0]], "'a' is labelled twice; keep one"),
-        ([{"sample_id": "a", "label": "MAYBE"}], r"l\.jsonl:1: .*Input should be 'PASS'"),
-    ):
-        with pytest.raises(RowError, match=reason):
-            read_labels(write(tmp_path / "l.jsonl", bad))
-    clicks = [{"sample_id": "a", "label": v, "annotator": "x", "clicked": "t"} for v in VERDICTS]
-    assert [label.verdict for label in read_labels(write(tmp_path / "l.jsonl", clicks))] == [
-        "UNDECIDABLE"
-    ]
-    with pytest.raises(RowError, match="no such file"):
-        read_labels(tmp_path / "gone.csv")
-    (tmp_path / "l.txt").write_text("a PASS")
-    with pytest.raises(RowError, match="write the rows as one of"):
-        read_labels(tmp_path / "l.txt")
-
-
-def test_consensus_and_merge(tmp_path: Path) -> None:
-    assert consensus([Label("a", "PASS", "x"), Label("a", "FAIL", "y")]) == {"a": "UNDECIDABLE"}
+def test_labels_of_several_people_are_merged(tmp_path: Path) -> None:
     files = [
         write(tmp_path / f"{who}.jsonl", [{"sample_id": s, "label": v} for s, v in said.items()])
         for who, said in {
@@ -190,17 +167,23 @@ def test_consensus_and_merge(tmp_path: Path) -> None:
             "cy": {"a": "FAIL", "b": "FAIL", "c": "PASS"},
         }.items()
     ]
-    found = merge_labels(files, tmp_path / "m.jsonl")
-    assert {label.sample_id: label.verdict for label in read_labels(tmp_path / "m.jsonl")} == {
-        "a": "PASS", "b": "FAIL", "c": "PASS",
-    }  # fmt: skip
+    found = merge(files, "verdict", tmp_path / "m.jsonl")
+    decided = {label.case: label.label for label in read_labels(tmp_path / "m.jsonl")}
+    assert decided == {"a": "PASS", "b": "FAIL", "c": "PASS"}
+    merge(files[::2], "verdict", tmp_path / "m.jsonl")
+    decided = {label.case: label.label for label in read_labels(tmp_path / "m.jsonl")}
+    assert decided == {"a": "UNDECIDABLE", "b": "FAIL", "c": "PASS"}
     assert found["labels"] == {"ann": 3, "bo": 2, "cy": 3} and len(found["pairs"]) == 3
     assert found["pairs"][1] | {"interval": 0} == {
-        "first": "ann", "second": "cy", "n": 3, "kappa": pytest.approx(0.4), "interval": 0,
+        "first": "ann",
+        "second": "cy",
+        "n": 3,
+        "kappa": pytest.approx(0.4),
+        "interval": 0,
         "agreement": pytest.approx(2 / 3),
-    }  # fmt: skip
+    }
     with pytest.raises(RowError, match="'ann' labels in another file too"):
-        merge_labels([files[0], files[0]], tmp_path / "m.jsonl")
+        merge([files[0], files[0]], "verdict", tmp_path / "m.jsonl")
 
 
 def test_the_objective_as_published() -> None:
@@ -218,12 +201,12 @@ def test_the_objective_as_published() -> None:
     optimum = [Decision(v, True, h) for v, h in zip(said, human, strict=True)]
     optimum += [Decision("PASS", False, "FAIL")] * 128
     assert objective(optimum).j == pytest.approx(0.3503, abs=5e-5)
-    with pytest.raises(ValueError, match="no labelled picture"):
+    with pytest.raises(ValueError, match="no labeled image"):
         objective([])
 
 
-def synthetic(n: int, seed: int) -> tuple[list[tuple[Sample, Size]], dict[str, str]]:
-    """Pictures whose truth is the sign of an offset that people see below a distance of 0.06."""
+def synthetic(n: int, seed: int) -> tuple[list[tuple[CheckerSample, Size]], dict[str, str]]:
+    """Images whose truth is the sign of an offset that people see below a distance of 0.06."""
     rng = random.Random(seed)
     samples, human = [], {}
     for i in range(n):
@@ -234,12 +217,18 @@ def synthetic(n: int, seed: int) -> tuple[list[tuple[Sample, Size]], dict[str, s
             {"label": label, "score": rng.uniform(0.5, 1), "box_xyxy": box}
             for label, box in zip(("cat", "dog"), boxes, strict=True)
         ]
-        row = {"sample_id": f"s{i}", "prompt_id": f"p{i // 2}", "relation": "above",
-               "object_a": "cat", "object_b": "dog", "verdict_raw": "PASS",
-               "conf_components": {"stability": 0.9},
-               "detectors": {"primary": {"detections": found}}}  # fmt: skip
+        row = {
+            "sample_id": f"s{i}",
+            "prompt_id": f"p{i // 2}",
+            "relation": "above",
+            "object_a": "cat",
+            "object_b": "dog",
+            "verdict_raw": "PASS",
+            "conf_components": {"stability": 0.9},
+            "detectors": {"primary": {"detections": found}},
+        }
         row["relation"] = "left_of"
-        samples.append((Sample.model_validate(row), Size(512, 512)))
+        samples.append((CheckerSample.model_validate(row), Size(512, 512)))
         noise = rng.random() < 0.1
         true = "UNDECIDABLE" if abs(delta) < 0.06 else "PASS" if (delta < 0) != noise else "FAIL"
         human[f"s{i}"] = true
@@ -248,36 +237,38 @@ def synthetic(n: int, seed: int) -> tuple[list[tuple[Sample, Size]], dict[str, s
 
 def test_calibration_tells_what_it_is_worth_elsewhere() -> None:
     samples, human = synthetic(60, seed=4)
-    found = calibrate(samples, human, Rules(), repeats=5)
-    assert found["labelled"] == 60 and len(found["grid"]) == len(GRID) == 36
+    found = calibrate(samples, human, CheckerRules(), repeats=5)
+    assert found["labeled"] == 60 and len(found["grid"]) == len(GRID) == 36
     best = min(found["grid"], key=lambda point: point["j"])
     assert {name: best[name] for name in found["chosen"]} == found["chosen"]
     assert found["in_sample"]["j"] == best["j"]
     assert found["optimism"] == found["cross_validated"]["j"] - best["j"]
     assert found["optimism"] > 0
     assert sum(one["share"] for one in found["chosen_in_folds"]) == pytest.approx(1)
-    assert found == calibrate(samples[::-1], dict(reversed(human.items())), Rules(), repeats=5)
+    assert found == calibrate(
+        samples[::-1], dict(reversed(human.items())), CheckerRules(), repeats=5
+    )
 
 
 def test_held_out_prompts_play_no_part_in_the_choice() -> None:
     # Two settings; the label of prompt p decides for p alone which of them looks better.
     samples, human = synthetic(40, seed=1)
-    grid = [Setting(0.05, 0.2, 0.3), Setting(0.05, 0.2, 1.0)]
-    found = calibrate(samples, human, Rules(), grid=grid, folds=20, repeats=1)
+    grid = [GridSetting(0.05, 0.2, 0.3), GridSetting(0.05, 0.2, 1.0)]
+    found = calibrate(samples, human, CheckerRules(), grid=grid, folds=20, repeats=1)
     # tau 1 keeps nothing (J 10.5): no fold chooses it, so that in and out of sample are the same.
     assert found["chosen"]["tau"] == 0.3 and found["optimism"] == pytest.approx(0)
     assert any("tau = 0.3 is the smallest of the grid" in text for text in found["warnings"])
-    with pytest.raises(ValueError, match="30 folds for 20 labelled prompts"):
-        calibrate(samples, human, Rules(), folds=30)
+    with pytest.raises(ValueError, match="30 folds for 20 labeled prompts"):
+        calibrate(samples, human, CheckerRules(), folds=30)
 
 
 def test_what_the_detections_cannot_tell_is_a_warning() -> None:
     samples, human = synthetic(20, seed=2)
-    found = calibrate(samples, human, Rules(), repeats=1)
+    found = calibrate(samples, human, CheckerRules(), repeats=1)
     assert any("detection_score decides nothing in [0.2, 0.3, 0.4]" in w for w in found["warnings"])
     near = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "near_boundary (…)"}
     bare = [(sample.model_copy(update=near), size) for sample, size in samples]
-    found = calibrate(bare, human, Rules(), repeats=1)
+    found = calibrate(bare, human, CheckerRules(), repeats=1)
     assert any("had no recorded stability" in text for text in found["warnings"])
 
 
@@ -292,15 +283,15 @@ def test_the_published_run_from_the_command_line(
     done = cli("audit", "calibrate", recorded, *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    assert found["labelled"] == 66 == len(read_labels(labels))
+    assert found["labeled"] == 66 == len(read_labels(labels))
     assert found["optimism"] > 0.3  # J on prompts it was not chosen on is several times as large
     assert [w.split(" = ")[0] for w in found["warnings"]][:2] == ["detection_score", "tau"]
     known = {sample.sample_id for sample, _ in read_samples(recorded, Size(512, 512))}
-    assert {label.sample_id for label in read_labels(labels)} <= known
+    assert {label.case for label in read_labels(labels)} <= known
     sample = tmp_path / "sample.jsonl"
     drawn = cli("audit", "sample", f"plain={recorded}", "--n", 40, "--out", sample)
-    assert drawn.stdout.startswith("40 pictures"), drawn.stderr
-    analysed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
-    assert json.loads(analysed.stdout)["labelled"] == 66
+    assert drawn.stdout.startswith("40 "), drawn.stderr
+    analyzed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
+    assert json.loads(analyzed.stdout)["labeled"] == 66
     outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
-    assert outside.returncode == 2 and "unknown samples" in outside.stderr
+    assert outside.returncode == 2 and "case: no case" in outside.stderr

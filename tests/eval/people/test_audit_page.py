@@ -1,4 +1,4 @@
-"""The labelling page's server: its token, its files of clicks, and what it never shows."""
+"""The labeling page's server: its token, its files of clicks, and what it never shows."""
 
 import http.client
 import json
@@ -15,11 +15,10 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from counterprior.eval.judges.human import read_labels as read_judge_labels
 from counterprior.eval.people.forms import FORMS, read_tasks, shuffled
-from counterprior.eval.people.labels import Label, read_labels
 from counterprior.eval.people.run import merge
-from counterprior.eval.people.serve import Audit, AuditServer, Refused
+from counterprior.eval.people.serve import Audit, AuditServer, RequestRefused
+from counterprior.labels import Label, read_labels, single_labels
 from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -38,9 +37,18 @@ def rows(tmp_path: Path) -> Path:
         )
     return write(
         tmp_path / "sample.jsonl",
-        [{"sample_id": f"s{n}", "image": f"{n}.png", "prompt": f"prompt {n}", "method": "SECRET",
-          "verdict_raw": "FAIL", "conf": 0.123456} for n in range(4)],
-    )  # fmt: skip
+        [
+            {
+                "sample_id": f"s{n}",
+                "image": f"{n}.png",
+                "prompt": f"prompt {n}",
+                "method": "SECRET",
+                "verdict_raw": "FAIL",
+                "conf": 0.123456,
+            }
+            for n in range(4)
+        ],
+    )
 
 
 @pytest.fixture
@@ -69,8 +77,9 @@ def ask(
 
 
 def click(server: AuditServer, who: str, task: str, value: str) -> tuple[int, bytes]:
-    return ask(server, "/click",
-               {"annotator": who, "task": task, "values": {"human_verdict": value}})  # fmt: skip
+    return ask(
+        server, "/click", {"annotator": who, "task": task, "values": {"human_verdict": value}}
+    )
 
 
 def test_nothing_without_the_token_or_from_another_name(server: AuditServer) -> None:
@@ -99,7 +108,10 @@ def test_clicks_are_on_disk_and_a_restart_goes_on(
     assert click(server, "ann", "s2", "UNDECIDABLE")[0] == 200
     assert click(server, "bo", "s1", "FAIL")[0] == 200
     file = tmp_path / "labels" / "ann.jsonl"
-    assert read_labels(file) == [Label("s1", "FAIL", "ann"), Label("s2", "UNDECIDABLE", "ann")]
+    assert read_labels(file) == [
+        Label("s1", "FAIL", annotator="ann"),
+        Label("s2", "UNDECIDABLE", annotator="ann"),
+    ]
     with file.open("a") as torn:
         torn.write('{"sample_id": "s3", "hum')
     again = Audit.open(rows, "verdict", tmp_path / "labels")
@@ -162,8 +174,10 @@ def test_the_page_needs_nothing_from_elsewhere(server: AuditServer) -> None:
 
 
 def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -> None:
-    group = [{"group": "g1", "level": level, "altered_law": "no friction", "prompt": f"p {level}"}
-             for level in ("L1", "L2", "L3")]  # fmt: skip
+    group = [
+        {"group": "g1", "level": level, "altered_law": "no friction", "prompt": f"p {level}"}
+        for level in ("L1", "L2", "L3")
+    ]
     audit = Audit.open(write(tmp_path / "w.jsonl", group), "worlds", tmp_path / "w")
     (task,) = audit.tasks
     assert [text for _, text in task.texts] == ["no friction", "p L1", "p L2", "p L3"]
@@ -179,25 +193,28 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
     )
     bank = Audit.open(tmp_path / "b.yaml", "bank", tmp_path / "b")
     assert [task.texts for task in bank.tasks] == [
-        (("text", "first"), ("standards", "a; b"), ("check row", "2"), ("scenes 1 at", "x")), (),
-    ]  # fmt: skip
-    with pytest.raises(Refused, match="can't be 'edited'"):
+        (("text", "first"), ("standards", "a; b"), ("check row", "2"), ("scenes 1 at", "x")),
+        (),
+    ]
+    with pytest.raises(RequestRefused, match="can't be 'edited'"):
         bank.click("ann", "one", {"decision": "edited"})
-    asked = [{"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}
-             for q in ("order", "sides")]  # fmt: skip
+    asked = [
+        {"case": "c", "question": q, "asked": q, "prompt": "p", "label": "1", "judge": "X"}
+        for q in ("order", "sides")
+    ]
     judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
     assert judge.tasks[0].texts == (("prompt", "p"), ("asked", "order"))
     assert judge.state("ann")["tasks"][0]["options"] == ()
     named = {"0": "invalid", "1": "first_left", "2": "first_right"}
     asked[0]["answers"] = named
     judge = Audit.open(write(tmp_path / "j.jsonl", asked), "judge", tmp_path / "j")
-    with pytest.raises(Refused, match="'label' can't be '2'"):
+    with pytest.raises(RequestRefused, match="'label' can't be '2'"):
         judge.click("ann", "c/order", {"label": "2"})
     judge.click("ann", "c/order", {"label": "first_right"})
     judge.click("ann", "c/sides", {"label": "0"})
     merge([tmp_path / "j" / "ann.jsonl"], "judge", tmp_path / "labels.jsonl")
     told = {("c", "order"): "first_right", ("c", "sides"): "0"}
-    assert read_judge_labels(tmp_path / "labels.jsonl") == told
+    assert single_labels(read_labels(tmp_path / "labels.jsonl")) == told
     for bad in ({"1": "first_left"}, "first_left"):
         with pytest.raises(RowError, match=":1: answers: write what each of 0, 1, 2 means"):
             read_tasks(write(tmp_path / "j.jsonl", [asked[0] | {"answers": bad}]), FORMS["judge"])
@@ -206,8 +223,18 @@ def test_groups_and_bank_entries_are_reviewed_on_the_same_page(tmp_path: Path) -
 def test_every_file_of_the_bank_can_be_reviewed() -> None:
     bank = resources.files("counterprior.builders") / "bank"
     with resources.as_file(bank) as folder:
-        for name in ("animals", "objects", "occupations", "actions", "coco", "rules", "attributes",
-                     "sequences", "constrained/keyboards", "counterfactual/optics"):  # fmt: skip
+        for name in (
+            "animals",
+            "objects",
+            "occupations",
+            "actions",
+            "coco",
+            "rules",
+            "attributes",
+            "sequences",
+            "constrained/keyboards",
+            "counterfactual/optics",
+        ):
             tasks = read_tasks(folder / f"{name}.yaml", FORMS["bank"])
             assert len({task.id for task in tasks}) == len(tasks) >= 25
             said = {column for task in tasks for column, _ in task.texts}
@@ -215,9 +242,19 @@ def test_every_file_of_the_bank_can_be_reviewed() -> None:
 
 
 def test_groups_of_a_release_are_read_as_they_are_released(tmp_path: Path) -> None:
-    rows = [{"id": f"r{level}", "group": "g1", "level": level, "prompt": f"p {level}",
-             "altered_law": "no friction", "review": ["reviewer-model"], "canary": "c",
-             "seed_image": b"png"} for level in ("L1", "L2", "L3")]  # fmt: skip
+    rows = [
+        {
+            "id": f"r{level}",
+            "group": "g1",
+            "level": level,
+            "prompt": f"p {level}",
+            "altered_law": "no friction",
+            "review": ["reviewer-model"],
+            "canary": "c",
+            "seed_image": b"png",
+        }
+        for level in ("L1", "L2", "L3")
+    ]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "test.parquet")
     (task,) = read_tasks(tmp_path / "test.parquet", FORMS["worlds"])
     assert task.id == "g1"
@@ -242,8 +279,10 @@ def test_decisions_of_several_people_are_merged(tmp_path: Path, cli: Run) -> Non
     assert found["split"] == {"decision": ["e2"]} and -1 <= found["alpha"]["decision"] < 1
     merged = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert {name: row["decision"] for name, row in merged.items()} == {
-        "e0": "accept", "e1": "reject", "e3": "accept",
-    }  # fmt: skip
+        "e0": "accept",
+        "e1": "reject",
+        "e3": "accept",
+    }
     assert merged["e1"]["votes"]["ann"] == {"decision": "reject", "note": "two words"}
     wrong = cli("audit", "merge", *files, "--kind", "worlds", "--out", out)
     assert wrong.returncode == 2 and "group: missing: is it of another --kind?" in wrong.stderr

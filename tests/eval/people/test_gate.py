@@ -12,23 +12,23 @@ import pytest
 from PIL import Image
 
 from counterprior.eval.engine.run import Run
-from counterprior.eval.people.gate import GRID, Labelled, calibrate
+from counterprior.eval.people.gate import GRID, Labeled, calibrate
 from counterprior.eval.stats.agreement import cohen_kappa, confusion
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> Labelled:
+def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> Labeled:
     """Scores anywhere in [0, 1], accepted from `cut` on, save for a share of slips; 40 laws."""
     rng = np.random.default_rng(seed)
     scores = rng.random(n)
     accepted = (scores >= cut) != (rng.random(n) < noise)
-    return Labelled(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
+    return Labeled(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
 
 
 def test_the_threshold_that_people_use_is_found() -> None:
-    labelled = people(0.7, 0.05)
-    found = calibrate(labelled)
+    labeled = people(0.7, 0.05)
+    found = calibrate(labeled)
     assert found["chosen"]["threshold"] == 0.7
     low, high = found["chosen"]["threshold_95"]
     assert 0.6 <= low <= 0.7 <= high <= 0.8
@@ -36,8 +36,8 @@ def test_the_threshold_that_people_use_is_found() -> None:
     assert found["published"]["kappa"] < found["chosen"]["kappa_95"][0]
     assert found["warnings"] == []
     for point in found["grid"]:
-        passes = np.where(labelled.scores >= point["threshold"], "yes", "no").tolist()
-        said = np.where(labelled.accepted, "yes", "no").tolist()
+        passes = np.where(labeled.scores >= point["threshold"], "yes", "no").tolist()
+        said = np.where(labeled.accepted, "yes", "no").tolist()
         assert point["kappa"] == pytest.approx(
             cohen_kappa(confusion(said, passes, ["no", "yes"])).value
         )
@@ -54,7 +54,7 @@ def test_labels_that_say_nothing_of_the_score_are_worth_nothing_held_out() -> No
 
 def test_of_equally_good_thresholds_the_published_one_is_chosen() -> None:
     scores = np.array([0.25, 0.75] * 30)
-    found = calibrate(Labelled(scores, scores > 0.5, np.array([f"l{i % 6}" for i in range(60)])))
+    found = calibrate(Labeled(scores, scores > 0.5, np.array([f"l{i % 6}" for i in range(60)])))
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
     assert found["plateau"] == [0.3, 0.75]
     assert found["cross_validated"]["optimism"] == pytest.approx(0)
@@ -68,22 +68,22 @@ def test_an_edge_and_few_labels_are_named() -> None:
 
 
 def test_order_changes_nothing() -> None:
-    labelled = people(0.6, 0.2, n=120)
+    labeled = people(0.6, 0.2, n=120)
     order = np.random.default_rng(0).permutation(120)
-    assert calibrate(Labelled(*(part[order] for part in labelled))) == calibrate(labelled)
+    assert calibrate(Labeled(*(part[order] for part in labeled))) == calibrate(labeled)
 
 
 @pytest.mark.parametrize(
-    ("labelled", "folds", "reason"),
+    ("labeled", "folds", "reason"),
     [
         (people(0, 0, n=8), 2, "people accept 8 of 8"),
         (people(2, 0, n=8), 2, "people accept 0 of 8"),
-        (people(0.5, 0, n=8), 9, "9 folds for the labelled pictures of 8 laws"),
+        (people(0.5, 0, n=8), 9, "9 folds for the labeled images of 8 laws"),
     ],
 )
-def test_what_can_not_be_calibrated_says_why(labelled: Labelled, folds: int, reason: str) -> None:
+def test_what_can_not_be_calibrated_says_why(labeled: Labeled, folds: int, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        calibrate(labelled, folds)
+        calibrate(labeled, folds)
 
 
 def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
@@ -94,13 +94,22 @@ def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     """People answer the three questions, as a judge; others accept where the scene is there."""
-    (tmp_path / "pictures").mkdir()
-    Image.new("RGB", (32, 32), "red").save(tmp_path / "pictures" / "one.png")
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (32, 32), "red").save(tmp_path / "images" / "one.png")
     run = tmp_path / "run"
     made = cli(
-        "generate", "--suite", "counterfactual", "--data", full_release, "--limit", "300",
-        "--generator", f"folder:{tmp_path / 'pictures'}?template=one", "--out", run,
-    )  # fmt: skip
+        "generate",
+        "--suite",
+        "counterfactual",
+        "--data",
+        full_release,
+        "--limit",
+        "300",
+        "--generator",
+        f"folder:{tmp_path / 'images'}?template=one",
+        "--out",
+        run,
+    )
     assert made.returncode == 0, made.stderr
     rng = random.Random(0)
     answers, accepted = [], []
@@ -117,7 +126,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     assert done.returncode == 0, done.stderr
     ((name, found),) = json.loads(done.stdout).items()
     assert name.startswith("human-") and found["left_out"]["neither yes nor no"] == 1
-    assert found["labelled"] + sum(found["left_out"].values()) == len(accepted)
+    assert found["labeled"] + sum(found["left_out"].values()) == len(accepted)
     # The assessment weighs more than the other two together: it alone passes the gate.
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
     assert found["prr"]["published"] == found["prr"]["chosen"]
@@ -125,4 +134,4 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     assert nobody.returncode == 2 and "no label of the question 'fine'" in nobody.stderr
     accepted[1] = ("elsewhere", "accept", "yes")
     other = cli("audit", "gate", run, "--labels", write(tmp_path / "b.csv", accepted))
-    assert other.returncode == 2 and "has no case 'elsewhere'" in other.stderr
+    assert other.returncode == 2 and "b.csv:3: case: no case 'elsewhere'" in other.stderr

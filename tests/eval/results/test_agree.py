@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from counterprior.eval.results.agree import agreement, read_human, read_scores, run_agree
+from counterprior.eval.results.agree import agreement, human_scores, read_scores, run_agree
+from counterprior.labels import read_labels
 from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -52,16 +53,22 @@ def test_correlations_are_scipys() -> None:
 def test_missing_scores_and_undecided_labels_are_left_out_and_counted(tmp_path: Path) -> None:
     scores = write(
         tmp_path / "scores.jsonl",
-        [{"sample_id": "a", "pse": 0.9, "clip": 0.3, "note": "x"},
-         {"sample_id": "b", "pse": None, "clip": 0.1},
-         {"sample_id": "c", "pse": 0.4, "clip": 0.2}],
-    )  # fmt: skip
+        [
+            {"sample_id": "a", "pse": 0.9, "clip": 0.3, "note": "x"},
+            {"sample_id": "b", "pse": None, "clip": 0.1},
+            {"sample_id": "c", "pse": 0.4, "clip": 0.2},
+        ],
+    )
     labels = write(
         tmp_path / "labels.jsonl",
-        [{"sample_id": "a", "label": "PASS"}, {"sample_id": "b", "label": "missing"},
-         {"sample_id": "c", "human_verdict": "UNDECIDABLE"}, {"sample_id": "a", "label": 0.5}],
-    )  # fmt: skip
-    assert read_human(labels) == {"a": 0.75, "b": 0.0, "c": None}
+        [
+            {"sample_id": "a", "label": "PASS", "annotator": "ann"},
+            {"sample_id": "a", "label": 0.5, "annotator": "bo"},
+            {"sample_id": "b", "label": "missing"},
+            {"sample_id": "c", "human_verdict": "UNDECIDABLE"},
+        ],
+    )
+    assert human_scores(read_labels(labels)) == {"a": 0.75, "b": 0.0, "c": None}
     assert list(read_scores(scores)) == ["pse", "clip"]
     pse, clip = run_agree(scores, labels)
     assert (pse["n"], pse["unscored"], pse["undecided"]) == (1, 1, 1)
@@ -77,10 +84,23 @@ def test_missing_scores_and_undecided_labels_are_left_out_and_counted(tmp_path: 
         ([{"sample_id": "a", "m": 1}] * 2, [], "'a' occurs twice"),
         ([{"m": 1}], [], "sample_id: a non-empty"),
         ([{"sample_id": "a", "m": "x"}], [], "no column of numbers"),
-        ([{"sample_id": "a", "m": 1}], [{"sample_id": "b", "label": 1}], "1 samples without"),
+        (
+            [{"sample_id": "a", "m": 1}],
+            [{"sample_id": "b", "label": 1}],
+            "l.jsonl:1: case: no case 'b'",
+        ),
         ([{"sample_id": "a", "m": 1}], [{"sample_id": "a", "label": "maybe"}], "l.jsonl:1: label"),
-        ([{"sample_id": "a", "m": 1}], [{"sample_id": "a", "label": 2}], "less than or equal"),
+        (
+            [{"sample_id": "a", "m": 1}],
+            [{"sample_id": "a", "label": 2}],
+            "l.jsonl:1: label: '2': write a number in",
+        ),
         ([{"sample_id": "a", "m": 1}], [{"sample_id": "a"}], "label: Field required"),
+        (
+            [{"sample_id": "a", "m": 1}],
+            [{"case": "a", "question": q, "label": 1} for q in "xy"],
+            "l.jsonl:2: question: 'y' and 'x': give the labels of one question",
+        ),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, scores: Any, labels: Any, reason: str) -> None:

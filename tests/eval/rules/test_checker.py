@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterprior.eval.judges.checker.run import CheckSettings, check_file, run_check
-from counterprior.eval.rules.checker.boxes import Box, Size, iou, offset
-from counterprior.eval.rules.checker.decide import REASONS, Checked, check
-from counterprior.eval.rules.checker.recorded import Sample, read_samples
-from counterprior.eval.rules.checker.rules import Rules
-from counterprior.eval.rules.checker.summary import all_of, best_of, pair_verdict, summarise
+from counterprior.eval.rules.boxes import Box, Size, iou, offset
+from counterprior.eval.rules.checker.decide import REASONS, CheckedImage, check
+from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.rules.checker.rules import CheckerRules
+from counterprior.eval.rules.checker.summary import all_of, best_of, pair_verdict, summarize
 from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-RULES = Rules()
+RULES = CheckerRules()
 SIZE = Size(512, 512)
 LEFT, RIGHT = [20, 200, 120, 300], [380, 200, 480, 300]
 
@@ -41,8 +41,10 @@ def row(*detections: dict[str, Any], relation: str = "left_of", **fields: Any) -
     } | fields
 
 
-def checked(*detections: dict[str, Any], rules: Rules = RULES, **fields: Any) -> Checked:
-    return check(Sample.model_validate(row(*detections, **fields)), SIZE, rules)
+def checked(
+    *detections: dict[str, Any], rules: CheckerRules = RULES, **fields: Any
+) -> CheckedImage:
+    return check(CheckerSample.model_validate(row(*detections, **fields)), SIZE, rules)
 
 
 def measured(stability: float) -> dict[str, Any]:
@@ -108,12 +110,12 @@ def test_an_unstable_verdict_is_withdrawn_and_keeps_its_confidence() -> None:
     )
     assert wavering.confidence > 0.5
     assert checked(*pair, **measured(0.5)).verdict == "PASS"
-    off = Rules.model_validate({"stability": {"enabled": False}})
+    off = CheckerRules.model_validate({"stability": {"enabled": False}})
     assert checked(*pair, rules=off, **measured(0.42)).parts.stability == 1
 
 
 def test_at_every_threshold_itself_the_rule_is_the_published_one() -> None:
-    strict = Rules.model_validate(
+    strict = CheckerRules.model_validate(
         {"thresholds": {"detection_score": 0.25, "ambiguity_delta": 0.25, "max_overlap_iou": 0.5}}
     )
     pair = [found("cat", LEFT, 0.75), found("dog", RIGHT, 0.25)]
@@ -129,8 +131,11 @@ def test_at_every_threshold_itself_the_rule_is_the_published_one() -> None:
 
 
 def test_a_recorded_unstable_verdict_stays_unstable() -> None:
-    before = {"verdict_raw": "UNDECIDABLE", "verdict_reason": "unstable: stability=0.42 < 0.5",
-              "conf_components": {"stability": 0.42}}  # fmt: skip
+    before = {
+        "verdict_raw": "UNDECIDABLE",
+        "verdict_reason": "unstable: stability=0.42 < 0.5",
+        "conf_components": {"stability": 0.42},
+    }
     again = checked(found("cat", LEFT), found("dog", RIGHT), **before)
     assert (again.reason, again.assumed) == (before["verdict_reason"], ())
 
@@ -149,12 +154,12 @@ def test_parts_recorded_without_their_verdict_count() -> None:
 
 def test_a_second_detector_that_was_not_asked_is_named() -> None:
     pair = found("cat", LEFT), found("dog", RIGHT)
-    second = Rules.model_validate({"detector": {"secondary": {"type": "grounding_dino"}}})
+    second = CheckerRules.model_validate({"detector": {"secondary": {"type": "grounding_dino"}}})
     assert checked(*pair, rules=second, **measured(0.8)).assumed == ("agreement",)
     asked = measured(0.8) | {"conf_components": {"stability": 0.8, "agreement": 0.5}}
     failed = checked(*pair, rules=second, **asked)
     assert (failed.parts.agreement, failed.assumed) == (0.5, ())
-    metrics = summarise([checked(*pair, rules=second)])
+    metrics = summarize([checked(*pair, rules=second)])
     assert metrics["assumed_stability"] == metrics["assumed_agreement"] == 1
 
 
@@ -231,10 +236,10 @@ def test_best_of_and_all_of() -> None:
 
 
 def test_rates_with_nothing_to_divide_by_are_none() -> None:
-    metrics = summarise([checked()])
+    metrics = summarize([checked()])
     assert metrics["pass_rate_conditional"] is None
     assert metrics["coverage"] == 0
-    assert summarise([])["coverage"] is None
+    assert summarize([])["coverage"] is None
     assert "NaN" not in json.dumps(metrics)
 
 
@@ -307,7 +312,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     out = tmp_path / "verdicts.jsonl"
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels)
     assert done.returncode == 2
-    assert "labels for 1 unknown samples, the first 's9'" in done.stderr
+    assert f"{labels}:1: case: no case 's9': there are 1, e.g. 's0'" in done.stderr
     assert not out.exists() and not (tmp_path / "metrics.json").exists()
     write(labels, {"sample_id": "s0", "human_verdict": "PASS"})
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json")
@@ -332,7 +337,7 @@ def test_rules_that_are_none_are_named(tmp_path: Path, text: str, reason: str) -
     path = tmp_path / "checker.yaml"
     path.write_text(text)
     with pytest.raises(RowError, match=reason):
-        Rules.load(path)
+        CheckerRules.load(path)
 
 
 def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
@@ -443,16 +448,22 @@ def mirrored(sample: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])
 @pytest.mark.parametrize(
     "change",
-    [without_verdicts, without_second_detections, with_other_fields, in_another_order, larger,
-     mirrored],
-)  # fmt: skip
+    [
+        without_verdicts,
+        without_second_detections,
+        with_other_fields,
+        in_another_order,
+        larger,
+        mirrored,
+    ],
+)
 def test_runs_that_are_written_otherwise_are_replayed_exactly_too(
     shared_data: Path, tmp_path: Path, evaluation: str, change: Changed
 ) -> None:
     run = shared_data / "spatialbench_uc" / "sd15_promptonly" / evaluation
     theirs = [json.loads(line) for line in (run / "per_sample.jsonl").read_text().splitlines()]
     path = write(tmp_path / "d.jsonl", *(change(one) for one in reversed(theirs)))
-    rules = Rules.load(run / "checker_config.yaml")
+    rules = CheckerRules.load(run / "checker_config.yaml")
     ours = {one.sample.sample_id: one for one in check_file(path, rules)}
     assert len(ours) == 800 and not any(one.assumed for one in ours.values())
     for published in theirs:
@@ -468,7 +479,7 @@ def test_the_margin_of_the_other_evaluation_gives_its_verdicts(shared_data: Path
     run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     first, second = run / "eval", run / "eval_precal_20260116_113552"
     for recorded, asked, assumed in ((first, second, 37), (second, first, 0)):
-        rules = Rules.load(asked / "checker_config.yaml")
+        rules = CheckerRules.load(asked / "checker_config.yaml")
         ours = check_file(recorded / "per_sample.jsonl", rules)
         rows = (asked / "per_sample.jsonl").read_text().splitlines()
         assert [one.verdict for one in ours] == [json.loads(row)["verdict_raw"] for row in rows]

@@ -124,8 +124,11 @@ def test_other_bad_input_is_named() -> None:
 @given(FULL, FULL)
 def test_directions_along_the_axes_are_the_four_relations(a, b) -> None:
     for relation, direction in (
-        ("left_of", (-2, 0)), ("right_of", (1, 0)), ("above", (0, -1)), ("below", (0, 3)),
-    ):  # fmt: skip
+        ("left_of", (-2, 0)),
+        ("right_of", (1, 0)),
+        ("above", (0, -1)),
+        ("below", (0, 3)),
+    ):
         assert float(pse_direction(a, b, direction)) == pytest.approx(
             float(pse(a, b, relation)), abs=1e-12
         )
@@ -357,8 +360,11 @@ def test_masks_in_files(tmp_path: Path, jobs: int) -> None:
         MaskPair(none, right, "left_of"),
     ]
     assert list(score_pairs(pairs, jobs)) == [
-        MaskScore(1.0, ()), MaskScore(0.0, ()), MaskScore(0.0, ("b",)), MaskScore(0.0, ("a",)),
-    ]  # fmt: skip
+        MaskScore(1.0, ()),
+        MaskScore(0.0, ()),
+        MaskScore(0.0, ("b",)),
+        MaskScore(0.0, ("a",)),
+    ]
 
 
 def test_unreadable_masks_are_named(tmp_path: Path) -> None:

@@ -4,38 +4,57 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stats.abstention import RiskCoverage, risk_coverage
-from ..stats.agreement import Reliability, cohen_kappa, confusion, krippendorff_alpha, reliability
-from ..stats.bootstrap import cluster_bootstrap
-from ..stats.intervals import Interval, wilson
-from .labels import VERDICTS, Label, by_annotator, consensus
+from ....labels import Label, by_annotator, check_labels, consensus
+from ...stats.abstention import RiskCoverage, risk_coverage
+from ...stats.agreement import (
+    Reliability,
+    cohen_kappa,
+    confusion,
+    krippendorff_alpha,
+    reliability,
+)
+from ...stats.bootstrap import cluster_bootstrap
+from ...stats.intervals import Interval, wilson
 
 DECIDED = ("PASS", "FAIL")
+VERDICTS = (*DECIDED, "UNDECIDABLE")
+Key = tuple[str, str]
+ANSWERS = {"verdict": VERDICTS}
+"""The one question that people answer about a checked image."""
 
 
-def analyse(
+def human_verdicts(labels: Sequence[Label], samples: Collection[str]) -> dict[str, str]:
+    """Sample -> what most annotators say; UNDECIDABLE where they are split evenly.
+
+    Raises RowError for a label of a sample that is not among `samples`, or that is no verdict.
+    """
+    decided = consensus(check_labels(labels, samples, ANSWERS))
+    return {sample: verdict or "UNDECIDABLE" for (sample, _), verdict in decided.items()}
+
+
+def analyze(
     checked: Sequence[Mapping[str, Any]],
     labels: Sequence[Label],
     weights: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Everything that labels of some samples say about a checker.
 
-    checked: rows with sample_id, verdict_raw and conf. Samples without a label are left out, labels
-    without a sample too (see `refuse_unknown`). Risk counts a human UNDECIDABLE once as in the
-    paper (left out of the risk, kept in the coverage) and once as an error of the checker that
-    decided. Numbers that nothing defines are None.
-
-    weights: sample -> pictures that it stands for, as `audit sample` drew it. An audit draws rare
-        verdicts more often; without weights, as published, all numbers are of the audit, and not
-        of the run. With them `run` estimates what holds of the run.
+    checked: rows with sample_id, verdict_raw and conf; samples without a label are left out. Risk
+        is given twice: with human UNDECIDABLE left out of the risk but kept in the coverage, as in
+        the paper, and with it counted as an error of a checker that decided. Undefined numbers are
+        None.
+    weights: sample -> number of images it stands for, as `audit sample` drew it. An audit draws
+        rare verdicts more often, so without weights, as published, all numbers describe the audit
+        and not the run. With them `run` estimates the numbers of the whole run.
+    Raises RowError for a label of an unknown sample, or that is no verdict.
     """
-    human = consensus(labels)
+    human = human_verdicts(labels, {row["sample_id"] for row in checked})
     rows = [row for row in checked if row["sample_id"] in human]
     machine = [row["verdict_raw"] for row in rows]
     people = [human[row["sample_id"]] for row in rows]
@@ -43,7 +62,7 @@ def analyse(
     kappa = cohen_kappa(matrix)
     (tp, fp), (fn, tn) = matrix[0, :2].tolist(), matrix[1, :2].tolist()
     return {
-        "labelled": len(rows),
+        "labeled": len(rows),
         "confusion": {
             "rows": "checker",
             "columns": "human",
@@ -72,7 +91,7 @@ def analyse(
 def _of_the_run(
     rows: Sequence[Mapping[str, Any]], people: Sequence[str], weights: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Weighted shares with percentile intervals over resampled pictures (seed 0)."""
+    """Weighted shares with percentile intervals over resampled images (seed 0)."""
     weight = np.array([weights[row["sample_id"]] for row in rows])
     machine = np.array([row["verdict_raw"] for row in rows], dtype=object)
     human = np.array(people, dtype=object)
@@ -118,7 +137,7 @@ def _curve(
 ) -> dict[str, Any]:
     """Risk where only verdicts with at least a confidence are kept, for every confidence there is.
 
-    Coverage is of all labelled samples, as published: a verdict that people could not decide is
+    Coverage is of all labeled samples, as published: a verdict that people could not decide is
     covered, whether it is counted as an error or not.
     """
     decided = [
@@ -127,8 +146,8 @@ def _curve(
         if row["verdict_raw"] in DECIDED
     ]
     scores = np.array([score for score, _, _ in decided])
-    covered = risk_coverage(np.r_[scores, np.full(len(rows) - len(decided), np.nan)],
-                            np.zeros(len(rows), bool))  # fmt: skip
+    undecided = np.full(len(rows) - len(decided), np.nan)
+    covered = risk_coverage(np.r_[scores, undecided], np.zeros(len(rows), bool))
     scored = [d for d in decided if counted or d[2] in DECIDED]
     judged = risk_coverage([s for s, _, _ in scored], [m == p for _, m, p in scored])
     points = [
@@ -147,28 +166,29 @@ def _risk_at(judged: RiskCoverage, tau: float) -> float | None:
 
 
 def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
-    """Krippendorff's alpha of all and Cohen's kappa of each two."""
+    """Krippendorff's alpha over all annotators, and Cohen's kappa of every two."""
     table = by_annotator(labels)
-    samples = sorted({label.sample_id for label in labels})
-    ratings = [[given.get(sample) for sample in samples] for given in table.values()]
-    pairs = []
-    for (first, one), (second, other) in itertools.combinations(table.items(), 2):
-        both = sorted(set(one) & set(other))
-        kappa = cohen_kappa(confusion([one[s] for s in both], [other[s] for s in both], VERDICTS))
-        pairs.append(
-            {
-                "first": first,
-                "second": second,
-                "n": kappa.n,
-                "kappa": number(kappa.value),
-                "interval": interval(kappa.interval),
-                "agreement": number(kappa.agreement),
-            }
-        )
+    keys = sorted({label.key for label in labels})
+    ratings = [[given.get(key) for key in keys] for given in table.values()]
     return {
         "labels": {name: len(given) for name, given in table.items()},
         "alpha": number(krippendorff_alpha(ratings)) if ratings else None,
-        "pairs": pairs,
+        "pairs": [
+            {"first": first, "second": second, **_pair(table[first], table[second])}
+            for first, second in itertools.combinations(table, 2)
+        ],
+    }
+
+
+def _pair(one: Mapping[Key, str], other: Mapping[Key, str]) -> dict[str, Any]:
+    both = sorted(set(one) & set(other))
+    said = [[given[key] for key in both] for given in (one, other)]
+    kappa = cohen_kappa(confusion(said[0], said[1], sorted({*said[0], *said[1]})))
+    return {
+        "n": kappa.n,
+        "kappa": number(kappa.value),
+        "interval": interval(kappa.interval),
+        "agreement": number(kappa.agreement),
     }
 
 

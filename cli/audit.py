@@ -1,0 +1,122 @@
+"""Human audit of verdicts: draw a sample, label it, and compare the verdicts with the labels.
+
+Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .options import Folds, Form, Input, Json, Labels, Output, Sampling, Size, Verdicts
+from .show_metrics import print_metrics
+
+
+def sample(
+    verdicts: Verdicts,
+    n: Annotated[int, Sampling(min=1, help="Images to draw.")],
+    out: Annotated[Path, Output(help="JSONL of the images, in the order to label them.")],
+    manifest: Annotated[
+        list[Path] | None, Input(help="Image and prompt of each sample; repeatable.")
+    ] = None,
+    seed: Annotated[int, Sampling(help="Seed of the draw.")] = 42,
+) -> None:
+    """Draw images to label, stratified by method, relation, verdict and confidence.
+
+    Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
+    """
+    from ..eval.people.run import write_sample
+    from ..eval.people.sample import SampleSettings
+
+    settings = SampleSettings(
+        verdicts=tuple(verdicts), n=n, seed=seed, manifests=tuple(manifest or ())
+    )
+    print(f"{write_sample(settings, out)} images in {out}")
+
+
+def analyze(
+    verdicts: Verdicts,
+    labels: Labels,
+    sample: Annotated[
+        Path | None, Input(help="The drawn sample, to estimate for the whole run.")
+    ] = None,
+    out: Annotated[Path | None, Output(help="JSON with the curves.")] = None,
+    json: Json = False,
+) -> None:
+    """Compare checker and people: confusion, kappa, risk and coverage, annotators' agreement.
+
+    Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
+    """
+    from ..eval.people.run import analyze_files
+
+    print_metrics(analyze_files(verdicts, labels, out, sample), json)
+
+
+def calibrate(
+    detections: Annotated[list[Path], Argument(help="Samples with their detections.")],
+    labels: Labels,
+    rules: Annotated[Path, Input(help="checker.yaml to start from.")],
+    size: Size = "512x512",
+    folds: Folds = 5,
+    out: Annotated[Path | None, Output(help="JSON with the whole grid.")] = None,
+    json: Json = False,
+) -> None:
+    """Find the checker settings that fit the labels best, and how well they fit other labels.
+
+    Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
+    """
+    from ..eval.people.run import calibrate_files
+    from ..eval.rules.boxes import Size as Pixels
+
+    pixels = Pixels.parse(size)
+    found = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
+    print_metrics(found, json)
+
+
+def gate(
+    run: Annotated[Path, Argument(help="Folder of a judged run of counterfactual.")],
+    labels: Labels,
+    question: Annotated[str, Input(help="Name of the question in the labels.")] = "accept",
+    folds: Folds = 5,
+    json: Json = False,
+) -> None:
+    """Find the L1 threshold for groups of worlds that best matches human acceptance (CF-World).
+
+    Example: `counterprior audit gate runs/cf --labels accepted.csv`
+    """
+    from ..eval.people.gate import AuditGateSettings, calibrate_run
+
+    settings = AuditGateSettings(run=run, labels=labels, question=question, folds=folds)
+    print_metrics(calibrate_run(settings), json)
+
+
+def serve(
+    rows: Annotated[Path, Argument(help="Images of `audit sample`, groups, or bank entries.")],
+    out: Annotated[Path, Output(help="Folder of the labels, one file for each annotator.")],
+    kind: Form = "verdict",
+    port: Annotated[int, Output(min=0, help="Port of the page; 0 for any free one.")] = 0,
+) -> None:
+    """Serve a local page to label on by keyboard; every click is saved, restart to continue.
+
+    Example: `counterprior audit serve sample.jsonl --out labels`
+    """
+    from ..eval.people.serve import serve as serve_page
+
+    serve_page(rows, kind, out, port)
+
+
+def merge(
+    labels: Annotated[list[Path], Argument(help="Label files, one for each annotator.")],
+    out: Annotated[Path, Output(help="JSONL with every vote and the majority.")],
+    kind: Form = "verdict",
+    json: Json = False,
+) -> None:
+    """Merge the labels of several annotators into one file, and print how far they agree.
+
+    Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
+    """
+    from ..eval.people.run import merge as merge_files
+
+    print_metrics(merge_files(labels, kind, out), json)

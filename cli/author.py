@@ -1,0 +1,269 @@
+"""Commands that write bank content with models; every call is recorded, and a rebuild is free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import (
+    Backend,
+    BankOut,
+    Base,
+    Batch,
+    Concurrency,
+    Input,
+    Laws,
+    Ledger,
+    MaxUsd,
+    Model,
+    Output,
+    Prices,
+    Replay,
+    Reviewer,
+    Sampling,
+)
+from .progress import progress_bar
+from .show_content import print_authored
+
+
+def show_prompts(
+    context: typer.Context,
+    prompts: Annotated[
+        bool, typer.Option("--show-prompts", help="Print the prompt file of every role.")
+    ] = False,
+) -> None:
+    """Write benchmark content with models; every call is recorded, and a rebuild is free.
+
+    Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl
+    --bank mybank --max-usd 5`, then `counterprior build --bank mybank`
+    """
+    if prompts:
+        from ..agents.roles import describe_prompts
+
+        print(describe_prompts())
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def constrained(
+    ledger: Ledger,
+    bank: BankOut,
+    base: Base = None,
+    domain: Annotated[list[str] | None, Input(help="A domain to open; repeatable.")] = None,
+    backend: Backend = "",
+    replay: Replay = False,
+    rounds: Annotated[int, Sampling(min=1, help="Most rounds to play.")] = 20,
+    target: Annotated[int, Sampling(min=1, help="Pairs in the bank at which to stop.")] = 400,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Write pairs whose layout a standard fixes: Scout, Critic and Curator take turns (OTS-Bench).
+
+    Example: `counterprior author constrained --backend openai:MODEL --ledger calls.jsonl
+    --bank mybank --max-usd 5`
+    """
+    from ..agents.constrained.rounds import LoopSettings
+    from ..agents.session import session_settings
+    from ..builders.authoring.constrained import author_constrained
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer="",
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=1,
+    )
+    loop = LoopSettings(rounds=rounds, target=target, domains=tuple(domain or ()))
+    with progress_bar() as progress:
+        print_authored(author_constrained(session, loop, base, bank, progress))
+
+
+def counterfactual(
+    ledger: Ledger,
+    bank: BankOut,
+    base: Base = None,
+    laws: Laws = None,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    per_law: Annotated[int, Sampling(min=1, max=8, help="Scenes for each law.")] = 4,
+    concurrency: Concurrency = 8,
+    batch: Batch = False,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Write scenes in which one law is altered, with a review and questions (CF-World).
+
+    Example: `counterprior author counterfactual --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    from ..agents.session import session_settings
+    from ..builders.authoring.laws import author_counterfactual
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer=reviewer,
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=concurrency,
+        batch=batch,
+    )
+    with progress_bar() as progress:
+        print_authored(author_counterfactual(session, laws, per_law, base, bank, progress))
+
+
+def rules(
+    ledger: Ledger,
+    bank: BankOut,
+    base: Base = None,
+    laws: Laws = None,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    replay: Replay = False,
+    concurrency: Concurrency = 8,
+    batch: Batch = False,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Write symbolic rules, each as it holds here and in five other worlds (CF-World 5.1).
+
+    Example: `counterprior author rules --backend openai:MODEL --reviewer anthropic:MODEL
+    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
+    """
+    from ..agents.session import session_settings
+    from ..builders.authoring.laws import author_rules
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer=reviewer,
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=concurrency,
+        batch=batch,
+    )
+    with progress_bar() as progress:
+        print_authored(author_rules(session, laws, base, bank, progress))
+
+
+def consistency(
+    ledger: Ledger,
+    bank: BankOut,
+    images: Annotated[str, Input(help="Folder of images, or DATASET[:SPLIT].")],
+    license: Annotated[str, Input(help="SPDX id of the images' license.")] = "",  # noqa: A002
+    base: Base = None,
+    backend: Backend = "",
+    reviewer: Reviewer = "",
+    drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
+    replay: Replay = False,
+    limit: Annotated[int | None, Sampling(min=1, help="Most images to use.")] = None,
+    smallest_side: Annotated[int, Sampling(min=1, help="Pixels; smaller ones are left out.")] = 512,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Write captions, edits and questions for your images, by a game of two models (ACON).
+
+    Example: `counterprior author consistency --images photos --license CC-BY-4.0 --bank mybank
+    --ledger calls.jsonl --backend openai:MODEL --reviewer anthropic:MODEL --drawer diffusers:PATH`
+    """
+    from ..agents.session import session_settings
+    from ..builders.authoring.consistency import GameSettings, author_consistency
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer=reviewer,
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=concurrency,
+    )
+    game = GameSettings(
+        images=images, drawer=drawer, license=license, limit=limit, smallest_side=smallest_side
+    )
+    with progress_bar() as progress:
+        print_authored(author_consistency(session, game, base, bank, progress))
+
+
+def verify(
+    ledger: Ledger,
+    bank: BankOut,
+    base: Annotated[Path, Input(help="The bank to check.")],
+    every: Annotated[bool, Input("--every", help="Also check pairs that were checked.")] = False,
+    backend: Backend = "",
+    replay: Replay = False,
+    concurrency: Concurrency = 8,
+    batch: Batch = False,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Check pairs with a second model by mirrored statements; a person settles disagreements.
+
+    Example: `counterprior author verify --backend anthropic:MODEL --ledger checks.jsonl
+    --base mybank --bank checked --max-usd 5`
+    """
+    from ..agents.session import session_settings
+    from ..builders.authoring.verification import verify_pairs
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer="",
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=concurrency,
+        batch=batch,
+    )
+    with progress_bar() as progress:
+        print_authored(verify_pairs(session, base, bank, every, progress))
+
+
+def relations(
+    prompts: Annotated[Path, typer.Argument(help="A text file, one prompt a line.")],
+    ledger: Ledger,
+    out: Annotated[Path, Output(help="JSONL file to write.")],
+    backend: Backend = "",
+    replay: Replay = False,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Extract spatial relations from free prompts, by a model and by rules (PSE, appendix).
+
+    Example: `counterprior author relations prompts.txt --backend openai:MODEL
+    --ledger calls.jsonl --out relations.jsonl`
+    """
+    from ..agents.relation_files import extract_file
+    from ..agents.session import session_settings
+
+    session = session_settings(
+        ledger=ledger,
+        backend=backend,
+        reviewer="",
+        replay=replay,
+        max_usd=max_usd,
+        prices=prices,
+        concurrency=concurrency,
+    )
+    with progress_bar() as progress:
+        print(extract_file(session, prompts, out, progress))
+
+
+def publish(ledger: Ledger, out: Annotated[Path, Output(help="File to write.")]) -> None:
+    """Write a ledger in the form to publish: sorted, the same for every order of the calls.
+
+    Example: `counterprior author publish --ledger calls.jsonl --out published.jsonl`
+    """
+    from ..agents.ledger import Ledger as Opened
+
+    with Opened(ledger, read_only=True) as opened:
+        opened.publish(out)

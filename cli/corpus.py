@@ -1,0 +1,87 @@
+"""Commands that mine corpora of captioned images, and make sets to tune models with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from .options import Cost, Input, MaxUsd, Model, Output, Sampling
+from .progress import progress_bar
+from .show_corpus import print_flips, print_mined
+
+
+def mine(
+    source: Annotated[list[str], Argument(help="Files, folders, globs, hf://datasets/….")],
+    out: Annotated[Path, Output(help="Folder of the run; one for each source.")],
+    preset: Annotated[str, Input(help="laion, datacomp or cc3m.")] = "",
+    caption_column: Annotated[str, Input(help="Column of captions.")] = "",
+    url_column: Annotated[str, Input(help="Column of image addresses.")] = "",
+    stage: Annotated[str, Input(help="How far to go: pairs, images or layout.")] = "pairs",
+    reference: Annotated[
+        bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
+    ] = False,
+    judge: Annotated[str, Model(help="Judge spec, for the stage layout.")] = "",
+    limit: Annotated[int | None, Sampling(min=1, help="Most rows to read.")] = None,
+    sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
+    seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
+    engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
+    workers: Annotated[int, Cost(min=1, help="Processes.")] = os.cpu_count() or 1,
+    threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
+    max_usd: MaxUsd = None,
+    contact: Annotated[str, Output(help="Page or mail address, shown to site owners.")] = "",
+    loopback: Annotated[bool, Option("--loopback-for-tests", hidden=True)] = False,
+) -> None:
+    """Mine captions for pairs, fetch their images, judge their layout; run again to continue.
+
+    Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
+    """
+    from ..corpus_analysis.captions.miner import MinerSettings
+    from ..corpus_analysis.images.fetch import FetchSettings
+    from ..corpus_analysis.mine import MineSettings
+    from ..corpus_analysis.run import RunSettings, run
+    from ..corpus_analysis.shards import ShardSettings
+    from ..corpus_analysis.sources import SourceSettings
+
+    rows = SourceSettings(
+        paths=tuple(source),
+        preset=preset,
+        caption_column=caption_column,
+        url_column=url_column,
+        limit=limit,
+        sample=sample,
+        seed=seed,
+    )
+    shard = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
+    mined = MineSettings(shard, out, engine=engine, workers=workers)
+    fetch = FetchSettings(contact=contact, loopback=loopback)
+    settings = RunSettings(
+        mined, stage=stage, judge=judge, fetch=fetch, threads=threads, max_usd=max_usd
+    )
+    with progress_bar() as progress:
+        finished = run(settings, progress)
+    print_mined(finished, out)
+
+
+def flips(
+    mined: Annotated[Path, Argument(help="Folder of a run of `mine` with its layout.")],
+    out: Annotated[Path, Output(help="Folder of the set.")],
+    judge: Annotated[str, Model(help="Judge that finds text in images.")] = "",
+    count: Annotated[int, Sampling(min=1, help="Most pairs; two images each.")] = 2000,
+    seed: Annotated[int, Sampling(min=0, help="Seed of the choice.")] = 0,
+    max_usd: MaxUsd = None,
+) -> None:
+    """Write verified pairs, each image also mirrored under the same caption, to tune a model.
+
+    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    """
+    from ..corpus_analysis.flips import FlipSettings, make_flips
+    from ..eval.engine.costs import Cost
+    from ..eval.judges import open_judge
+
+    reader = open_judge(judge, Cost(max_usd=max_usd).plan(mined)) if judge else None
+    with progress_bar() as progress:
+        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+    print_flips(found, out)

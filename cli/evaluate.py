@@ -1,0 +1,201 @@
+"""Commands that list what to draw, generate images, judge them, and score and report the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .console import print_note
+from .options import (
+    AcrossJudges,
+    Concurrency,
+    Data,
+    GeneratorSpec,
+    Input,
+    Json,
+    JudgeNames,
+    Judges,
+    Limit,
+    MaxUsd,
+    Output,
+    Partial,
+    Persona,
+    Prices,
+    Probes,
+    Revision,
+    RunFolder,
+    Runs,
+    Seeds,
+    SomeLabels,
+    SuiteName,
+    controls,
+)
+from .progress import progress_bar
+from .show_results import print_done, print_results
+
+
+def prompts(
+    suite: SuiteName,
+    out: Annotated[Path, Output(help="JSONL file to write.")],
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    limit: Limit = None,
+    seeds: Seeds = 1,
+) -> None:
+    """List the images that a suite asks for: prompt, seed and the file name `folder:` looks for.
+
+    Example: `counterprior prompts --suite t2i_correctness --out prompts.jsonl`
+    """
+    from ..eval.studies.evaluation import write_prompts
+
+    print_note(write_prompts(out, suite, data=data, revision=revision, limit=limit, seeds=seeds))
+
+
+def generate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    limit: Limit = None,
+    seeds: Seeds = 1,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Make every image that a suite asks for, or find it in a folder; run again to continue.
+
+    Example: `counterprior generate --suite t2i_homogenization --generator folder:images --out run`
+    """
+    from ..eval.engine.costs import Cost
+    from ..eval.engine.evaluation import RunSettings
+    from ..eval.engine.steps import generate as make
+
+    run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
+    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    with progress_bar() as progress:
+        print_done(make(run, generator, cost, progress))
+
+
+def judge(
+    run: Annotated[Path, Argument(help="Folder of a run.")],
+    judges: Judges,
+    revision: Revision = None,
+    probes: Probes = "",
+    persona: Persona = "standard",
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+) -> None:
+    """Ask a judge about every image once; run again to ask only what has no verdict yet.
+
+    Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
+    """
+    from ..eval.engine.costs import Cost
+    from ..eval.engine.steps import JudgeSettings, judge_run
+
+    settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
+    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    with progress_bar() as progress:
+        print_done(judge_run(run, judges, settings, cost, progress))
+
+
+def score(
+    runs: Runs,
+    labels: SomeLabels = None,
+    card: Annotated[
+        Path | None, Input(help="scores.json of another labeled run, to correct with.")
+    ] = None,
+    judge: JudgeNames = None,
+    across_judges: AcrossJudges = False,
+    partial: Partial = False,
+    groups: Annotated[bool, Output(help="Also print the scores of groups.")] = False,
+    json: Json = False,
+) -> None:
+    """Print scores with their n, interval and what was left out; write them into each run.
+
+    Example: `counterprior score run --labels labels.csv --json`
+    """
+    from ..eval.results.scoring import ScoreSettings, results_json, score_runs, write_results
+
+    settings = ScoreSettings(
+        labels=labels,
+        card=card,
+        judges=tuple(judge or ()),
+        across_judges=across_judges,
+        partial=partial,
+    )
+    results = [judged.result for judged in score_runs(runs, settings)]
+    write_results(results)
+    if json:
+        print(results_json(results))
+    else:
+        print_results(results, groups)
+
+
+def evaluate(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    judges: Judges,
+    out: RunFolder,
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    limit: Limit = None,
+    seeds: Seeds = 1,
+    probes: Probes = "",
+    persona: Persona = "standard",
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Run `generate`, `judge` and `score` in a row; run again to continue.
+
+    Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
+    --judge pixels --out run --limit 50`
+    """
+    from ..eval.engine.costs import Cost
+    from ..eval.engine.evaluation import RunSettings
+    from ..eval.engine.steps import JudgeSettings, evaluate_run
+
+    run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
+    settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
+    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    with progress_bar() as progress:
+        print_done(evaluate_run(run, generator, judges, settings, cost, progress))
+    score([out], json=json)
+
+
+def report(
+    runs: Runs,
+    out: Annotated[Path, Output(help="Folder of the site.")],
+    labels: SomeLabels = None,
+    judge: JudgeNames = None,
+    across_judges: AcrossJudges = False,
+    partial: Partial = False,
+    title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
+    export: Annotated[list[str] | None, Output(help="Also write `inspect` or `hub`.")] = None,
+    dataset: Annotated[str, Output(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
+) -> None:
+    """Write one static site of judged runs: leaderboards, plots, judge cards and images.
+
+    Example: `counterprior report runs/a runs/b --out site`
+    """
+    from ..eval.report.site import ReportSettings, write_report
+    from ..eval.results.scoring import ScoreSettings
+
+    score = ScoreSettings(
+        labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
+    )
+    settings = ReportSettings(
+        runs=tuple(runs),
+        out=out,
+        score=score,
+        title=title,
+        export=tuple(export or ()),
+        dataset=dataset,
+    )
+    with progress_bar() as progress:
+        print(write_report(settings, progress))

@@ -1,0 +1,77 @@
+"""Options that several commands share, each defined once, and the panels that help groups them in.
+
+``seed: Annotated[int, Sampling(help="...")] = 0`` puts an option of one command into a panel.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Input = partial(typer.Option, rich_help_panel="Input")
+Model = partial(typer.Option, rich_help_panel="Model")
+Sampling = partial(typer.Option, rich_help_panel="Sampling")
+Cost = partial(typer.Option, rich_help_panel="Cost and speed")
+Output = partial(typer.Option, rich_help_panel="Output")
+
+Json = Annotated[bool, Output("--json", help="Print JSON instead of text.")]
+
+# Releases
+DIST = Path("dist/counterprior")
+Bank = Annotated[Path | None, Input(help="Folder of its bank, if not the shipped one.")]
+Release = Annotated[Path, typer.Argument(help="Folder of a release, as `build` made it.")]
+SaltFile = Annotated[Path, Input(help="File of the salt that both were built with.")]
+
+# Runs
+Data = Annotated[str, Input(help="Release: a folder, or NAMESPACE/NAME on the Hub.")]
+Revision = Annotated[str | None, Input(help="Tag or commit, if the release is on the Hub.")]
+SuiteName = Annotated[str, Input(help="Config, e.g. t2i_homogenization.")]
+GeneratorSpec = Annotated[str, Model(help="Spec: folder:DIR, render:?order_bias=1, ...")]
+Judges = Annotated[
+    list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
+]
+Probes = Annotated[str, Model(help="Controls of the judge, separated by commas: mirror,swap.")]
+Persona = Annotated[str, Model(help="standard or strict: how to answer free questions.")]
+Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
+Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
+RunFolder = Annotated[Path, Output(help="Folder of the run.")]
+Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
+Labels = Annotated[Path, Input(help="File of people's labels.")]
+SomeLabels = Annotated[Path | None, Input(help="File of people's labels of some cases.")]
+JudgeNames = Annotated[
+    list[str] | None, Model("--judge", help="Only this judge, by kind or name; repeatable.")
+]
+Partial = Annotated[bool, Input("--partial", help="Also score what is judged so far.")]
+AcrossJudges = Annotated[bool, Input(help="Compare runs although their judges differ.")]
+
+# Paid calls
+MaxUsd = Annotated[float | None, Cost(min=0, help="Cap in US dollars; no call exceeds it.")]
+Prices = Annotated[Path | None, Cost(help="YAML of your own prices, in US dollars.")]
+Concurrency = Annotated[int, Cost(min=1, help="Calls at the same time.")]
+
+# Writing content with models
+Backend = Annotated[str, Model(help="openai:MODEL[@URL], anthropic:MODEL or scripted:FILE.")]
+Reviewer = Annotated[str, Model(help="A second model that reviews; else the writer does.")]
+Replay = Annotated[
+    bool, Model("--replay", help="Use recorded calls only: offline, and free of charge.")
+]
+Batch = Annotated[bool, Cost("--batch", help="Use the provider's batch API: slower, cheaper.")]
+Ledger = Annotated[Path, Output(help="File that records every call; resume and replay read it.")]
+BankOut = Annotated[Path, Output("--bank", help="Folder of the bank to write.")]
+Base = Annotated[Path | None, Input(help="Bank to extend; else the shipped entries are left out.")]
+Laws = Annotated[Path | None, Input(help="YAML of your own laws; else the bank's.")]
+
+# Spatial relations and their audit
+Rules = Annotated[Path | None, Input(help="checker.yaml; else the published rules.")]
+Size = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose row gives none.")]
+Verdicts = Annotated[list[str], typer.Argument(help="Files of verdicts, as METHOD=FILE.")]
+Folds = Annotated[int, Sampling(min=2, help="Parts of the cross-validation.")]
+Form = Annotated[str, Input("--kind", help="What is labeled: verdict, judge, worlds or bank.")]
+
+
+def controls(probes: str) -> tuple[str, ...]:
+    """The controls that ``--probes mirror,swap`` names."""
+    return tuple(probe for probe in probes.split(",") if probe)

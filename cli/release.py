@@ -1,0 +1,170 @@
+"""Commands that build, check and publish a release."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .console import print_note
+from .options import DIST, Bank, Cost, Input, Json, Output, Release, SaltFile, Sampling
+from .progress import progress_bar
+from .show_release import print_configs, print_diff, print_plan, print_released, print_report
+
+
+def build(
+    config: Annotated[list[str] | None, Input(help="Only this config; repeatable.")] = None,
+    bank: Bank = None,
+    seed_images: Annotated[str, Input(help="Generator spec, or `none`.")] = "render:",
+    seed: Annotated[int, Sampling(min=0, help="Seed of the sampled suites.")] = 0,
+    holdout: Annotated[float | None, Sampling(help="Share of rows to hold out, e.g. 0.1.")] = None,
+    salt_file: Annotated[Path | None, Sampling(help="Secret that selects those rows.")] = None,
+    jobs: Annotated[int, Cost(min=1, help="Processes that draw.")] = os.cpu_count() or 1,
+    out: Annotated[Path, Output(help="Folder of the release.")] = DIST,
+    holdout_out: Annotated[
+        Path | None, Output(help="Folder of the held-out rows, if not OUT-holdout.")
+    ] = None,
+) -> None:
+    """Make the release from the banks: no key, no network, no GPU, no model call.
+
+    Example: `counterprior build --config spatial_uc --config t2i_correctness --out dist/small`
+    """
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.build import BuildSettings
+    from ..builders.build import build as build_items
+    from ..builders.holdout import REBUILDABLE, read_secret, split
+    from ..cards.write import write_releases
+
+    secret, outs = read_secret(holdout, salt_file, out, holdout_out)
+    settings = BuildSettings(
+        configs=tuple(config or ()),
+        bank=bank or DEFAULT_BANK,
+        seed=seed,
+        seed_images=seed_images,
+        jobs=jobs,
+    )
+    with progress_bar() as progress:
+        written = write_releases(lambda: split(build_items(settings, progress), secret), outs)
+    for folder, facts in written.items():
+        print_configs(facts, folder)
+    if secret and bank is None:
+        print_note(REBUILDABLE)
+
+
+def validate(path: Release, bank: Bank = None, json: Json = False) -> None:
+    """Check schema, counts, digests, content, card and Croissant file of a release.
+
+    Exits with 1 and names file, row and field of each problem.
+
+    Example: `counterprior validate dist/counterprior`
+    """
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.build import bank_digest, row_checks
+    from ..cards.validate import validate as check_release
+
+    origin = bank or DEFAULT_BANK
+    print_report(check_release(path, row_checks(origin), bank_digest(origin)), json)
+
+
+def verify_holdout(
+    public: Annotated[Path, Argument(help="Folder of the public release.")],
+    private: Annotated[Path, Argument(help="Folder of the rows held out of it.")],
+    salt_file: SaltFile,
+    bank: Bank = None,
+    json: Json = False,
+) -> None:
+    """Prove a hold-out: disjoint, together the full build, split as its commitments say.
+
+    Example: `counterprior verify-holdout dist/counterprior dist/counterprior-holdout
+    --salt-file holdout.salt`
+    """
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.build import row_checks
+    from ..builders.holdout import divider, read_salt
+    from ..cards.holdout import verify_holdout as verify_parts
+
+    rules = row_checks(bank or DEFAULT_BANK)
+    print_report(verify_parts(public, private, divider(read_salt(salt_file)), rules), json)
+
+
+def diff(
+    old: Annotated[Path, Argument(help="Folder of the published release.")],
+    new: Annotated[Path, Argument(help="Folder of the next one.")],
+    json: Json = False,
+) -> None:
+    """List rows added, removed and edited in each config, and the version bump they require.
+
+    Example: `counterprior diff dist/published dist/counterprior --json`
+    """
+    from ..cards.diff import diff as compare
+
+    print_diff(compare(old, new), json)
+
+
+def push(
+    path: Release,
+    repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")],
+    version: Annotated[str, Output(help="Version to release, X.Y.Z.")],
+    bank: Bank = None,
+    date: Annotated[str, Output(help="Day of the release, YYYY-MM-DD; else today.")] = "",
+    create: Annotated[bool, Output("--create", help="Create the repository.")] = False,
+    private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
+    allow_drop: Annotated[
+        bool, Output("--allow-drop", help="Let a MAJOR version drop published files.")
+    ] = False,
+    allow_license_change: Annotated[
+        bool, Output("--allow-license-change", help="Let published rows change their license.")
+    ] = False,
+    dry_run: Annotated[bool, Output("--dry-run", help="Only print the plan.")] = False,
+    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
+    json: Json = False,
+) -> None:
+    """Release a version on the Hub: one commit, verified from a cold cache, then tagged.
+
+    Example: `counterprior push dist/counterprior --repo-id NAMESPACE/NAME --version 1.0.0
+    --dry-run`
+    """
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.build import bank_digest, row_checks
+    from ..cards.plan import PushSettings, planned
+    from ..cards.push import execute
+    from ..cards.validate import validate as check
+
+    origin = bank or DEFAULT_BANK
+    rules, digest = row_checks(origin), bank_digest(origin)
+    settings = PushSettings(
+        repo_id=repo_id,
+        version=version,
+        date=date,
+        create=create,
+        private=private,
+        allow_drop=allow_drop,
+        allow_licence_change=allow_license_change,
+        endpoint=endpoint,
+    )
+    with (
+        progress_bar() as progress,
+        planned(path, settings, lambda folder: check(folder, rules, digest), progress) as plan,
+    ):
+        print_plan(plan, json)
+        if not dry_run:
+            print_released(plan, execute(plan, progress))
+
+
+def verify(
+    path_or_repo: Annotated[str, Argument(help="A release folder, or NAMESPACE/NAME.")],
+    revision: Annotated[str | None, Input(help="Tag or commit on the Hub.")] = None,
+    load: Annotated[bool, Input("--load", help="Also load every config.")] = False,
+    json: Json = False,
+) -> None:
+    """Compare every file, row, card and Croissant entry with the release's own checksums.
+
+    Exits with 1 and names what differs.
+
+    Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
+    """
+    from ..cards.verify import VerifySettings, verify_release
+
+    print_report(verify_release(VerifySettings(path_or_repo, revision, load)), json)

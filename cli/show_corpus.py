@@ -1,0 +1,66 @@
+"""Prints what was mined from a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .console import console, print_note, table
+
+if TYPE_CHECKING:
+    from ..corpus_analysis.alignment import Alignment
+    from ..corpus_analysis.flips import FlipSet
+    from ..corpus_analysis.mine import Funnel
+    from ..corpus_analysis.run import Finished
+
+
+def print_mined(finished: Finished, out: Path) -> None:
+    """Prints how far captions and images came, why others did not, and the layout they show."""
+    funnel, output = finished.funnel, console(width=100)
+    numbers = ("captions", "share")
+    shown = table("stage", *numbers, numbers=numbers, title=f"captions in {out}")
+    for name, count in _stages(funnel):
+        shown.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
+    output.print(shown)
+    output.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
+    if finished.images is not None:
+        reasons = ", ".join(
+            f"{name} {count:,}" for name, count in finished.images["reasons"].items()
+        )
+        output.print(f"{finished.images['addresses']:,} images: {reasons}")
+        output.print(f"{finished.images['pairs_distinct']:,} pairs with an image of their own")
+    if finished.alignment is not None:
+        output.print(_alignment(finished.alignment))
+        output.print(f"page: {out / 'index.html'}")
+    for warning in finished.warnings:
+        print_note(warning)
+
+
+def _stages(funnel: Funnel) -> list[tuple[str, int]]:
+    dropped = [(f"  dropped: {reason}", count) for reason, count in funnel.dropped.items() if count]
+    return [
+        ("read", funnel.rows),
+        *dropped,
+        ("passed the quality gate", funnel.passed),
+        ("passed the prefilter", funnel.candidates),
+        ("parsed", funnel.parsed),
+        ("  parser failed", funnel.errors),
+        ("with a pair", funnel.captions),
+    ]
+
+
+def _alignment(found: Alignment) -> str:
+    rate = found.single_probe
+    low, high = rate.wilson
+    return (
+        f"{found.funnel['valid']:,} show the two side by side; first-mentioned on the left in "
+        f"{rate.aligned:,} of {rate.n:,}: {rate.rate:.1%} ({low:.1%} to {high:.1%})"
+    )
+
+
+def print_flips(found: FlipSet, out: Path) -> None:
+    """Prints how many pairs were taken, from which categories, and why others were not."""
+    for name, count in found.categories.items():
+        print(f"{count:6,}  {name}")
+    dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
+    print(f"{found.pairs:,} pairs, {2 * found.pairs:,} images in {out}; not taken: {dropped}")

@@ -1,0 +1,74 @@
+"""Prints what commands found or did to a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .console import WRONG, console, print_note, table
+
+if TYPE_CHECKING:
+    from ..cards.diff import ReleaseDiff
+    from ..cards.facts import Facts
+    from ..cards.plan import Plan
+    from ..cards.validate import Report
+
+
+def print_report(report: Report, as_json: bool) -> None:
+    """Prints problems and notes; ends the command with exit code 1 if there are problems."""
+    print(report.to_json() if as_json else report.text())
+    if report.problems:
+        raise SystemExit(WRONG)
+
+
+def print_configs(facts: Facts, out: Path) -> None:
+    """Prints a table of configs: their status, rows made and planned, images and size."""
+    numbers = ("rows", "planned", "images", "kB")
+    title = f"counterprior {facts.version} in {out}"
+    shown = table("config", "status", *numbers, numbers=numbers, title=title)
+    for config in facts.configs:
+        counts = config.rows, config.planned, config.pictures, config.bytes // 1000
+        shown.add_row(config.name, config.status, *(f"{count:,}" for count in counts))
+    console(width=100).print(shown)
+
+
+def print_diff(found: ReleaseDiff, as_json: bool) -> None:
+    """Prints rows added, removed and edited in each config, then the version bump."""
+    if as_json:
+        print(found.to_json())
+        return
+    numbers = ("added", "removed", "edited")
+    shown = table("config", "columns", *numbers, numbers=numbers)
+    for config in found.configs:
+        columns = [f"+{name}" for name in config.columns_added]
+        columns += [f"-{name}" for name in config.columns_removed]
+        columns += ["reordered"] * config.reordered
+        counts = (f"{len(ids):,}" for ids in (config.added, config.removed, config.edited))
+        shown.add_row(config.name, " ".join(columns), *counts)
+    output = console(width=100)
+    output.print(shown)
+    output.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+
+
+def print_plan(plan: Plan, as_json: bool) -> None:
+    """Prints every file that a push touches, the release notes, and the steps that are left."""
+    if as_json:
+        print(plan.to_json())
+        return
+    for operation in plan.operations:
+        size = f"{operation.bytes:>12,} bytes" if operation.kind != "delete" else ""
+        print(f"{operation.kind:<8} {operation.file:<60} {size}".rstrip())
+    seen = "private" if plan.private else "public"
+    after = f"{plan.last}, a change that demands {plan.demanded}" if plan.last else "nothing"
+    print(f"{plan.repository.name} ({seen}): {plan.version} of {plan.date}, after {after}")
+    print(f"onto commit {plan.head}" if plan.head else "the repository will be created")
+    print(f"{plan.title}\n\n{plan.notes}\n")
+    print(f"left to do: {', '.join(plan.steps) or f'nothing, {plan.tag} is released'}")
+
+
+def print_released(plan: Plan, commit: str) -> None:
+    """Prints where the release is, and how a reader pins it."""
+    print_note(
+        f"{plan.repository.name}: {plan.tag} is {commit}, verified from a cold cache. "
+        f'Pin it with revision="{plan.tag}".'
+    )

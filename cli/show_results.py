@@ -1,0 +1,135 @@
+"""Prints runs, verdicts and scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from .console import console, print_note, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..eval.core import Score
+    from ..eval.engine.steps import Done
+    from ..eval.results.judge_card import HumanAgreement, JudgeCard
+    from ..eval.results.scoring import Result
+    from ..eval.studies.selftest import Check
+
+
+def print_done(done: Done) -> None:
+    """Prints what became of a run's images, what each judge said now, and the cost."""
+    run = done.run
+    made = Counter(image.status for image in run.images().values())
+    others = [f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made"]
+    usd = sum(Decimal(attempt.usd) for attempt in run.attempts() if attempt.usd)
+    cost = [f"{usd:.2f} USD"] if usd else []
+    parts = [f"{made['made']:,} images", *others, *cost]
+    print_note(f"{run.root}: {'; '.join(parts)}")
+    failed = next((i for i in run.images().values() if i.status in ("error", "refused")), None)
+    if failed is not None:
+        print_note(f"the first {failed.status}, of {failed.case}: {failed.message}")
+    for log, tally in done.judged:
+        counts = ", ".join(f"{n:,} {label}" for label, n in sorted(tally.labels.items()))
+        known = f"; {tally.known:,} verdicts were there" if tally.known else ""
+        print_note(f"{log.name}: {counts or 'nothing new'}{known}")
+    if done.spending.calls or done.spending.errors:
+        print_note(f"spent {done.spending}")
+
+
+def print_results(results: Sequence[Result], groups: bool) -> None:
+    """Prints a table of scores for each run and judge, and the judge's card."""
+    output = console(width=120)
+    for result in results:
+        output.print(_scores(result, groups))
+        output.print(_judge(result.card))
+        for question, agreement in result.card.agreement.items():
+            output.print(_confusion(question, agreement))
+        for line in _explained(result):
+            output.print(line, style="dim", highlight=False)
+    for folder, alpha in {result.folder: result.alpha for result in results}.items():
+        for question, value in alpha.items():
+            print(f"{folder}, {question}: Krippendorff's alpha of all who answered {value:.3f}")
+
+
+def print_checks(checks: Sequence[Check]) -> None:
+    """Prints a table of the self-test: truth, what the judge says, and the corrected value."""
+    from ..eval.results.tables import show, show_interval
+
+    numbers = ("truth", "as judged", "corrected", "95 %")
+    title = "known truth, as judged, and corrected by labels of a part (percent)"
+    titles = ("generator", "judge", "score", *numbers, "holds")
+    shown = table(*titles, numbers=numbers, title=title)
+    for check in checks:
+        values = (check.truth, check.raw.value, check.corrected.value)
+        shown.add_row(
+            check.trial,
+            check.judge,
+            check.score,
+            *(show(value, "%") for value in values),
+            show_interval(check.corrected.interval, "%"),
+            "yes" if check.holds else "NO",
+        )
+    output = console(width=140)
+    output.print(shown)
+    held = sum(check.holds for check in checks)
+    output.print(f"{held} of {len(checks)} corrected intervals hold the truth")
+
+
+def _scores(result: Result, groups: bool) -> Table:
+    from ..eval.results.tables import COLUMNS, cells, title
+
+    shown = table(*COLUMNS, numbers=COLUMNS[2:], title=title(result))
+    for score in result.scores:
+        if groups or "=" not in score.group:
+            shown.add_row(*cells(score))
+    return shown
+
+
+def _explained(result: Result) -> Iterator[str]:
+    """What each score means, what its interval can't promise, and notes on the run."""
+    from ..eval.suites import open_suite
+
+    meanings = open_suite(result.run.suite).meanings
+    for score in result.scores:
+        if score.group == "all":
+            yield from filter(None, (_sentence(score, meanings), _sentence(score)))
+    yield from (f"note: {note}" for note in result.notes)
+
+
+def _sentence(score: Score, meanings: Mapping[str, str] | None = None) -> str:
+    text = score.warning if meanings is None else meanings.get(score.name, "")
+    return f"{score.name}: {text}" if text else ""
+
+
+def _judge(card: JudgeCard) -> str:
+    parts = [
+        f"{card.asked:,} questions",
+        f"{_share(card.parse_rate)} parsed",
+        f"first-named {_share(card.first_named)}",
+    ]
+    parts += [f"{n:,} {label}" for label, n in card.failures.items()]
+    for probe, found in card.probes.items():
+        parts.append(f"{probe}: same answer {_share(found.consistency)} of {found.n:,}")
+    return f"judge: {'; '.join(parts)}"
+
+
+def _confusion(question: str, found: HumanAgreement) -> Table:
+    """People's labels against the judge's, with Cohen's kappa."""
+    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.intervals import Interval
+
+    kappa = (
+        f"kappa {show(found.kappa, '1')} ({show_interval(Interval(found.low, found.high), '1')})"
+    )
+    title = f"{question}: people (rows) and judge, n = {found.n:,}, {kappa}"
+    shown = table("", *found.labels, numbers=found.labels, title=title)
+    for label, row in zip(found.labels, found.matrix, strict=True):
+        shown.add_row(label, *(f"{count:,}" for count in row))
+    return shown
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else f"{value:.1%}"

@@ -1,0 +1,71 @@
+"""Commands that detect objects and check spatial relations by geometry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .options import Input, Json, Labels, Model, Output, Rules, Size, SomeLabels
+from .progress import progress_bar
+from .show_metrics import print_agreement, print_metrics
+
+
+def detect(
+    manifest: Annotated[Path, Argument(help="JSONL of images, relations and objects.")],
+    detector: Annotated[str, Model(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
+    out: Annotated[Path, Output(help="JSONL for `check`; run again to continue.")],
+    rules: Rules = None,
+    secondary: Annotated[str, Model(help="Spec of a detector that has to agree.")] = "",
+    cache: Annotated[Path | None, Output(help="Folder that keeps detections.")] = None,
+    json: Json = False,
+) -> None:
+    """Detect what the images of a manifest show, also under the checker's perturbations.
+
+    Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
+    """
+    from ..eval.judges.checker.detecting import DetectSettings, detect_manifest
+
+    settings = DetectSettings(
+        manifest=manifest, rules=rules, detector=detector, out=out, secondary=secondary, cache=cache
+    )
+    with progress_bar() as progress:
+        print_metrics(detect_manifest(settings, progress), json)
+
+
+def check(
+    detections: Annotated[Path, Argument(help="JSONL of samples with their detections.")],
+    out: Annotated[Path, Output(help="JSONL of verdicts; metrics.json goes beside it.")],
+    rules: Rules = None,
+    labels: SomeLabels = None,
+    size: Size = "512x512",
+    json: Json = False,
+) -> None:
+    """Check relations by geometry: PASS, FAIL or UNDECIDABLE, with reason and confidence.
+
+    Example: `counterprior check d.jsonl --out verdicts.jsonl`
+    """
+    from ..eval.judges.checker.run import CheckSettings, run_check
+    from ..eval.rules.boxes import Size as Pixels
+
+    settings = CheckSettings(
+        detections=detections, rules=rules, out=out, labels=labels, size=Pixels.parse(size)
+    )
+    print_metrics(run_check(settings), json)
+
+
+def agree(
+    scores: Annotated[Path, Argument(help="Rows of sample_id and one number for each metric.")],
+    labels: Labels,
+    metric: Annotated[list[str] | None, Input(help="Only this metric; repeatable.")] = None,
+    threshold: Annotated[float, Input(help="Minimum score counted as positive.")] = 0.5,
+    json: Json = False,
+) -> None:
+    """Compare metrics with people: correlations, precision, recall and more, with intervals.
+
+    Example: `counterprior agree scores.jsonl --labels labels.jsonl --metric pse`
+    """
+    from ..eval.results.agree import run_agree
+
+    print_agreement(run_agree(scores, labels, metric or (), threshold), json)

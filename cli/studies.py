@@ -1,0 +1,110 @@
+"""Commands that plan and run comparisons of generators, and test the scoring itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .console import WRONG
+from .options import (
+    Concurrency,
+    Data,
+    Input,
+    Json,
+    JudgeNames,
+    Limit,
+    MaxUsd,
+    Model,
+    Output,
+    Prices,
+    Sampling,
+)
+from .progress import progress_bar
+from .show_metrics import print_metrics
+from .show_results import print_checks
+
+
+def plan(
+    runs: Annotated[list[Path] | None, Argument(help="Two judged runs of a suite.")] = None,
+    rate: Annotated[list[float] | None, Input(help="Assumed instead of runs; give two.")] = None,
+    discordance: Annotated[
+        float | None, Input(help="Share of items that just one gets right.")
+    ] = None,
+    difference: Annotated[
+        float | None, Sampling(help="Smallest difference to detect, in (0, 1].")
+    ] = None,
+    judge: JudgeNames = None,
+    alpha: Annotated[float, Sampling(help="Significance level.")] = 0.05,
+    power: Annotated[float, Sampling(help="Probability of detecting the difference.")] = 0.8,
+    json: Json = False,
+) -> None:
+    """Compute how many items tell two generators apart, from a pilot of both or assumed rates.
+
+    Example: `counterprior plan --rate 0.70 --rate 0.75 --discordance 0.2`
+    """
+    from ..eval.studies.planning import PlanSettings
+    from ..eval.studies.planning import plan as plan_items
+
+    settings = PlanSettings(difference=difference, alpha=alpha, power=power)
+    found = plan_items(runs or (), rate or (), discordance, settings, judge or ())
+    print_metrics(found, json)
+
+
+def race(
+    out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    generator: Annotated[list[str] | None, Model(help="Spec; repeatable.")] = None,
+    suite: Annotated[str, Input(help="Config whose images are right or wrong.")] = "",
+    judge: Annotated[str, Model(help="Spec.")] = "",
+    scores: Annotated[list[str] | None, Input(help="NAME=FILE instead; repeatable.")] = None,
+    metric: Annotated[str, Input(help="Column of --scores, in [0, 1].")] = "score",
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
+    alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,
+    delta: Annotated[float, Sampling(help="Difference that counts as a tie.")] = 0.0,
+    seed: Annotated[int, Sampling(help="Seed of the order of items.")] = 0,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Find the best generator with as few images as possible.
+
+    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
+    --judge pixels --out race`
+    """
+    from ..eval.engine.costs import Cost
+    from ..eval.studies.race import RaceSettings
+    from ..eval.studies.racing import LiveSettings, race_live, race_scores
+
+    settings = RaceSettings(policy=policy, alpha=alpha, delta=delta, seed=seed)  # type: ignore[arg-type]
+    live = LiveSettings(
+        suite=suite,
+        generators=tuple(generator or ()),
+        judge=judge,
+        data=data,
+        limit=limit,
+        cost=Cost(concurrency=concurrency, max_usd=max_usd, prices=prices),
+    )
+    with progress_bar() as progress:
+        if scores:
+            found = race_scores(scores, metric, settings, out, progress)
+        else:
+            found = race_live(live, settings, out, progress)
+    print_metrics(found, json)
+
+
+def selftest() -> None:
+    """Run the whole scoring chain on images whose truth is known: offline, below a minute.
+
+    Example: `counterprior selftest`
+    """
+    from ..eval.studies.selftest import selftest as run_selftest
+
+    with progress_bar() as progress:
+        checks = run_selftest(progress)
+    print_checks(checks)
+    if not all(check.holds for check in checks):
+        raise SystemExit(WRONG)

@@ -1,0 +1,174 @@
+"""What people said of images: one form of row, one reader, and its checks.
+
+Files are CSV, JSON or JSONL. A row has
+
+    case       id of what was labeled (also `sample_id`)
+    question   which question about it; may be missing where the file is about one question
+    label      the answer (also `human_verdict`, `verdict`)
+    annotator  who answered; needed where several people label one case
+    image      SHA-256 of the labeled image; needed where several runs share their cases
+    clicked    when; an annotator's later click replaces the earlier one
+
+Other columns are ignored. `docs/agreement.md` shows an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from .tables import RowError, parse, read_rows
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class _LabelRow(BaseModel):
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, str_strip_whitespace=True)
+
+    case: str = Field(min_length=1, validation_alias=AliasChoices("case", "sample_id"))
+    question: str = ""
+    label: str = Field(
+        min_length=1, validation_alias=AliasChoices("label", "human_verdict", "verdict")
+    )
+    annotator: str = ""
+    image: str = ""
+    clicked: str = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """One person's answer to one question about one image."""
+
+    case: str
+    """Id of the case, or of the checker's sample."""
+    label: str
+    """The answer."""
+    question: str = ""
+    """Id of the question; empty where the file does not say."""
+    annotator: str = ""
+    """Who answered; empty where the file does not say."""
+    image: str = ""
+    """SHA-256 of the labeled image; empty where the file does not say."""
+    place: str = field(default="", compare=False)
+    """``FILE:LINE``, for messages."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Case and question."""
+        return self.case, self.question
+
+
+def read_labels(path: Path) -> list[Label]:
+    """The labels of a file, an annotator's last click in place of earlier ones.
+
+    Raises RowError for a row that does not fit, and for two rows of one annotator on the same
+    case, question and image unless the later one has `clicked`.
+    """
+    found: dict[tuple[str, ...], Label] = {}
+    for number, row in read_rows(path):
+        given = {name: value for name, value in row.items() if value is not None}
+        one = parse(_LabelRow, given, path, number)
+        key = (one.case, one.question, one.image, one.annotator)
+        if key in found and not one.clicked:
+            who = f" by {one.annotator!r}" if one.annotator else ""
+            remedy = "keep one" if who else "keep one, or name the `annotator` of each"
+            raise RowError(f"{path}:{number}: case: {one.case!r} is labeled twice{who}: {remedy}")
+        found[key] = Label(place=f"{path}:{number}", **one.model_dump(exclude={"clicked"}))
+    return list(found.values())
+
+
+def check_labels(
+    labels: Iterable[Label],
+    cases: Collection[str],
+    answers: Mapping[str, Collection[str]] | None = None,
+) -> list[Label]:
+    """The labels, each with its question.
+
+    cases: known ids. answers: question -> labels it allows, None for any question and label. A
+    label without a question belongs to the only one there is. Raises RowError, naming file, line
+    and what is allowed, for an unknown case, question or label.
+    """
+    return [_checked(label, cases, answers) for label in labels]
+
+
+def _checked(
+    label: Label, cases: Collection[str], answers: Mapping[str, Collection[str]] | None
+) -> Label:
+    if label.case not in cases:
+        known = f"there are {len(cases)}, e.g. {min(cases)!r}" if cases else "there are none"
+        raise RowError(f"{label.place}: case: no case {label.case!r}: {known}")
+    if answers is None:
+        return label
+    question = label.question or (next(iter(answers)) if len(answers) == 1 else "")
+    if question not in answers:
+        problem = f"no question {question!r}" if question else "missing"
+        raise RowError(f"{label.place}: question: {problem}: choose from {', '.join(answers)}")
+    if label.label not in answers[question]:
+        known = ", ".join(answers[question])
+        raise RowError(f"{label.place}: label: no label {label.label!r}: choose from {known}")
+    return replace(label, question=question)
+
+
+def labels_of_images(
+    labels: Iterable[Label], images: Mapping[str, str], several: bool = False
+) -> list[Label]:
+    """The labels of a run's images; labels that name another image are left out.
+
+    images: case -> SHA-256 of its image. Runs of one suite share their cases, so with `several`
+    runs each row must name its image. Raises RowError for a row that does not, and for an `image`
+    that is no SHA-256.
+    """
+    kept = []
+    for label in labels:
+        if label.image and not _SHA256.fullmatch(label.image):
+            raise RowError(f"{label.place}: image: {label.image!r} is no SHA-256 of an image")
+        if several and not label.image:
+            raise RowError(
+                f"{label.place}: has no `image`: write the SHA-256 of the labeled image, or give "
+                f"the labels with one run at a time"
+            )
+        if not label.image or images.get(label.case) == label.image:
+            kept.append(label)
+    return kept
+
+
+def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
+    """(case, question) -> label. Raises RowError where two labels of one question differ."""
+    found: dict[tuple[str, str], str] = {}
+    for label in labels:
+        known = found.setdefault(label.key, label.label)
+        if known != label.label:
+            raise RowError(
+                f"{label.place}: label: {label.case!r} has two labels, {known!r} and "
+                f"{label.label!r}: merge them with `counterprior audit merge`, or keep one"
+            )
+    return found
+
+
+def consensus(labels: Iterable[Label]) -> dict[tuple[str, str], str | None]:
+    """(case, question) -> the label that most annotators give; None where they are split evenly."""
+    votes: dict[tuple[str, str], Counter[str]] = {}
+    for label in labels:
+        votes.setdefault(label.key, Counter())[label.label] += 1
+    return {key: most_common(count) for key, count in votes.items()}
+
+
+def most_common(votes: Counter[str]) -> str | None:
+    """What has more votes than anything else; None for a tie and for no votes."""
+    ranked = votes.most_common(2)
+    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+def by_annotator(labels: Iterable[Label]) -> dict[str, dict[tuple[str, str], str]]:
+    """Annotator -> (case, question) -> label, sorted by annotator."""
+    table: dict[str, dict[tuple[str, str], str]] = {}
+    for label in labels:
+        table.setdefault(label.annotator, {})[label.key] = label.label
+    return dict(sorted(table.items()))

@@ -1,0 +1,54 @@
+"""The command line's own rules: short commands, help with an example, options in panels."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from counterprior.cli.main import AUDIT, AUTHOR, PANELS, app
+
+FUNCTIONS: dict[str, Callable[..., None]] = {
+    **{name: function for commands in PANELS.values() for name, function in commands.items()},
+    **{f"author {name}": function for name, function in AUTHOR.items()},
+    **{f"audit {name}": function for name, function in AUDIT.items()},
+}
+
+
+def walk(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    for word, below in getattr(command, "commands", {}).items():
+        yield f"{name} {word}".strip(), below
+        yield from walk(below, f"{name} {word}".strip())
+
+
+COMMANDS = dict(walk(get_command(app)))
+
+
+def test_every_command_is_in_a_table() -> None:
+    assert set(COMMANDS) == {*FUNCTIONS, "author", "audit"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_command_is_short(name: str) -> None:
+    function = ast.parse(inspect.getsource(FUNCTIONS[name])).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    body = [node for node in function.body if not isinstance(node, ast.ImportFrom)][1:]
+    last = body[-1].end_lineno
+    assert last is not None and last - body[0].lineno < 20
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_its_help_has_an_example(name: str) -> None:
+    assert f"Example: `counterprior {name}" in (COMMANDS[name].help or "")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_its_options_have_help_and_a_panel(name: str) -> None:
+    for parameter in COMMANDS[name].params:
+        if not parameter.hidden and parameter.name != "help":
+            assert parameter.help, parameter.name
+            assert parameter.param_type_name == "argument" or parameter.rich_help_panel, (
+                parameter.name
+            )

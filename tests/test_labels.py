@@ -1,0 +1,128 @@
+"""Labels: one form of row, read strictly."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterprior.labels import (
+    Label,
+    by_annotator,
+    check_labels,
+    consensus,
+    labels_of_images,
+    read_labels,
+    single_labels,
+)
+from counterprior.tables import RowError
+
+A, B = "a" * 64, "b" * 64
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_every_file_form_and_every_alias_gives_the_same_labels(tmp_path: Path) -> None:
+    rows = [{"case": "a", "label": "yes", "question": "q"}, {"sample_id": 7, "verdict": 1}]
+    expected = [Label("a", "yes", "q"), Label("7", "1")]
+    assert read_labels(write(tmp_path / "l.jsonl", *rows)) == expected
+    (tmp_path / "l.json").write_text(json.dumps(rows))
+    assert read_labels(tmp_path / "l.json") == expected
+    with (tmp_path / "l.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["sample_id", "question", "human_verdict", "annotator", "notes"])
+        table.writerows([["a", "q", " yes ", "", "x"], ["7", "", "1", "", ""]])
+    found = read_labels(tmp_path / "l.csv")
+    assert found == expected and found[1].place == f"{tmp_path / 'l.csv'}:3"
+    optional = {"question": None, "annotator": None, "image": None, "clicked": None}
+    assert read_labels(write(tmp_path / "l.jsonl", rows[0] | optional)) == [Label("a", "yes")]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"label": "yes"}, ":2: case: Field required"),
+        ({"case": "b"}, ":2: label: Field required"),
+        ({"case": "b", "label": " "}, ":2: label: String should have at least 1"),
+        ({"case": "a", "label": "no"}, ":2: case: 'a' is labeled twice: keep one, or name"),
+        ({"case": "a", "label": "yes"}, ":2: case: 'a' is labeled twice"),
+    ],
+)
+def test_rows_that_are_no_labels_are_named(
+    tmp_path: Path, row: dict[str, Any], reason: str
+) -> None:
+    path = write(tmp_path / "l.jsonl", {"case": "a", "label": "yes"}, row)
+    with pytest.raises(RowError) as caught:
+        read_labels(path)
+    assert f"{path}{reason}" in str(caught.value)
+
+
+def test_one_annotator_labels_a_case_once_or_clicks_again(tmp_path: Path) -> None:
+    rows = [{"case": "a", "label": label, "annotator": "ann"} for label in ("yes", "no")]
+    with pytest.raises(RowError, match=r":2: case: 'a' is labeled twice by 'ann': keep one"):
+        read_labels(write(tmp_path / "l.jsonl", *rows))
+    clicked = [row | {"clicked": f"0{n}:00"} for n, row in enumerate(rows)]
+    assert read_labels(write(tmp_path / "l.jsonl", *clicked)) == [Label("a", "no", annotator="ann")]
+    several = [rows[0], rows[1] | {"annotator": "bo"}, rows[1] | {"question": "q"}]
+    several += [rows[1] | {"image": A}]
+    assert len(read_labels(write(tmp_path / "l.jsonl", *several))) == 4
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        (Label("c9", "yes", "q"), "l:1: case: no case 'c9': there are 2, e.g. 'c1'"),
+        (Label("c1", "yes", "r"), "l:1: question: no question 'r': choose from q, side"),
+        (Label("c1", "yes"), "l:1: question: missing: choose from q, side"),
+        (Label("c1", "YES", "q"), "l:1: label: no label 'YES': choose from yes, no, missing"),
+        (Label("c1", "yes", "side"), "l:1: label: no label 'yes': choose from left, right"),
+    ],
+)
+def test_what_a_run_does_not_know_is_refused(label: Label, reason: str) -> None:
+    answers = {"q": ("yes", "no", "missing"), "side": ("left", "right")}
+    known = [Label("c1", "missing", "q"), Label("c2", "left", "side")]
+    assert check_labels(known, {"c1", "c2"}, answers) == known
+    with pytest.raises(RowError, match=reason):
+        check_labels([*known, Label(**{**vars(label), "place": "l:1"})], {"c1", "c2"}, answers)
+
+
+def test_a_label_without_a_question_belongs_to_the_only_one() -> None:
+    assert check_labels([Label("c", "yes")], {"c"}, {"q": ("yes",)}) == [Label("c", "yes", "q")]
+    assert check_labels([Label("c", "any", "x")], {"c"}) == [Label("c", "any", "x")]
+    with pytest.raises(RowError, match="no case 'c': there are none"):
+        check_labels([Label("c", "yes")], set())
+
+
+def test_labels_of_other_images_are_left_out() -> None:
+    labels = [Label("c", "yes", "q", image=A), Label("c", "no", "q", image=B), Label("d", "no")]
+    assert labels_of_images(labels, {"c": A}) == [labels[0], labels[2]]
+    assert labels_of_images(labels[:2], {"c": B}, several=True) == [labels[1]]
+    with pytest.raises(RowError, match="has no `image`: write the SHA-256"):
+        labels_of_images(labels, {"c": A}, several=True)
+    with pytest.raises(RowError, match=r"image: '0\.png' is no SHA-256"):
+        labels_of_images([Label("c", "yes", image="0.png")], {"c": A})
+
+
+def test_one_label_a_question_or_none() -> None:
+    labels = [Label("c", "yes", "q", annotator=who) for who in ("ann", "bo")]
+    assert single_labels(labels) == {("c", "q"): "yes"}
+    with pytest.raises(RowError, match="'c' has two labels, 'yes' and 'no': merge them"):
+        single_labels([*labels, Label("c", "no", "q", annotator="cy")])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=12))
+def test_the_consensus_is_what_most_say_whatever_the_order(votes: list[tuple[str, str]]) -> None:
+    labels = [Label(c, said, "q", f"w{n}") for n, (c, said) in enumerate(votes)]
+    found = consensus(labels)
+    assert found == consensus(labels[::-1]) and {case for case, _ in found} == {c for c, _ in votes}
+    for (case, _), label in found.items():
+        counts = {said: votes.count((case, said)) for said in "xy"}
+        tied = counts["x"] == counts["y"]
+        assert label == (None if tied else max(counts, key=lambda said: counts[said]))
+    assert sum(len(given) for given in by_annotator(labels).values()) == len(votes)
