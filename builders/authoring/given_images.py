@@ -12,6 +12,7 @@ from typing import Any
 from ...agents.consistency.game import GivenImage, UndrawnError
 from ...errors import DataError, UsageError
 from ...eval.core import Generator, GeneratorError, ImageRequest
+from ...eval.generators import draw
 from ...images import ImageError, encode_png, open_image
 from ...storage import write_whole
 
