@@ -41,21 +41,24 @@ def normal_quantile(level: float) -> float:
     return float(norm.ppf((1 + level) / 2))
 
 
-def wilson(successes: float, n: float, level: float = LEVEL) -> Interval:
+def wilson(
+    successes: float, n: float, level: float = LEVEL, quantile: float | None = None
+) -> Interval:
     """Wilson's score interval for a proportion, in [0, 1] (Wilson 1927).
 
-    Right at 0 of n and n of n too. NOTHING for n = 0; ValueError unless 0 <= successes <= n.
+    quantile: in place of the normal one of `level`, e.g. Student's. Has a width at 0 of n and n of
+    n too. NOTHING for n = 0; ValueError unless 0 <= successes <= n.
     """
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return NOTHING
-    z = normal_quantile(level)
+    z = normal_quantile(level) if quantile is None else quantile
     share = successes / n
-    centre = share + z * z / (2 * n)
+    center = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return Interval(max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale))
+    return Interval(max(0.0, (center - half) / scale), min(1.0, (center + half) / scale))
 
 
 def folded(interval: Interval) -> Interval:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core import Outcome, count_excluded
-from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
+from ..stats.bootstrap import Array, cluster_bootstrap
+from ..stats.clusters import cluster_interval
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING, bounds, wilson
 from .scores import MANY, Score, cluster_labels
@@ -36,7 +37,7 @@ def accuracy_scores(outcomes: Sequence[Outcome], question: str, group: str) -> l
         )
         scores.append(
             Score(f"accuracy_{variant}", 100 * total / n if n else np.nan,
-                  mean_interval(values, clusters, (0, 1)).scaled(100), n, "%", excluded,
+                  cluster_interval(values, clusters, (0, 1))[0].interval.scaled(100), n, "%", excluded,
                   group, bounds=limits)
         )  # fmt: skip
         scores.append(

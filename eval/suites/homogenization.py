@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..core import PROBES, Outcome, count_excluded
-from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
+from ..stats.bootstrap import Array, cluster_bootstrap
+from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, bounds, folded, wilson
 from .order import (
     expected_homogenization,
@@ -36,9 +37,9 @@ def bias_scores(
     excluded = count_excluded(labels, values)
     n = int((~np.isnan(signs)).sum())
     clusters, members = cluster_labels(outcomes), member_labels(outcomes)
-    interval = mean_interval(signs, clusters, (-1, 1)).scaled(100)
+    interval = cluster_interval(signs, clusters, (-1, 1))[0].interval.scaled(100)
     wide = (
-        mean_interval(signs, members, (-1, 1), resamples=2_000).scaled(100)
+        cluster_interval(signs, members, (-1, 1), resamples=2_000)[0].interval.scaled(100)
         if members is not None
         else NOTHING
     )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import BOTH, Outcome
-from ..stats.bootstrap import Array, mean_interval
+from ..stats.bootstrap import Array
+from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
 
 ALL = "all"
@@ -103,7 +104,7 @@ def mean_score(
     return Score(
         name,
         factor * float(np.nanmean(values)) if n else math.nan,
-        mean_interval(values, cluster_labels(outcomes), (0, 1)).scaled(factor),
+        cluster_interval(values, cluster_labels(outcomes), (0, 1))[0].interval.scaled(factor),
         n,
         unit,
         excluded,
