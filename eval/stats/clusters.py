@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import RESAMPLES, Array, Bootstrap, cluster_bootstrap, clustered
-from .intervals import LEVEL, NOTHING, Interval, wilson
+from .intervals import NOTHING, Interval, student_quantile, wilson
 
 MANY_CLUSTERS = 20
 """Resampling from this number of clusters on."""
@@ -86,15 +86,8 @@ class _Means:
 
     @property
     def skew(self) -> Array:
-        """Shape (k,): how much farther than Wilson's the interval reaches, per standard error.
-
-        From the skewness of cluster rates with a beta distribution, less that of two-valued items,
-        which Wilson's interval allows for; negative where the middle is above.
-        """
-        within = np.clip(self.effective / np.maximum(self.items, 1e-9), 0, 1)
-        slope = (2 * self.share - 1) / np.sqrt(np.maximum(self.share * (1 - self.share), 1e-9))
-        beyond = slope * np.sqrt(within) * (1 - within) / (1 + within)
-        return np.where(self.varied, _SKEW * beyond / np.sqrt(np.maximum(self.effective, 1)), 0.0)
+        """Shape (k,): see `_skew`."""
+        return np.where(self.varied, _skew(self.share, self.items, self.effective), 0.0)
 
 
 def cluster_interval(
@@ -251,16 +244,12 @@ def _around(found: Bootstrap, number: int) -> Interval:
 
 def _mean_interval(means: _Means, number: int, ends: tuple[float, float]) -> Interval:
     """Of one mean, without draws."""
-    from scipy.stats import t
-
     share, clusters = float(means.share[number]), int(means.clusters[number])
     if math.isnan(share):
         return NOTHING
     if means.varied[number]:
-        items, skew = float(means.items[number]), float(means.skew[number])
-        q = float(t.ppf((1 + LEVEL) / 2, means.freedom[number]))
-        low = wilson(share * items, items, quantile=q * (1 + max(0.0, skew) * q)).low
-        high = wilson(share * items, items, quantile=q * (1 + max(0.0, -skew) * q)).high
+        variance = float(means.covariance[number, number])
+        low, high = student_wilson(share, variance, float(means.effective[number]))
     elif means.alike[number]:
         low = share * wilson(clusters, clusters).low
         high = share + (1 - share) * wilson(0, clusters).high
@@ -268,6 +257,33 @@ def _mean_interval(means: _Means, number: int, ends: tuple[float, float]) -> Int
         low, high = wilson(share * clusters, clusters)
     plain = Interval(low, high).scaled(ends[1] - ends[0])
     return Interval(plain.low + ends[0], plain.high + ends[0])
+
+
+def student_wilson(share: float, variance: float, clusters: float) -> Interval:
+    """Wilson's interval of a mean in [0, 1] with a variance, in [0, 1] too, from few clusters.
+
+    Student's t has one degree of freedom less than there are clusters of equal size. The end toward
+    the middle is farther away where cluster rates are skewed, as they are near 0 and 1.
+    """
+    q = student_quantile(clusters - 1)
+    items = share * (1 - share) / variance
+    skew = float(_skew(np.array(share), np.array(items), np.array(clusters)))
+    low = wilson(share * items, items, quantile=q * (1 + max(0.0, skew) * q)).low
+    high = wilson(share * items, items, quantile=q * (1 + max(0.0, -skew) * q)).high
+    return Interval(low, high)
+
+
+def _skew(share: Array, items: Array, clusters: Array) -> Array:
+    """How much farther than Wilson's an interval reaches, per standard error; < 0 for upward.
+
+    From the skewness of cluster rates with a beta distribution, less that of two-valued items,
+    which Wilson's interval allows for.
+    """
+    within = np.clip(clusters / np.maximum(items, 1e-9), 0, 1)
+    slope = (2 * share - 1) / np.sqrt(np.maximum(share * (1 - share), 1e-9))
+    beyond = slope * np.sqrt(within) * (1 - within) / (1 + within)
+    skew: Array = _SKEW * beyond / np.sqrt(np.maximum(clusters, 1))
+    return skew
 
 
 def _warning(clusters: int) -> str:
