@@ -105,6 +105,7 @@ def _by_labels(
         n=len(rest) + len(pairs),
         unit=measure.unit,
         excluded={"labeled_not_valid_for_both": disputed, "not_valid": invalid},
+        warning=found.warning,
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core import Score, describe
-from ..stats.bootstrap import Array, Bootstrap, cluster_bootstrap
+from ..stats.bootstrap import Array
+from ..stats.clusters import Estimate, cluster_interval
 from ..stats.comparison import holm, tied_groups
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
@@ -133,7 +134,6 @@ def _compare(
         found.append(
             (first, second, factor * float(drawn.estimate[0]), drawn.interval().scaled(factor),
              drawn.p_value() if n else math.nan, n)
-        )  # fmt: skip
     known = [i for i, comparison in enumerate(found) if not math.isnan(comparison[4])]
     adjusted = dict(zip(known, holm([found[i][4] for i in known]), strict=True))
     return [
@@ -142,7 +142,7 @@ def _compare(
     ]
 
 
-def paired(first: Items, second: Items, headline: Headline) -> tuple[Bootstrap, int]:
+def paired(first: Items, second: Items, headline: Headline) -> tuple[Estimate, int]:
     """The difference of a headline's statistic over the items that both have, and their number.
 
     A value that one of the two lacks is left out of both, so that they stand on the same items.
@@ -158,7 +158,6 @@ def paired(first: Items, second: Items, headline: Headline) -> tuple[Bootstrap, 
         return headline.statistic(means[..., :width]) - headline.statistic(means[..., width:])
 
     n = int((~gaps).all(axis=1).sum()) if width else 0
-    if not n:
-        return Bootstrap(np.array([math.nan]), np.full((1, 1), math.nan)), 0
     clusters = [first[key].cluster for key in shared]
-    return cluster_bootstrap(np.hstack([a, b]), clusters, difference), n
+    (found,) = cluster_interval(np.hstack([a, b]), clusters, headline.ends, difference)
+    return found, n

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .intervals import LEVEL, NOTHING, Interval, wilson
+from .intervals import LEVEL, NOTHING, Interval
 
 Array = NDArray[np.float64]
 
@@ -37,11 +37,13 @@ class Bootstrap:
         return Interval(float(low), float(high))
 
     def p_value(self, number: int = 0) -> float:
-        """Two-sided: twice the share of draws on the far side of 0, at least 1 / resamples."""
+        """Two-sided, against 0: twice the share of draws beyond it, in [1 / resamples, 1]."""
         drawn = self.draws[:, number]
         drawn = drawn[~np.isnan(drawn)]
         if not len(drawn):
             return float("nan")
+        if self.estimate[number] == 0:
+            return 1.0
         beyond = min(float(np.mean(drawn <= 0)), float(np.mean(drawn >= 0)))
         return min(1.0, max(2 * beyond, 1 / len(drawn)))
 
@@ -65,17 +67,9 @@ def cluster_bootstrap(
     Items that share a cluster (an entity pair, its seeds and mention orders) move together, so the
     interval is right where items are alike. Raises ValueError where the shapes don't fit.
     """
-    columns = np.asarray(values, dtype=float)
-    columns = columns[:, None] if columns.ndim == 1 else columns
-    labels = np.asarray(clusters)
-    labels = labels[:, None] if labels.ndim == 1 else labels
-    if columns.ndim != 2 or labels.ndim != 2 or len(columns) != len(labels):
-        raise ValueError(f"values {columns.shape} and clusters {labels.shape} do not fit")
-    if labels.shape[1] not in (1, 2):
-        raise ValueError(f"an item belongs to one or two clusters, not {labels.shape[1]}")
+    columns, groups = clustered(values, clusters)
     present = ~np.isnan(columns)
     filled = np.hstack([np.where(present, columns, 0.0), present])
-    groups = [np.unique(column, return_inverse=True)[1] for column in labels.T]
     rng = np.random.default_rng(seed)
     apply = statistic or (lambda means: means)
     k = columns.shape[1]
@@ -91,25 +85,20 @@ def cluster_bootstrap(
     return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
 
 
-def mean_interval(
-    values: ArrayLike, clusters: ArrayLike, ends: tuple[float, float], resamples: int = RESAMPLES
-) -> Interval:
-    """Interval of a mean of values within `ends`, shape (n,), over clusters as above.
+def clustered(values: ArrayLike, clusters: ArrayLike) -> tuple[Array, list[NDArray[np.intp]]]:
+    """Values of shape (n, k), and for each of the one or two ways of clustering numbers from 0.
 
-    Values that are all alike, which resampling can't vary, have Wilson's interval, each cluster one
-    item: nothing is certain because it was always so in five pairs.
+    Raises ValueError where the shapes don't fit.
     """
-    found = cluster_bootstrap(values, clusters, resamples=resamples)
-    interval = found.interval()
-    if interval.low != interval.high:
-        return interval
-    labels = np.asarray(clusters)[~np.isnan(np.asarray(values, dtype=float))]
-    columns = labels[:, None] if labels.ndim == 1 else labels
-    n = min(len(np.unique(column)) for column in columns.T)
-    low, high = ends
-    share = min(1.0, max(0.0, (float(found.estimate[0]) - low) / (high - low)))
-    plain = wilson(share * n, n).scaled(high - low)
-    return Interval(plain.low + low, plain.high + low)
+    columns = np.asarray(values, dtype=float)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    labels = np.asarray(clusters)
+    labels = labels[:, None] if labels.ndim == 1 else labels
+    if columns.ndim != 2 or labels.ndim != 2 or len(columns) != len(labels):
+        raise ValueError(f"values {columns.shape} and clusters {labels.shape} do not fit")
+    if labels.shape[1] not in (1, 2):
+        raise ValueError(f"an item belongs to one or two clusters, not {labels.shape[1]}")
+    return columns, [np.unique(column, return_inverse=True)[1] for column in labels.T]
 
 
 def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:
@@ -143,7 +132,6 @@ def _two_way(
 ) -> Iterator[Array]:
     if not len(filled):
         return
-    # One numbering for both places: an entity that comes first here and second there is one.
     first, second = groups
     counts = int(first.max()) + 1, int(second.max()) + 1
     for draws in _chunks(resamples, len(filled)):

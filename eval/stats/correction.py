@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .intervals import LEVEL, NOTHING, Interval, normal_quantile
+from .clusters import student_wilson
+from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
+
+Array = NDArray[np.float64]
 
 
 class Corrected(NamedTuple):
@@ -17,9 +20,11 @@ class Corrected(NamedTuple):
     value: float
     """Of the truth, in the units of the labels."""
     interval: Interval
-    """Normal, at the level asked for."""
+    """95 %, or the level asked for."""
     weight: float
-    """How much the judge's labels were trusted, in [0, 1]; 1 where that is not estimated."""
+    """How far the judge's labels were trusted, in [0, 1]; 1 where that is not estimated."""
+    warning: str = ""
+    """Measured coverage where that may be below 93 %; empty elsewhere."""
 
 
 NOT_CORRECTED = Corrected(math.nan, NOTHING, math.nan)
@@ -75,60 +80,82 @@ def _share(value: float) -> float:
 
 def ppi(
     judged: ArrayLike,
-    labelled_judged: ArrayLike,
+    labeled_judged: ArrayLike,
     labels: ArrayLike,
     ends: tuple[float, float],
-    level: float = LEVEL,
     clusters: ArrayLike | None = None,
 ) -> Corrected:
-    """Mean of the truth from a few labels and many judgements (PPI++, Angelopoulos et al. 2023).
+    """Mean of the truth from a few labels and many judgments (PPI++, Angelopoulos et al. 2023).
 
-    judged: shape (N,), judge on the unlabelled items; labelled_judged and labels: shape (n,), judge
+    judged: shape (N,), judge on the unlabeled items; labeled_judged and labels: shape (n,), judge
     and truth on items of the same run, drawn at random; ends: the least and the largest value that
-    a label can have; clusters: shape (n + N,), what an item belongs to, the labelled ones first.
+    a label can have; clusters: shape (n + N,), what an item belongs to, the labeled ones first.
+
+    Consistent whatever the judge does; the better the judge, the narrower the interval. It holds
+    for few labels: half an item is added for each of the four pairs of ends that judge and truth
+    can give (after Agresti and Min 2005), as errors too rare to be among the labels are possible.
     Items of a cluster may err together, so their errors are added up before they are squared; the
-    variance is never below that of independent items. Unbiased whatever the judge does; the better
-    the judge, the narrower. Where all labels agree the variance is that of one odd item among two
-    more, so that a perfect record never has a width of 0. NOT_CORRECTED for fewer than two labels.
+    variance is never below that of independent items. Student's t has one degree of freedom less
+    than there are labels, or clusters with labels. NOT_CORRECTED for fewer than two labels.
     """
     f = np.asarray(judged, dtype=float)
-    g, y = np.asarray(labelled_judged, dtype=float), np.asarray(labels, dtype=float)
+    g, y = np.asarray(labeled_judged, dtype=float), np.asarray(labels, dtype=float)
     if g.shape != y.shape:
-        raise ValueError(f"{len(g)} judgements for {len(y)} labels")
-    n, many = len(y), len(f)
-    if n < 2:
+        raise ValueError(f"{len(g)} judgments for {len(y)} labels")
+    if len(y) < 2:
         return NOT_CORRECTED
-    everything = np.concatenate([f, g])
-    spread = float(everything.var(ddof=1)) if len(everything) > 1 else 0.0
-    weight = 0.0
-    if many and spread > 0:
-        weight = float(np.cov(y, g)[0, 1]) / ((1 + n / many) * spread)
-        weight = min(1.0, max(0.0, weight))
-    value = float((y - weight * g).mean()) + (weight * float(f.mean()) if many else 0.0)
-    low, high = ends
-    variance = max(float((y - weight * g).var(ddof=1)), _odd_one_out(n, high - low)) / n
-    if many > 1:
-        judged_variance = max(float(f.var(ddof=1)), _odd_one_out(many, high - low))
-        variance += weight**2 * judged_variance / many
+    low, span = ends[0], ends[1] - ends[0]
+    f, g, y = (f - low) / span, (g - low) / span, (y - low) / span
+    weight, center, variance = _rectified(f, g, y)
+    value = float((y - weight * g).mean()) + (weight * float(f.mean()) if len(f) else 0.0)
+    groups, together = float(len(y)), 0.0
     if clusters is not None:
-        residuals = y - weight * g
-        parts = [(residuals - residuals.mean()) / n]
-        if many:
-            parts.append(weight * (f - f.mean()) / many)
-        variance = max(variance, _clustered(np.concatenate(parts), np.asarray(clusters)))
-    half = normal_quantile(level) * math.sqrt(variance)
-    return Corrected(value, Interval(max(low, value - half), min(high, value + half)), weight)
+        member = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        groups = len(y) ** 2 / float((np.bincount(member[: len(y)]) ** 2).sum())
+        together = _clustered(y - weight * g, weight * f, member)
+    if variance < together < math.inf:
+        found = student_wilson(_share(center), together, groups)
+    else:
+        half = student_quantile(groups - 1) * math.sqrt(max(variance, together))
+        found = Interval(center - half, center + half)
+    interval = Interval(_share(min(value, found.low)), _share(max(value, found.high))).scaled(span)
+    shifted = Interval(interval.low + low, interval.high + low)
+    return Corrected(low + span * value, shifted, weight, _warning(groups, clusters is not None))
 
 
-def _clustered(parts: NDArray[np.float64], clusters: NDArray[Any]) -> float:
-    """Variance of a sum whose parts, each of mean 0, go together within a cluster."""
-    _, member = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(member, weights=parts)
+def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:
+    """How far the judge is trusted, the mean of the truth, and its variance for independent items.
+
+    With half an item for each pair of ends.
+    """
+    n, many = len(y) + 2, len(f)
+    labels, judged = np.append(y, [0, 0, 1, 1]), np.append(g, [0, 1, 0, 1])
+    part = np.append(np.ones(len(y)), np.full(4, 0.5))
+    mean_y, mean_g = part @ labels / n, part @ judged / n
+    everything = np.concatenate([f, judged])
+    parts = np.append(np.ones(many), part)
+    spread = np.average((everything - np.average(everything, weights=parts)) ** 2, weights=parts)
+    weight = 0.0
+    if many:
+        covariance = part @ ((labels - mean_y) * (judged - mean_g)) / n
+        weight = min(1.0, max(0.0, float(covariance / ((1 + n / many) * spread))))
+    residuals = labels - weight * judged
+    center = float(mean_y - weight * mean_g)
+    variance = float(part @ (residuals - center) ** 2) / (n - 1) / n
+    if many:
+        yes = (float(f.sum()) + 1) / (many + 2)
+        center += weight * float(f.mean())
+        variance += weight**2 * min(yes * (1 - yes), float(f.var()) + 1 / (many + 2)) / many
+    return weight, center, variance
+
+
+def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> float:
+    """Variance of mean(residuals) + mean(judged) where items of a cluster go together."""
+    parts = [(one - one.mean()) / len(one) for one in (residuals, judged) if len(one)]
+    sums = np.bincount(member, weights=np.concatenate(parts))
     count = len(sums)
     return float((sums**2).sum()) * count / (count - 1) if count > 1 else math.inf
 
 
-def _odd_one_out(n: int, span: float) -> float:
-    """Variance of two-valued items, `span` apart, of which one in n + 2 differs."""
-    share = 1 / (n + 2)
-    return span**2 * share * (1 - share)
+def _warning(groups: float, clustered: bool) -> str:
+    return ""

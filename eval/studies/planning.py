@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...errors import UsageError
 from ..core import without_nan
 from ..results.contents import JudgedRun, read_contents
@@ -102,9 +100,8 @@ def _between(
     headline: Headline, first: JudgedRun, second: JudgedRun, settings: PlanSettings
 ) -> dict[str, Any]:
     ours, theirs = headline.items(first.outcomes), headline.items(second.outcomes)
-    drawn, n = paired(ours, theirs, headline)
-    shown, interval = float(drawn.estimate[0]), drawn.interval()
-    error = float(np.nanstd(drawn.draws[:, 0])) if n else math.nan
+    found, n = paired(ours, theirs, headline)
+    shown, interval, error = found.value, found.interval, found.error
     clusters = len({ours[key].cluster for key in ours.keys() & theirs.keys()})
     difference = settings.difference or abs(shown)
     reach = normal_quantile(1 - settings.alpha) + normal_quantile(2 * settings.power - 1)

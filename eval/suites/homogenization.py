@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, PROBES, Outcome, Score, count_excluded
-from ..stats.bootstrap import mean_interval
+from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
 from .base import Headline, Measure, R, Suite, Worth, case_items, values_of
 from .order import expected_homogenization
@@ -67,7 +67,7 @@ class Homogenization(Suite[R]):
         wide = (
             NOTHING
             if members is None
-            else mean_interval(signs, members, SIGNED, resamples=2_000).scaled(100)
+            else cluster_interval(signs, members, SIGNED, resamples=2_000)[0].interval.scaled(100)
         )
         index = mean_score(
             "signed_index", signs, outcomes, ends=SIGNED, group=group, excluded=excluded

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
-from ..stats.bootstrap import Array, cluster_bootstrap, mean_interval
+from ..stats.bootstrap import Array
+from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
 
 MANY = 0.1
@@ -46,18 +48,17 @@ def mean_score(
     excluded: Mapping[str, int] | None = None,
 ) -> Score:
     """The mean of a value of each outcome within `ends`, shape (n,); NaN is left out."""
-    n = int((~np.isnan(values)).sum())
-    factor = factor_of(unit)
-    return Score(
-        name=name,
-        value=factor * float(np.nanmean(values)) if n else math.nan,
-        interval=mean_interval(values, cluster_labels(outcomes), ends).scaled(factor),
-        n=n,
+    (score,) = statistics(
+        (name,),
+        values[:, None],
+        cluster_labels(outcomes),
+        ends=ends,
+        counts=(int((~np.isnan(values)).sum()),),
         unit=unit,
-        excluded=excluded or {},
         group=group,
-        bounds=limits(values, ends).scaled(factor),
+        excluded=excluded,
     )
+    return replace(score, bounds=limits(values, ends).scaled(factor_of(unit)))
 
 
 def statistics(
@@ -77,18 +78,19 @@ def statistics(
 
     `statistic` maps means of shape (..., k) to values of shape (..., names); counts: n of each.
     """
-    found = cluster_bootstrap(columns, clusters, statistic)
+    found = cluster_interval(columns, clusters, ends, statistic)
     factor = factor_of(unit)
     return [
         Score(
             name=name,
-            value=factor * float(found.estimate[place]),
-            interval=found.interval(place).scaled(factor),
+            value=factor * found[place].value,
+            interval=found[place].interval.scaled(factor),
             n=counts[place],
             unit=unit,
             excluded=excluded or {},
             group=group,
             p_value=p_value,
+            warning=found[place].warning,
         )
         for place, name in enumerate(names)
     ]
