@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from ..schema import Entity, Row
+from ..schema import Entity, Row, SeededRow
 from .phrases import side_word, spatial_word, wrong_article
+from .seeds import as_drawn
 from .suite import Fault
 from .taxonomy import Taxonomy
 
@@ -43,13 +44,14 @@ def side_faults(row: Row, *fields: str) -> Iterator[Fault]:
 
 
 def entity_faults(row: Row, taxonomy: Taxonomy, *fields: str) -> Iterator[Fault]:
-    """Entities are those of the taxonomy, unchanged."""
+    """Entities are those of the taxonomy, with the look that the row's seed image gives them."""
+    source = row.seed_source if isinstance(row, SeededRow) else ""
     for field in fields:
         entity: Entity = getattr(row, field)
         known = taxonomy.entities.get(entity.name)
         if known is None:
             yield Fault(row.id, field, f"{entity.name!r} is no entity of the taxonomy")
-        elif known.row != entity:
+        elif as_drawn(known.row, source) != entity:
             yield Fault(row.id, field, f"{entity.name!r} differs from the taxonomy")
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from PIL import Image
 
 from ...images import encode_png
+from ...scenes.biases import preference
 from ...scenes.poses import find_pose
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
@@ -235,12 +236,12 @@ def _trials() -> Iterator[_Trial]:
 
 
 def _true_order(generator: RenderGenerator, cases: Sequence[Case]) -> dict[str, float]:
-    bias = generator.options.order_bias
+    bias, sd = generator.options.order_bias, generator.options.preference_sd
     signs = []
     for case in cases:
         # The prompt says which of the pair comes first.
         first, second = sorted(case.clusters[1:], key=case.prompt.lower().index)
-        tilt = bias + generator.preference(first) - generator.preference(second)
+        tilt = bias + preference(first, sd) - preference(second, sd)
         signs.append(2 * _sigmoid(tilt) - 1)
     return {"signed_index": 100 * sum(signs) / len(signs)}
 

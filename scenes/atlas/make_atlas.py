@@ -7,7 +7,7 @@ the wheel ``resvg-py``; neither is needed by the package, which ships what this 
     pip install resvg-py==0.2.6 pillow==13.0.0
     python make_atlas.py package/icons.json
 
-Every entity of the taxonomy gets one sprite. People are head and shoulders, with the colours of the
+Every entity of the taxonomy gets one sprite. People are head and shoulders, with the colors of the
 body that the renderer draws below them, and a prop for the hand; things are whole.
 """
 
@@ -31,10 +31,10 @@ COLUMNS = 14
 HAIR = {"dark": "curly-hair", "blond": "blond-hair", "red": "red-hair", "white": "white-hair",
         "bald": "bald"}  # fmt: skip
 
-# occupation: base glyph (after man-/woman-) or hair, shirt colour, trousers colour, prop glyph.
-# A shirt colour of None keeps the glyph's own clothes; the body then takes the second colour given.
+# occupation: base glyph (after man-/woman-) or hair, shirt color, trousers color, prop glyph.
+# A shirt color of None keeps the glyph's own clothes; the body then takes the second color given.
 OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
-    # name: (glyph, recoloured shirt, body colour, trousers colour, prop)
+    # name: (glyph, recolored shirt, body color, trousers color, prop)
     "physician": ("health-worker", None, "#f2f6f8", "#37474f", "stethoscope"),
     "nurse": ("red-hair", "#7fc8f0", "#7fc8f0", "#7fc8f0", "syringe"),
     "dentist": ("white-hair", "#9fe3cd", "#9fe3cd", "#9fe3cd", "tooth"),
@@ -225,7 +225,7 @@ DRAWN = {
 }
 
 PROPS_DRAWN = {
-    # The set's pencil is the teacher's; a fan of colour swatches is the designer's.
+    # The set's pencil is the teacher's; a fan of color swatches is the designer's.
     "swatches": """
       <g stroke="#fff" stroke-width="2"><rect x="52" y="30" width="26" height="90" rx="5" fill="#e53935"
       transform="rotate(-40 65 112)"/><rect x="52" y="30" width="26" height="90" rx="5" fill="#fdd835"
@@ -270,9 +270,9 @@ def face_with_body(glyphs: Glyphs, glyph: str, fur: str, belly: str, paws: str) 
       <g transform="translate(22 0) scale(.66)">{glyphs.inner(glyph)}</g>"""
 
 
-def recoloured_shirt(image: Image.Image, colour: str) -> Image.Image:
-    """The figure with its plain teal or violet shirt in another colour, shading kept."""
-    target = tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+def recolored_shirt(image: Image.Image, color: str) -> Image.Image:
+    """The figure with its plain teal or violet shirt in another color, shading kept."""
+    target = tuple(int(color[i : i + 2], 16) for i in (1, 3, 5))
     pixels = image.load()
     for y in range(image.height * 2 // 3, image.height):
         for x in range(image.width):
@@ -286,7 +286,7 @@ def recoloured_shirt(image: Image.Image, colour: str) -> Image.Image:
 
 
 def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
-    """Name to picture and its entry in the index."""
+    """Name to image and its entry in the index."""
     made: dict[str, tuple[Image.Image, dict[str, str]]] = {}
     for occupation, (glyph, shirt, body, trousers, prop) in OCCUPATIONS.items():
         for gender, prefix in (("male", "man-"), ("female", "woman-")):
@@ -295,7 +295,7 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
                 inner = inner.replace("#ffea00", "#fafafa").replace("#edbf00", "#cfd8dc")
             bust = draw(inner, SIZE)
             if shirt is not None:
-                bust = recoloured_shirt(bust, shirt)
+                bust = recolored_shirt(bust, shirt)
             entry = {"art": f"noto {prefix}{glyph}", "body": body, "trousers": trousers,
                      "prop": f"prop {occupation}"}  # fmt: skip
             made[f"{gender} {occupation}"] = bust, entry
@@ -307,9 +307,9 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
         )
     for name, glyph in GLYPHS.items():
         made[name] = draw(glyphs.inner(glyph), SIZE), {"art": f"noto {glyph}"}
-    for name, (glyph, *colours) in FACES.items():
-        picture = draw(face_with_body(glyphs, glyph, *colours), SIZE)
-        made[name] = picture, {"art": f"noto {glyph} (face), ours (body)"}
+    for name, (glyph, *colors) in FACES.items():
+        image = draw(face_with_body(glyphs, glyph, *colors), SIZE)
+        made[name] = image, {"art": f"noto {glyph} (face), ours (body)"}
     for name, inner in DRAWN.items():
         made[name] = draw(inner, SIZE), {"art": "ours"}
     return {name: made[name] for name in sorted(made)}
@@ -317,8 +317,8 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
 
 def main(icons: Path) -> None:
     cropped = {}
-    for name, (picture, entry) in sprites(Glyphs(icons)).items():
-        cropped[name] = picture.crop(picture.getbbox()), entry
+    for name, (image, entry) in sprites(Glyphs(icons)).items():
+        cropped[name] = image.crop(image.getbbox()), entry
     sheet, index = pack(cropped)
     sheet.save(HERE / "atlas.webp", lossless=True, quality=100, method=6, exact=False)
     text = json.dumps(index, indent=1, sort_keys=True)
@@ -329,21 +329,21 @@ def main(icons: Path) -> None:
 def pack(
     cropped: dict[str, tuple[Image.Image, dict[str, str]]],
 ) -> tuple[Image.Image, dict[str, object]]:
-    """All pictures on one sheet, row by row, with their boxes."""
+    """All images on one sheet, row by row, with their boxes."""
     width = COLUMNS * SIZE
     x = y = row = 0
     index: dict[str, object] = {}
     places = []
-    for name, (picture, entry) in cropped.items():
-        if x + picture.width > width:
+    for name, (image, entry) in cropped.items():
+        if x + image.width > width:
             x, y, row = 0, y + row, 0
-        places.append((picture, x, y))
-        index[name] = {"box": [x, y, x + picture.width, y + picture.height], **entry}
-        x += picture.width
-        row = max(row, picture.height)
+        places.append((image, x, y))
+        index[name] = {"box": [x, y, x + image.width, y + image.height], **entry}
+        x += image.width
+        row = max(row, image.height)
     sheet = Image.new("RGBA", (width, y + row))
-    for picture, left, top in places:
-        sheet.paste(picture, (left, top))
+    for image, left, top in places:
+        sheet.paste(image, (left, top))
     return sheet, index
 
 

@@ -46,7 +46,7 @@ def test_the_atlas_has_exactly_the_entities_of_the_taxonomy() -> None:
 
 
 def small(name: str) -> Any:
-    """The figure as it stands in a scene, 24 x 32 pixels on grey."""
+    """The figure as it stands in a scene, 24 x 32 pixels on gray."""
     figure = figure_image(Figure(name, 0.5, 0.9, 1.0))
     canvas = Image.new("RGB", (max(figure.width, figure.height * 3 // 4), figure.height), "#808080")
     canvas.paste(figure, ((canvas.width - figure.width) // 2, 0), figure)
@@ -55,8 +55,8 @@ def small(name: str) -> Any:
 
 def test_no_two_entities_look_the_same() -> None:
     names = entity_names()
-    pictures = np.stack([small(name) for name in names]).reshape(len(names), -1)
-    distances = np.sqrt(((pictures[:, None] - pictures[None]) ** 2).mean(axis=2))
+    images = np.stack([small(name) for name in names]).reshape(len(names), -1)
+    distances = np.sqrt(((images[:, None] - images[None]) ** 2).mean(axis=2))
     np.fill_diagonal(distances, np.inf)
     closest = np.unravel_index(distances.argmin(), distances.shape)
     assert distances.min() > 6, (names[closest[0]], names[closest[1]], distances.min())
@@ -85,9 +85,9 @@ def test_the_same_request_gives_the_same_bytes_in_another_process(prompt: str) -
     assert hashlib.sha256(encode_png(draw(prompt, 4))).hexdigest() != here
 
 
-def centre(image: Image.Image, figure: Figure) -> float:
-    """Where the figure is in the picture, found from the pixels: share of the width."""
-    picture = np.asarray(image, dtype=float)
+def center(image: Image.Image, figure: Figure) -> float:
+    """Where the figure is in the image, found from the pixels: share of the width."""
+    image = np.asarray(image, dtype=float)
     template = figure_image(figure)
     pixels = np.asarray(template, dtype=float)
     mask = pixels[..., 3] > 250
@@ -97,7 +97,7 @@ def centre(image: Image.Image, figure: Figure) -> float:
         for rows in (-4, 0, 4):
             if top + rows < 0 or top + rows + template.height > HEIGHT:
                 continue
-            patch = picture[top + rows : top + rows + template.height, left : left + template.width]
+            patch = image[top + rows : top + rows + template.height, left : left + template.width]
             error = float(np.abs(patch[mask] - pixels[..., :3][mask]).mean())
             best = min(best, (error, (left + template.width / 2) / WIDTH))
     return best[1]
@@ -117,7 +117,7 @@ def test_an_explicit_layout_is_what_the_pixels_show(left: str, right: str, seed:
     ):
         image = draw(prompt, seed)
         figures = {f.entity: f for f in scene_of(image).figures}
-        assert centre(image, figures[left]) < 0.45 < 0.55 < centre(image, figures[right])
+        assert center(image, figures[left]) < 0.45 < 0.55 < center(image, figures[right])
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_prompt_without_entities_is_an_error(prompt: str, reason: str) -> None
 
 
 def test_edits_that_can_not_be_drawn_are_errors() -> None:
-    with pytest.raises(ValueError, match="edits only its own pictures"):
+    with pytest.raises(ValueError, match="edits only its own images"):
         edit(Image.new("RGB", (64, 64)), "The dog is lying down on the ground.")
     with pytest.raises(ValueError, match="shows nothing that is named"):
         edit(SEED, "The cat is lying down on the ground.")
@@ -308,7 +308,7 @@ def test_edits_that_can_not_be_drawn_are_errors() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("render:?colour=red", "has no option 'colour'"),
+        ("render:?color=red", "has no option 'color'"),
         ("render:?order_bias=much", "must be a number"),
         ("render:?order_bias=nan", "out of range"),
         ("render:?missing=2", "out of range"),
