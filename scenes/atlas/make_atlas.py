@@ -1,4 +1,4 @@
-"""Draws the sprite atlas: ``atlas.webp``, ``index.json`` and ``NOTICE.md`` in this folder.
+"""Draws the sprite atlas: ``atlas.webp`` and ``index.json`` in this folder.
 
 Needs the Noto Emoji set of Iconify (npm package ``@iconify-json/noto``, its ``icons.json``) and
 the wheel ``resvg-py``; neither is needed by the package, which ships what this program made::
@@ -27,14 +27,9 @@ SIZE = 176
 PROP_SIZE = 96
 COLUMNS = 14
 
-# Base figures whose shirt is plain: teal for men, violet for women.
-HAIR = {"dark": "curly-hair", "blond": "blond-hair", "red": "red-hair", "white": "white-hair",
-        "bald": "bald"}  # fmt: skip
-
-# occupation: base glyph (after man-/woman-) or hair, shirt color, trousers color, prop glyph.
-# A shirt color of None keeps the glyph's own clothes; the body then takes the second color given.
+# Base glyph (after man-/woman-), shirt color, body color, trousers color, prop glyph.
+# A shirt color of None keeps the glyph's own clothes.
 OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
-    # name: (glyph, recolored shirt, body color, trousers color, prop)
     "physician": ("health-worker", None, "#f2f6f8", "#37474f", "stethoscope"),
     "nurse": ("red-hair", "#7fc8f0", "#7fc8f0", "#7fc8f0", "syringe"),
     "dentist": ("white-hair", "#9fe3cd", "#9fe3cd", "#9fe3cd", "tooth"),
@@ -67,27 +62,32 @@ OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
     "fitness trainer": ("red-hair", "#f4511e", "#f4511e", "#212121", "stopwatch"),
     "childcare worker": ("blond-hair", "#aed581", "#aed581", "#5c6bc0", "teddy-bear"),
     "postal worker": ("white-hair", "#3f6fc4", "#3f6fc4", "#2a4a8a", "postbox"),
-}  # fmt: skip
+}
 
-GLYPHS = {
-    # animals
-    "cat": "cat", "rabbit": "rabbit", "hedgehog": "hedgehog", "dog": "dog", "sheep": "ewe",
-    "pig": "pig", "goat": "goat", "horse": "horse", "cow": "cow", "elephant": "elephant",
-    "giraffe": "giraffe", "parrot": "parrot", "owl": "owl", "eagle": "eagle",
-    "penguin": "penguin", "chicken": "rooster", "turtle": "turtle", "lizard": "lizard",
-    "snake": "snake", "crocodile": "crocodile",
-    # objects
-    "chair": "chair", "bed": "bed", "cabinet": "file-cabinet", "knife": "kitchen-knife",
-    "spoon": "spoon", "laptop": "laptop", "keyboard": "keyboard", "mouse": "computer-mouse",
-    "cell phone": "mobile-phone", "television": "television", "camera": "camera",
-    "ball": "soccer-ball", "skateboard": "skateboard", "ski": "skis", "frisbee": "flying-disc",
-    "bicycle": "bicycle", "motorcycle": "motorcycle", "car": "automobile", "bus": "bus",
-    "truck": "delivery-truck", "boat": "sailboat", "airplane": "airplane", "guitar": "guitar",
-    "violin": "violin", "drum": "drum", "saxophone": "saxophone", "trumpet": "trumpet",
-    "flute": "flute", "book": "closed-book", "umbrella": "umbrella", "backpack": "backpack",
-    "handbag": "handbag", "suitcase": "luggage", "clock": "mantelpiece-clock",
+NAMESAKES = (
+    "cat rabbit hedgehog dog pig goat horse cow elephant giraffe parrot owl eagle penguin "
+    "turtle lizard snake crocodile chair bed spoon laptop keyboard television camera "
+    "skateboard bicycle motorcycle bus airplane guitar violin drum saxophone trumpet flute "
+    "umbrella backpack handbag"
+).split()
+GLYPHS = {name: name for name in NAMESAKES} | {
+    "sheep": "ewe",
+    "chicken": "rooster",
+    "cabinet": "file-cabinet",
+    "knife": "kitchen-knife",
+    "mouse": "computer-mouse",
+    "cell phone": "mobile-phone",
+    "ball": "soccer-ball",
+    "ski": "skis",
+    "frisbee": "flying-disc",
+    "car": "automobile",
+    "truck": "delivery-truck",
+    "boat": "sailboat",
+    "book": "closed-book",
+    "suitcase": "luggage",
+    "clock": "mantelpiece-clock",
     "vase": "amphora",
-}  # fmt: skip
+}
 
 # Animals of which the set has only the face: a body of ours below it (fur, belly, paws).
 FACES = {
@@ -296,8 +296,12 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
             bust = draw(inner, SIZE)
             if shirt is not None:
                 bust = recolored_shirt(bust, shirt)
-            entry = {"art": f"noto {prefix}{glyph}", "body": body, "trousers": trousers,
-                     "prop": f"prop {occupation}"}  # fmt: skip
+            entry = {
+                "art": f"noto {prefix}{glyph}",
+                "body": body,
+                "trousers": trousers,
+                "prop": f"prop {occupation}",
+            }
             made[f"{gender} {occupation}"] = bust, entry
         drawn = prop in PROPS_DRAWN
         inner = PROPS_DRAWN[prop] if drawn else glyphs.inner(prop)
