@@ -154,7 +154,7 @@ def _templates(entity: str, pose: str, scales: tuple[float, ...]) -> _Templates:
     colors, masks, sizes = [], [], []
     for scale in scales:
         for faces in (1, -1):
-            figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces, pose))
+            figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces=faces, pose=pose))
             width, height = (max(2, round(side / SHRINK)) for side in figure.size)
             height, width = min(height, _SHAPE[0]), min(width, _SHAPE[1])
             small = np.asarray(figure.resize((width, height), Image.Resampling.BOX), np.float32)
