@@ -241,7 +241,7 @@ POSES: dict[str, Pose] = {pose.name: pose for pose in (*PEOPLE, *ANIMALS, *OBJEC
 def find_pose(text: str) -> str | None:
     """Name of the pose that the text asks for, or None.
 
-    >>> findPose("is kneeling on one knee", ())
+    >>> find_pose("is kneeling on one knee")
     'kneeling'
     """
     lowered = text.lower()
