@@ -1,4 +1,4 @@
-"""Checks of row texts that several suites share; each yields what is wrong."""
+"""Checks on the texts of rows that several suites share; each yields what is wrong."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from ..schema import Entity, Row
+from ..schema import Entity, Row, SeededRow
 from .phrases import side_word, spatial_word, wrong_article
+from .seeds import as_drawn
 from .suite import Fault
 from .taxonomy import Taxonomy
 
@@ -15,7 +16,7 @@ R = TypeVar("R", bound=Row)
 
 
 def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
-    """A prompt is one line with an upper-case start, a period at its end and correct articles."""
+    """Shape and grammar of a prompt: one line, upper-case start, full stop, fitting articles."""
     for field in fields:
         text: str = getattr(row, field)
         if text != " ".join(text.split()) or not text:
@@ -28,7 +29,7 @@ def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
 
 
 def neutral_faults(row: Row, *fields: str, allowed: str = "") -> Iterator[Fault]:
-    """A neutral prompt holds no spatial word, except for the phrase `allowed`."""
+    """No spatial word in a neutral prompt, but for the one phrase `allowed`."""
     for field in fields:
         text: str = getattr(row, field)
         if (word := spatial_word(text.replace(allowed, "") if allowed else text)) is not None:
@@ -36,20 +37,21 @@ def neutral_faults(row: Row, *fields: str, allowed: str = "") -> Iterator[Fault]
 
 
 def side_faults(row: Row, *fields: str) -> Iterator[Fault]:
-    """The text holds no word that names a side."""
+    """No word that names a side."""
     for field in fields:
         if (word := side_word(getattr(row, field))) is not None:
             yield Fault(row.id, field, f"gives the answer away with {word!r}")
 
 
 def entity_faults(row: Row, taxonomy: Taxonomy, *fields: str) -> Iterator[Fault]:
-    """Entities are equal to those of the taxonomy."""
+    """Entities are those of the taxonomy, with the look that the row's seed image gives them."""
+    source = row.seed_source if isinstance(row, SeededRow) else ""
     for field in fields:
         entity: Entity = getattr(row, field)
         known = taxonomy.entities.get(entity.name)
         if known is None:
             yield Fault(row.id, field, f"{entity.name!r} is no entity of the taxonomy")
-        elif known.row != entity:
+        elif as_drawn(known.row, source) != entity:
             yield Fault(row.id, field, f"{entity.name!r} differs from the taxonomy")
 
 
@@ -66,18 +68,16 @@ def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
 
 
 def equal_fault(row: Row, field: str, expected: Any) -> Iterator[Fault]:
-    """The field has the value that follows from the row's other fields."""
+    """The field is what the row's other fields make it."""
     found = getattr(row, field)
     if found != expected:
-        yield Fault(
-            row.id, field, f"is {found!r}; by the row's other fields it must be {expected!r}"
-        )
+        yield Fault(row.id, field, f"is {found!r}, its own row makes it {expected!r}")
 
 
 def duplicate_faults(
     rows: Iterable[R], field: str, key: Callable[[R], Hashable]
 ) -> Iterator[Fault]:
-    """No two rows have the same key; it should not depend on the order of mention."""
+    """No two rows with the same key; give one that swapping the order of mention leaves alone."""
     seen: dict[Hashable, str] = {}
     for row in rows:
         value = key(row)

@@ -1,4 +1,4 @@
-"""Seed pictures of the I2I suites: drawn by any generator, in parallel, independent of order."""
+"""Seed images of the I2I suites: drawn by any generator, in parallel, independent of order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 
+from ..errors import UsageError
 from ..eval.core import Generator, ImageRequest
 from ..eval.generators import draw, open_generator
 from ..images import encode_png
-from ..schema import EncodedImage, SeededRow
+from ..scenes.looks import look
+from ..schema import EncodedImage, Entity, SeededRow
+from ..specs import Spec
+
+RENDERER = "render"
+"""`seed_source` of the images that the renderer draws."""
 
 _CHUNK = 25
 _generator: Generator | None = None
@@ -20,11 +26,14 @@ _generator: Generator | None = None
 def draw_seeds(
     rows: list[SeededRow], generator: str, jobs: int, progress: Callable[[int], None]
 ) -> list[SeededRow]:
-    """The rows with their seed picture, each drawn from `seed_prompt` with the row's first seed.
+    """The rows with their seed image, each drawn from `seed_prompt` with the row's first seed.
 
     `generator` is a spec such as ``render:``; `progress` is told how many were drawn since the last
-    call. The pictures depend on the rows alone, not on `jobs`. Raises what the generator raises.
+    call. Where the renderer draws, `left` and `right` are described as it draws them. The images
+    depend on the rows alone, not on `jobs`. Raises what the generator raises, and UsageError for an
+    entity that the renderer lacks.
     """
+    source = Spec.parse(generator).kind
     requests = [(row.seed_prompt, row.seeds[0]) for row in rows]
     drawn: list[SeededRow] = []
     for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
@@ -33,12 +42,30 @@ def draw_seeds(
                 update={
                     "seed_image": EncodedImage(bytes=encoded, path=f"{row.id}.png"),
                     "image_sha256": hashlib.sha256(encoded).hexdigest(),
-                    "seed_source": generator.partition(":")[0],
+                    "seed_source": source,
+                    "left": as_drawn(row.left, source),
+                    "right": as_drawn(row.right, source),
                 }
             )
         )
         progress(1)
     return drawn
+
+
+def as_drawn(entity: Entity, source: str) -> Entity:
+    """The entity with the look that it has in seed images from `source`, a row's `seed_source`.
+
+    The renderer's own drawings are not dressed as the bank says; other generators follow the bank.
+    Raises UsageError for an entity that the renderer lacks.
+    """
+    if source != RENDERER:
+        return entity
+    try:
+        return entity.model_copy(update={"look": look(entity.name)})
+    except KeyError:
+        raise UsageError(
+            f"the renderer has no drawing of {entity.name!r}: name another --seed-images generator"
+        ) from None
 
 
 def _draw_all(requests: list[tuple[str, int]], generator: str, jobs: int) -> Iterator[bytes]:

@@ -1,3 +1,3 @@
-"""The drawing library: sprites, people, poses, effects and scenes, and finding them in an image.
+"""The drawing library: sprites, people, poses, effects, scenes, and how to find and describe them.
 
-Knows no suite. May import the root modules only."""
+Knows no suite; imports the root modules only."""

@@ -1,4 +1,4 @@
-"""Seeded backgrounds: wall or sky and a floor in flat colours, with shapes that are nothing."""
+"""Seeded backgrounds: a wall or sky and a floor in flat colors, with shapes that mean nothing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ _SUPERSAMPLING = 2
 
 @lru_cache(maxsize=8)
 def draw_background(seed: int) -> Image.Image:
-    """RGB picture of `WIDTH` x `HEIGHT` pixels; the same seed gives the same pixels."""
+    """RGB image of `WIDTH` x `HEIGHT` pixels; the same seed gives the same pixels."""
     rng = random.Random(f"background/{seed}")
     width, height = WIDTH * _SUPERSAMPLING, HEIGHT * _SUPERSAMPLING
     outdoors = rng.random() < 0.5
-    wall, floor = (
-        (rng.choice(_SKIES), rng.choice(_GROUNDS)) if outdoors
-        else (rng.choice(_WALLS), rng.choice(_FLOORS))
-    )  # fmt: skip
+    wall = rng.choice(_SKIES if outdoors else _WALLS)
+    floor = rng.choice(_GROUNDS if outdoors else _FLOORS)
     image = Image.new("RGB", (width, height), wall)
     draw = ImageDraw.Draw(image)
     horizon = round(height * rng.uniform(0.66, 0.76))
@@ -49,9 +47,9 @@ def _decorate(
         for dx, r in ((-size, size // 2), (0, size * 3 // 4), (size, size // 2)):
             draw.ellipse((x + dx - r, y - r // 2, x + dx + r, y + r // 2), "#ffffff")
     else:  # a plain panel
-        colour = rng.choice(_WALLS)
-        draw.rectangle((x - size, y - size // 2, x + size, y + size), colour, _shade(colour, 90), 6)
+        color = rng.choice(_WALLS)
+        draw.rectangle((x - size, y - size // 2, x + size, y + size), color, _shade(color, 90), 6)
 
 
-def _shade(colour: str, percent: int) -> str:
-    return "#" + "".join(f"{int(colour[i : i + 2], 16) * percent // 100:02x}" for i in (1, 3, 5))
+def _shade(color: str, percent: int) -> str:
+    return "#" + "".join(f"{int(color[i : i + 2], 16) * percent // 100:02x}" for i in (1, 3, 5))

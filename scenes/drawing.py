@@ -1,4 +1,4 @@
-"""From a scene to its pixels."""
+"""Drawing a scene: from figures and background to pixels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PERSON_SCALE = 0.88
 THING_SIZE = 172
 """Longer side of an animal or object of size 1, pixels."""
 MARGIN = 3
-"""Pixels that stay free at the edge of the picture."""
+"""Pixels that stay free at the edge of the image."""
 
 _PLAIN = Pose("")
 
 
 def draw_scene(scene: Scene) -> Image.Image:
-    """RGB picture of `scene.WIDTH` x `scene.HEIGHT` pixels; a function of the scene alone."""
+    """RGB image of `scene.WIDTH` x `scene.HEIGHT` pixels; a function of the scene alone."""
     canvas = draw_background(scene.background).convert("RGBA")
     for figure in scene.figures:
         _draw_figure(canvas, figure)
@@ -31,7 +31,7 @@ def draw_scene(scene: Scene) -> Image.Image:
 
 def figure_image(figure: Figure) -> Image.Image:
     """The figure alone as RGBA, posed and cropped, without the effects around it."""
-    pose = POSES.get(figure.pose, _PLAIN)
+    pose = _pose(figure)
     if clothes(figure.entity) is not None:
         image = draw_person(figure.entity, pose.posture(), PERSON_SCALE * figure.scale)
         mirrored, turn = figure.faces < 0, pose.lean
@@ -48,24 +48,28 @@ def figure_image(figure: Figure) -> Image.Image:
 
 
 def acting_image(figure: Figure) -> Image.Image:
-    """The figure with the effects around it as RGBA, without its shadow, cropped."""
+    """The figure with its effects but without its shadow, as RGBA, cropped."""
     canvas = Image.new("RGBA", (WIDTH, HEIGHT))
     image, box = placed_image(figure)
     _draw_with_effects(canvas, figure, image, box)
     return canvas.crop(canvas.getbbox())
 
 
+def _pose(figure: Figure) -> Pose:
+    return POSES.get(figure.pose, _PLAIN)
+
+
 def _thing(figure: Figure, pose: Pose) -> Image.Image:
-    picture = sprite(figure.entity)
-    scale = THING_SIZE * figure.scale / max(picture.size)
-    size = (picture.width * scale * pose.stretch[0], picture.height * scale * pose.stretch[1])
-    return picture.resize((round(size[0]), round(size[1])), Image.Resampling.LANCZOS)
+    image = sprite(figure.entity)
+    scale = THING_SIZE * figure.scale / max(image.size)
+    size = (image.width * scale * pose.stretch[0], image.height * scale * pose.stretch[1])
+    return image.resize((round(size[0]), round(size[1])), Image.Resampling.LANCZOS)
 
 
 def _shaded(image: Image.Image, percent: int) -> Image.Image:
-    colours = image.convert("RGB").point([i * percent // 100 for i in range(256)] * 3)
-    colours.putalpha(image.getchannel("A"))
-    return colours
+    colors = image.convert("RGB").point([i * percent // 100 for i in range(256)] * 3)
+    colors.putalpha(image.getchannel("A"))
+    return colors
 
 
 def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
@@ -76,7 +80,7 @@ def _draw_figure(canvas: Image.Image, figure: Figure) -> None:
 
 
 def placed_image(figure: Figure) -> tuple[Image.Image, tuple[int, int, int, int]]:
-    """The figure's picture and its box on the canvas, moved until it is inside."""
+    """The figure's image and its box on the canvas, moved inside the edges."""
     image = figure_image(figure)
     top = max(MARGIN, round(figure.base * HEIGHT) - _lift(figure) - image.height)
     left = round(figure.x * WIDTH) - image.width // 2
@@ -85,13 +89,14 @@ def placed_image(figure: Figure) -> tuple[Image.Image, tuple[int, int, int, int]
 
 
 def _lift(figure: Figure) -> int:
-    return round(POSES.get(figure.pose, _PLAIN).lift * HEIGHT)
+    """Height above the ground, pixels."""
+    return round(_pose(figure).lift * HEIGHT)
 
 
 def _draw_with_effects(
     canvas: Image.Image, figure: Figure, image: Image.Image, box: tuple[int, int, int, int]
 ) -> None:
-    pose = POSES.get(figure.pose, _PLAIN)
+    pose = _pose(figure)
     for effect in pose.behind:
         draw_effect(canvas, effect, box, figure.faces, image)
     canvas.alpha_composite(image, box[:2])
@@ -99,10 +104,10 @@ def _draw_with_effects(
         draw_effect(canvas, effect, box, figure.faces, image)
 
 
-def _draw_shadow(canvas: Image.Image, centre: int, ground: int, width: int, lift: int) -> None:
-    """A flat shadow on the floor, narrower under what is in the air."""
+def _draw_shadow(canvas: Image.Image, center: int, ground: int, width: int, lift: int) -> None:
+    """A flat shadow on the floor, narrower under a figure in the air."""
     half = width * (3 if lift else 4) // 10
     shadow = Image.new("RGBA", (2 * half + 1, 15))
     ImageDraw.Draw(shadow).ellipse((0, 0, 2 * half, 14), (40, 40, 40, 70))
-    left, top = centre - half, min(ground - 7, HEIGHT - 15)
+    left, top = center - half, min(ground - 7, HEIGHT - 15)
     canvas.alpha_composite(shadow, (max(0, left), top), (max(0, -left), 0))

@@ -1,4 +1,4 @@
-"""What the renderer understands of a prompt: entities in order, layout words, actions."""
+"""What the renderer understands of a prompt: entities in order, layout words and actions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ AXES = {
     "vertical": (("above", 1), ("below", -1)),
     "depth": (("in front of", 1), ("partly hidden by", -1), ("behind", -1)),
 }
-"""For each axis its words, and whether the one before the word comes first (1) or second (-1).
+"""For each axis its phrases, each with 1 where the entity before it comes first, else -1.
 
-First is left, top and front.
+First means left, top or front.
 """
 
 _ONE_OTHER = {"one above the other": "vertical", "one in front of the other": "depth"}
@@ -25,7 +25,7 @@ _GROUPS = re.compile(r"(one|the) (person|animal|object)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Mention:
+class EntityMention:
     """An entity where a text names it."""
 
     entity: str
@@ -43,30 +43,30 @@ class Layout:
     axis: str
     """`horizontal`, `vertical` or `depth`."""
     order: tuple[int, ...] | None
-    """Numbers of the mentions from first to last on the axis; None where the text is neutral."""
+    """Indices of the mentions from first to last on the axis; None for a neutral text."""
 
 
 @cache
 def _names() -> re.Pattern[str]:
     # Longest first, so that "mouse" never wins over a longer name that holds it.
     names = sorted(entity_names(), key=lambda name: (-len(name), name))
-    # After an article or number only: a "tight ball" or a "teddy bear" is no entity.
+    # Only after an article or number: a "tight ball" or a "teddy bear" is no entity.
     return re.compile(
         rf"\b(?:an?|the|one|two)\s+({'|'.join(map(re.escape, names))})\b", re.IGNORECASE
     )
 
 
-def mentions(text: str) -> list[Mention]:
-    """Entities that the text names, each once, in order of mention."""
-    found: dict[str, Mention] = {}
+def mentions(text: str) -> list[EntityMention]:
+    """Entities that the text names, each once, in order of first mention."""
+    found: dict[str, EntityMention] = {}
     for match in _names().finditer(text):
         entity = match.group(1).lower()
-        found.setdefault(entity, Mention(entity, match.start(1), match.end(1)))
+        found.setdefault(entity, EntityMention(entity, match.start(1), match.end(1)))
     return sorted(found.values(), key=lambda mention: mention.start)
 
 
-def layout(text: str, named: list[Mention]) -> Layout:
-    """The layout that the text asks for."""
+def layout(text: str, named: list[EntityMention]) -> Layout:
+    """The layout that the text asks for; a neutral horizontal one where it says nothing."""
     lowered = text.lower()
     for words, axis in _ONE_OTHER.items():
         if words in lowered:
@@ -83,8 +83,8 @@ def layout(text: str, named: list[Mention]) -> Layout:
     return Layout("horizontal", None)
 
 
-def mentioned_poses(text: str, named: list[Mention]) -> list[str]:
-    """For each mention the pose that the words after it ask for; empty for none."""
+def mentioned_poses(text: str, named: list[EntityMention]) -> list[str]:
+    """For each mention, the pose that the words after it ask for; empty for none."""
     ends = [*(mention.start for mention in named[1:]), len(text)]
     return [
         find_pose(text[mention.end : end]) or "" for mention, end in zip(named, ends, strict=True)
@@ -92,12 +92,12 @@ def mentioned_poses(text: str, named: list[Mention]) -> list[str]:
 
 
 def names_nobody(text: str) -> bool:
-    """Whether an edit leaves open who is meant: one person, one animal, one object."""
+    """Whether an edit does not say who is meant: it speaks of one person, animal or object."""
     return _GROUPS.match(text) is not None
 
 
-def is_directed(text: str, named: list[Mention]) -> bool:
-    """Whether one of two entities acts on the other, instead of each for itself."""
+def is_directed(text: str, named: list[EntityMention]) -> bool:
+    """Whether one of two entities acts on the other, instead of both acting on their own."""
     if len(named) != 2:
         return False
     return re.search(r"\band (the|an?|one)\s*$", text[named[0].end : named[1].start]) is None

@@ -1,8 +1,7 @@
-"""Finding figures of the atlas in a picture, by its pixels alone.
+"""Finding figures of the atlas in an image, by its pixels alone.
 
-Masked normalised cross-correlation (Padfield 2012) of every template with the picture, over the
-Fourier transform: templates are figures as the renderer draws them, at a few sizes and both ways
-round.
+Masked normalized cross-correlation (Padfield 2012) of every template with the image, by Fourier
+transform. Templates are figures as the renderer draws them, at a few sizes and facing both ways.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ..errors import DataError
 from .drawing import acting_image
 from .scene import HEIGHT, WIDTH, Figure
 
-Array = NDArray[np.float32]
-
 SHRINK = 4
-"""Pixels of the picture that become one: a search takes 9 ms, at 2 it takes 43 ms and misses no
-fewer figures (3 % of 300 posed ones)."""
+"""Factor by which images are shrunk: a search takes 9 ms; at 2 it takes 43 ms and misses as many
+figures (3 % of 300 posed ones)."""
 SCALES = (0.89, 0.95, 1.01)
-"""Sizes searched for; the renderer's are 0.88 to 1.04."""
+"""Sizes to search for; the renderer draws 0.88 to 1.04."""
 SMALL = (0.45, 0.48, 0.51)
-"""The same of figures one above the other, 0.44 to 0.52."""
+"""Sizes to search for when figures stand one above the other, drawn at 0.44 to 0.52."""
 _SHAPE = (HEIGHT // SHRINK, WIDTH // SHRINK)
 _PADDED = (2 * _SHAPE[0], 2 * _SHAPE[1])
 
@@ -38,49 +36,50 @@ class Match:
     score: float
     """Correlation in [-1, 1]; 1 is the figure itself."""
     x: float
-    """Centre, in [0, 1] of the width."""
+    """Center, in [0, 1] of the width."""
     y: float
-    """Centre, in [0, 1] of the height from the top."""
+    """Center, in [0, 1] of the height from the top."""
     width: float
-    """In [0, 1] of the picture's width."""
+    """In [0, 1] of the image's width."""
     height: float
-    """In [0, 1] of the picture's height."""
+    """In [0, 1] of the image's height."""
 
     def overlap(self, other: Match) -> float:
         """Intersection over union of the two boxes, in [0, 1]."""
-        width = min(self.x + self.width / 2, other.x + other.width / 2) - max(
-            self.x - self.width / 2, other.x - other.width / 2
-        )
-        height = min(self.y + self.height / 2, other.y + other.height / 2) - max(
-            self.y - self.height / 2, other.y - other.height / 2
-        )
-        shared = max(0.0, width) * max(0.0, height)
+        width = _shared(self.x, self.width, other.x, other.width)
+        height = _shared(self.y, self.height, other.y, other.height)
+        shared = width * height
         return shared / (self.width * self.height + other.width * other.height - shared)
+
+
+def _shared(a: float, a_size: float, b: float, b_size: float) -> float:
+    """Length that two intervals, given by center and size, have in common."""
+    return max(0.0, min(a + a_size / 2, b + b_size / 2) - max(a - a_size / 2, b - b_size / 2))
 
 
 @dataclass(frozen=True)
 class _Templates:
     """All variants of one figure, transformed."""
 
-    colour: NDArray[np.complex64]
-    """Conjugate transforms of the zero-mean colours, shape (variants, 3, h, w)."""
+    color: NDArray[np.complex64]
+    """Conjugate transforms of the zero-mean colors, shape (variants, 3, h, w)."""
     mask: NDArray[np.complex64]
     """Conjugate transforms of the masks, shape (variants, h, w)."""
-    pixels: Array
+    pixels: NDArray[np.float32]
     """Pixels in each mask, shape (variants,)."""
-    energy: Array
-    """Sum of squares of the zero-mean colours, shape (variants,)."""
+    energy: NDArray[np.float32]
+    """Sum of squares of the zero-mean colors, shape (variants,)."""
     sizes: tuple[tuple[int, int], ...]
     """Height and width of each variant."""
 
 
-class Picture:
-    """A picture made ready to be searched."""
+class SearchedImage:
+    """An image prepared for searching."""
 
     def __init__(self, image: Image.Image) -> None:
-        """Raises ValueError for a picture whose shape is not the renderer's."""
+        """Raises DataError for an image whose shape is not the renderer's."""
         if abs(image.width * HEIGHT - image.height * WIDTH) > WIDTH * HEIGHT / 50:
-            raise ValueError(f"the picture is {image.size}, the renderer's are {WIDTH} x {HEIGHT}")
+            raise DataError(f"the image is {image.size}, rendered ones are {WIDTH} x {HEIGHT}")
         small = image.convert("RGB").resize(_SHAPE[::-1], Image.Resampling.BOX)
         self._pixels = np.asarray(small, dtype=np.float32) / 255
         self._transform()
@@ -88,29 +87,29 @@ class Picture:
     def _transform(self) -> None:
         from scipy import fft
 
-        self._colour = fft.rfft2(self._pixels.transpose(2, 0, 1), _PADDED)
+        self._color = fft.rfft2(self._pixels.transpose(2, 0, 1), _PADDED)
         self._square = fft.rfft2((self._pixels**2).sum(axis=2), _PADDED)
 
     def find(
         self, entity: str, poses: Sequence[str] = ("",), scales: tuple[float, ...] = SCALES
     ) -> Match:
-        """The best match of an entity in any of the poses."""
+        """The best match of an entity in any of the poses and sizes."""
         found = (self._best(_templates(entity, pose, scales)) for pose in poses)
         return max(found, key=lambda match: match.score)
 
     def _best(self, templates: _Templates) -> Match:
         from scipy import fft
 
-        def correlate(product: NDArray[np.complex64]) -> Array:
-            full: Array = fft.irfft2(product, _PADDED)
+        def correlate(product: NDArray[np.complex64]) -> NDArray[np.float32]:
+            full: NDArray[np.float32] = fft.irfft2(product, _PADDED)
             return full[..., : _SHAPE[0], : _SHAPE[1]]
 
-        cross = correlate((self._colour * templates.colour).sum(axis=1))
+        cross = correlate((self._color * templates.color).sum(axis=1))
         square = correlate(self._square * templates.mask)
-        sums = correlate(self._colour * templates.mask[:, None])
+        sums = correlate(self._color * templates.mask[:, None])
         pixels = templates.pixels[:, None, None]
         spread = square - (sums**2).sum(axis=1) / pixels
-        # A flat patch has no spread and matches nothing: the floor keeps noise from winning.
+        # A flat patch has no spread; the floor keeps noise there from winning.
         floor = 0.002 * pixels
         scores = cross / np.sqrt(np.maximum(spread, floor) * templates.energy[:, None, None])
         for scored, (height, width) in zip(scores, templates.sizes, strict=True):
@@ -126,15 +125,15 @@ class Picture:
             height=height / _SHAPE[0],
         )
 
-    def change(self, other: Picture, match: Match) -> float:
-        """Mean difference of the colours in the box of a match, in [0, 1]."""
+    def change(self, other: SearchedImage, match: Match) -> float:
+        """Mean difference of the colors in the box of a match, in [0, 1]."""
         rows = slice(*_span(match.y, match.height, _SHAPE[0]))
         columns = slice(*_span(match.x, match.width, _SHAPE[1]))
         return float(np.abs(self._pixels[rows, columns] - other._pixels[rows, columns]).mean())
 
-    def without(self, match: Match) -> Picture:
-        """The picture with the box of a match painted over in the mean colour."""
-        copy = object.__new__(Picture)
+    def without(self, match: Match) -> SearchedImage:
+        """The image with the box of a match painted over in the mean color."""
+        copy = object.__new__(SearchedImage)
         copy._pixels = self._pixels.copy()
         rows = slice(*_span(match.y, match.height, _SHAPE[0]))
         columns = slice(*_span(match.x, match.width, _SHAPE[1]))
@@ -143,8 +142,8 @@ class Picture:
         return copy
 
 
-def _span(centre: float, size: float, length: int) -> tuple[int, int]:
-    low = round((centre - size / 2) * length)
+def _span(center: float, size: float, length: int) -> tuple[int, int]:
+    low = round((center - size / 2) * length)
     return max(0, low), min(length, low + round(size * length))
 
 
@@ -152,23 +151,23 @@ def _span(centre: float, size: float, length: int) -> tuple[int, int]:
 def _templates(entity: str, pose: str, scales: tuple[float, ...]) -> _Templates:
     from scipy import fft
 
-    colours, masks, sizes = [], [], []
+    colors, masks, sizes = [], [], []
     for scale in scales:
         for faces in (1, -1):
-            figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces, pose))
+            figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces=faces, pose=pose))
             width, height = (max(2, round(side / SHRINK)) for side in figure.size)
             height, width = min(height, _SHAPE[0]), min(width, _SHAPE[1])
             small = np.asarray(figure.resize((width, height), Image.Resampling.BOX), np.float32)
             mask = (small[..., 3] > 128).astype(np.float32)
-            colour = small[..., :3] / 255
-            mean = (colour * mask[..., None]).sum(axis=(0, 1)) / mask.sum()
-            colours.append(((colour - mean) * mask[..., None]).transpose(2, 0, 1))
+            color = small[..., :3] / 255
+            mean = (color * mask[..., None]).sum(axis=(0, 1)) / mask.sum()
+            colors.append(((color - mean) * mask[..., None]).transpose(2, 0, 1))
             masks.append(mask)
             sizes.append((height, width))
     return _Templates(
-        colour=np.stack([np.conj(fft.rfft2(colour, _PADDED)) for colour in colours]),
+        color=np.stack([np.conj(fft.rfft2(color, _PADDED)) for color in colors]),
         mask=np.stack([np.conj(fft.rfft2(mask, _PADDED)) for mask in masks]),
         pixels=np.array([mask.sum() for mask in masks], np.float32),
-        energy=np.array([(colour**2).sum() for colour in colours], np.float32),
+        energy=np.array([(color**2).sum() for color in colors], np.float32),
         sizes=tuple(sizes),
     )

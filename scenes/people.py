@@ -1,4 +1,4 @@
-"""People: head and shoulders from the atlas on a body drawn joint by joint."""
+"""People: head and shoulders from the atlas, on a body drawn joint by joint."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ WIDTH, HEIGHT = 300, 340
 """Canvas of a person, in units; one unit is one pixel at scale 1."""
 _SUPERSAMPLING = 2
 _BUST = 118
-_CENTRE, _SHOULDER_Y, _HIP_Y = 150, 136, 212
+_CENTER, _SHOULDER_Y, _HIP_Y = 150, 136, 212
 _UPPER_ARM, _FOREARM, _THIGH, _SHIN = 42, 40, 50, 48
 _SKIN = "#f2b61f"
 _SHOE = "#3b2f2a"
+
+Point = tuple[float, float]
+"""x to the viewer's right and y downward, units."""
 
 Limb = tuple[float, float]
 """Angles of the upper and the lower part, degrees from straight down, outward positive."""
@@ -24,9 +27,9 @@ Limb = tuple[float, float]
 
 @dataclass(frozen=True)
 class Posture:
-    """Angles of a body; the default stands with the arms down.
+    """Angles of a body; by default it stands with its arms down.
 
-    The first limb of a pair is the one on the viewer's left; that hand holds the prop.
+    The first limb of a pair is on the viewer's left; that hand holds the prop.
     """
 
     arms: tuple[Limb, Limb] = ((14, 6), (14, 6))
@@ -39,49 +42,43 @@ STANDING = Posture()
 
 
 def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
-    """RGBA picture of a person, feet at the lower edge, `WIDTH` x `HEIGHT` units at `scale`."""
+    """RGBA image of a person, feet at the lower edge, `WIDTH` x `HEIGHT` units at `scale`."""
     worn = clothes(name)
     if worn is None:
         raise ValueError(f"{name!r} is no person")
-    body, trousers, prop = worn
     factor = scale * _SUPERSAMPLING
     canvas = Image.new("RGBA", (round(WIDTH * factor), round(HEIGHT * factor)))
     pen = _Pen(ImageDraw.Draw(canvas), factor)
     for side, leg in zip((-1, 1), posture.legs, strict=True):
-        hip = (_CENTRE + side * 17, _HIP_Y)
+        hip = (_CENTER + side * 17, _HIP_Y)
         knee, foot = _joints(hip, leg, side, _THIGH, _SHIN)
-        pen.line([hip, knee, foot], trousers, 27)
+        pen.line([hip, knee, foot], worn.trousers, 27)
         pen.line([(foot[0] - side * 4, foot[1] + 7), (foot[0] + side * 13, foot[1] + 7)], _SHOE, 17)
-    hands = []
+    arms = []
     for side, arm in zip((-1, 1), posture.arms, strict=True):
-        shoulder = (_CENTRE + side * 43, _SHOULDER_Y)
+        shoulder = (_CENTER + side * 43, _SHOULDER_Y)
         elbow, hand = _joints(shoulder, arm, side, _UPPER_ARM, _FOREARM)
         if abs(arm[0]) < 60:  # arms that hang lie behind the trunk, raised ones in front
-            pen.line([shoulder, elbow, hand], _darker(body), 22)
-            pen.dot(hand, _SKIN, 12)
-        hands.append((shoulder, elbow, hand, arm))
+            pen.arm(shoulder, elbow, hand, worn.body)
+        arms.append((shoulder, elbow, hand))
     pen.polygon(
-        [(_CENTRE - 52, 122), (_CENTRE + 52, 122), (_CENTRE + 36, 226), (_CENTRE - 36, 226)], body
+        [(_CENTER - 52, 122), (_CENTER + 52, 122), (_CENTER + 36, 226), (_CENTER - 36, 226)],
+        worn.body,
     )
     _paste_bust(canvas, name, posture.head, factor)
-    for shoulder, elbow, hand, arm in hands:
+    for joints, arm in zip(arms, posture.arms, strict=True):
         if abs(arm[0]) >= 60 or abs(arm[1]) > 60:
-            pen.line([shoulder, elbow, hand], _darker(body), 22)
-            pen.dot(hand, _SKIN, 12)
-    _paste_prop(canvas, prop, hands[0][2], factor)
+            pen.arm(*joints, worn.body)
+    _paste_prop(canvas, worn.prop, arms[0][2], factor)
     return canvas.resize((round(WIDTH * scale), round(HEIGHT * scale)), Image.Resampling.BOX)
 
 
-def _joints(
-    start: tuple[float, float], limb: Limb, side: int, upper: float, lower: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def _joints(start: Point, limb: Limb, side: int, upper: float, lower: float) -> tuple[Point, Point]:
     middle = _polar(start, limb[0], side, upper)
     return middle, _polar(middle, limb[1], side, lower)
 
 
-def _polar(
-    start: tuple[float, float], degrees: float, side: int, length: float
-) -> tuple[float, float]:
+def _polar(start: Point, degrees: float, side: int, length: float) -> Point:
     angle = math.radians(degrees)
     # Rounded, so that the last bit of a machine's sine can't move a pixel.
     return (
@@ -90,8 +87,8 @@ def _polar(
     )
 
 
-def _darker(colour: str) -> str:
-    r, g, b = ImageColor.getrgb(colour)[:3]
+def _darker(color: str) -> str:
+    r, g, b = ImageColor.getrgb(color)[:3]
     return f"#{r * 86 // 100:02x}{g * 86 // 100:02x}{b * 86 // 100:02x}"
 
 
@@ -101,40 +98,44 @@ def _paste_bust(canvas: Image.Image, name: str, tilt: float, factor: float) -> N
     bust = bust.resize(size, Image.Resampling.LANCZOS)
     if tilt:
         bust = bust.rotate(tilt, Image.Resampling.BICUBIC, expand=True)
-    left = round(_CENTRE * factor - bust.width / 2)
+    left = round(_CENTER * factor - bust.width / 2)
     bottom = round((_SHOULDER_Y + 6) * factor)
     canvas.alpha_composite(bust, (left, max(0, bottom - bust.height)))
 
 
-def _paste_prop(canvas: Image.Image, prop: str, hand: tuple[float, float], factor: float) -> None:
-    picture = sprite(prop)
-    size = 50 * factor / max(picture.size)
-    picture = picture.resize(
-        (round(picture.width * size), round(picture.height * size)), Image.Resampling.LANCZOS
+def _paste_prop(canvas: Image.Image, prop: str, hand: Point, factor: float) -> None:
+    image = sprite(prop)
+    size = 50 * factor / max(image.size)
+    image = image.resize(
+        (round(image.width * size), round(image.height * size)), Image.Resampling.LANCZOS
     )
-    x = round(hand[0] * factor - picture.width / 2)
-    y = round(hand[1] * factor - picture.height / 2)
-    x = min(max(x, 0), canvas.width - picture.width)
-    y = min(max(y, 0), canvas.height - picture.height)
-    canvas.alpha_composite(picture, (x, y))
+    x = round(hand[0] * factor - image.width / 2)
+    y = round(hand[1] * factor - image.height / 2)
+    x = min(max(x, 0), canvas.width - image.width)
+    y = min(max(y, 0), canvas.height - image.height)
+    canvas.alpha_composite(image, (x, y))
 
 
 class _Pen:
-    """Draws with rounded ends, in units."""
+    """Draws in units, lines with rounded ends."""
 
     def __init__(self, draw: ImageDraw.ImageDraw, factor: float) -> None:
         self._draw = draw
         self._factor = factor
 
-    def line(self, points: list[tuple[float, float]], colour: str, width: float) -> None:
+    def arm(self, shoulder: Point, elbow: Point, hand: Point, sleeve: str) -> None:
+        self.line([shoulder, elbow, hand], _darker(sleeve), 22)
+        self.dot(hand, _SKIN, 12)
+
+    def line(self, points: list[Point], color: str, width: float) -> None:
         scaled = [(x * self._factor, y * self._factor) for x, y in points]
-        self._draw.line(scaled, colour, round(width * self._factor), joint="curve")
+        self._draw.line(scaled, color, round(width * self._factor), joint="curve")
         for point in points:
-            self.dot(point, colour, width / 2)
+            self.dot(point, color, width / 2)
 
-    def dot(self, centre: tuple[float, float], colour: str, radius: float) -> None:
-        x, y, r = centre[0] * self._factor, centre[1] * self._factor, radius * self._factor
-        self._draw.ellipse((x - r, y - r, x + r, y + r), colour)
+    def dot(self, center: Point, color: str, radius: float) -> None:
+        x, y, r = center[0] * self._factor, center[1] * self._factor, radius * self._factor
+        self._draw.ellipse((x - r, y - r, x + r, y + r), color)
 
-    def polygon(self, points: list[tuple[float, float]], colour: str) -> None:
-        self._draw.polygon([(x * self._factor, y * self._factor) for x, y in points], colour)
+    def polygon(self, points: list[Point], color: str) -> None:
+        self._draw.polygon([(x * self._factor, y * self._factor) for x, y in points], color)

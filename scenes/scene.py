@@ -1,54 +1,80 @@
-"""What a picture of the renderer shows: figures with place, size and pose on a background."""
+"""What a rendered image shows: figures with place, size and pose on a background."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from PIL.Image import Image
+
+from ..errors import DataError
 
 WIDTH, HEIGHT = 512, 384
-"""Size of every picture, pixels."""
+"""Size of every image, pixels."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One entity in the picture."""
+    """One entity in the image."""
 
     entity: str
     """Name of the entity, as in the atlas."""
     x: float
-    """Horizontal centre, in [0, 1] of the width."""
+    """Horizontal center, in [0, 1] of the width."""
     base: float
     """Where its feet stand, in [0, 1] of the height from the top."""
     scale: float
     """Size relative to the usual one, about 1."""
     faces: int = 1
-    """Where it looks: 1 to the viewer's right, -1 to the left; says nothing of its own side."""
+    """Where it looks: 1 to the viewer's right, -1 to the left; independent of where it stands."""
     pose: str = ""
     """Name of a pose in `poses.POSES`; empty for none."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A whole picture."""
+    """A whole image."""
 
     figures: tuple[Figure, ...]
     """Drawn in this order, later ones in front."""
     background: int
     """Seed of the background."""
     faults: tuple[str, ...] = ()
-    """Faults that were put in on purpose, by name."""
+    """Names of the faults that were put in on purpose; empty for a sound scene."""
+
+    def left_to_right(self) -> tuple[str, ...]:
+        """Entities by horizontal center, leftmost first; one drawn twice is there twice.
+
+        >>> Scene((Figure("cat", 0.7, 0.9, 1), Figure("owl", 0.3, 0.9, 1)), 0).left_to_right()
+        ('owl', 'cat')
+        """
+        return tuple(figure.entity for figure in sorted(self.figures, key=lambda f: f.x))
+
+    def pose_of(self, entity: str) -> str:
+        """Pose of the first figure of the entity, empty for none; KeyError where it is absent."""
+        for figure in self.figures:
+            if figure.entity == entity:
+                return figure.pose
+        raise KeyError(entity)
 
     def to_json(self) -> str:
-        """The scene as JSON, for the picture's metadata."""
+        """The scene as JSON, for the image's metadata."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Scene:
-        """The inverse of `to_json`. Raises ValueError where the text is none of a scene."""
+        """The inverse of `to_json`. Raises DataError for any other text."""
         try:
-            data: dict[str, Any] = json.loads(text)
+            data = json.loads(text)
             figures = tuple(Figure(**figure) for figure in data["figures"])
             return cls(figures, data["background"], tuple(data["faults"]))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a scene of the renderer: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"not a scene of the renderer: {error}") from None
+
+    @classmethod
+    def of(cls, image: Image) -> Scene:
+        """The scene in a rendered image's metadata. Raises DataError where there is none."""
+        text = image.info.get("scene")
+        if not isinstance(text, str):
+            raise DataError("the image holds no scene: only the renderer (`render:`) writes one")
+        return cls.from_json(text)

@@ -1,6 +1,6 @@
-"""The vendored sprite atlas: one picture for every entity, and the props that people hold.
+"""The vendored sprite atlas: one drawing for every entity, and the props that people hold.
 
-Made by ``atlas/make_atlas.py``; art and licences are listed in ``atlas/NOTICE.md``.
+Made by ``atlas/make_atlas.py``; ``atlas/NOTICE.md`` lists the art and its licenses.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import json
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -17,14 +17,30 @@ PROP = "prop "
 """Prefix of the names of props, which are no entities."""
 
 
+class Clothes(NamedTuple):
+    """What the renderer draws below the head of a person."""
+
+    body: str
+    """Color of the top, `#rrggbb`."""
+    trousers: str
+    """Color of the trousers, `#rrggbb`."""
+    prop: str
+    """Name of the sprite in the hand."""
+
+
 def _file(name: str) -> Any:
     return resources.files(__package__).joinpath("atlas", name)
 
 
 @cache
-def _index() -> dict[str, dict[str, Any]]:
-    index: dict[str, dict[str, Any]] = json.loads(_file("index.json").read_text("utf-8"))
-    return index
+def read_json(name: str) -> Any:
+    """Content of a JSON file of the atlas."""
+    return json.loads(_file(name).read_text("utf-8"))
+
+
+def _entry(name: str) -> dict[str, Any]:
+    entry: dict[str, Any] = read_json("index.json")[name]
+    return entry
 
 
 @cache
@@ -36,24 +52,31 @@ def _sheet() -> Image.Image:
 @cache
 def entity_names() -> tuple[str, ...]:
     """Names of all entities that have a sprite, sorted."""
-    return tuple(sorted(name for name in _index() if not name.startswith(PROP)))
+    return tuple(sorted(name for name in read_json("index.json") if not name.startswith(PROP)))
 
 
 @cache
 def sprite(name: str) -> Image.Image:
-    """The RGBA picture of an entity or prop, cropped; KeyError for an unknown name."""
-    return _sheet().crop(_index()[name]["box"])
+    """RGBA image of an entity or prop, cropped; KeyError for an unknown name."""
+    return _sheet().crop(_entry(name)["box"])
 
 
-def clothes(name: str) -> tuple[str, str, str] | None:
-    """Body colour, trousers colour and prop of a person; None for animals and objects."""
-    entry = _index()[name]
-    return (entry["body"], entry["trousers"], entry["prop"]) if "body" in entry else None
+def art(name: str) -> str:
+    """The drawing that an entity or prop is made from, e.g. `noto woman-guard`."""
+    return str(_entry(name)["art"])
+
+
+def clothes(name: str) -> Clothes | None:
+    """What a person wears and holds; None for animals and objects."""
+    entry = _entry(name)
+    if "body" not in entry:
+        return None
+    return Clothes(body=entry["body"], trousers=entry["trousers"], prop=entry["prop"])
 
 
 @cache
 def atlas_digest() -> str:
-    """SHA-256 over picture and index: part of the renderer's identity."""
+    """SHA-256 over sheet and index: part of the renderer's identity."""
     digest = hashlib.sha256(_file("atlas.webp").read_bytes())
     digest.update(_file("index.json").read_bytes())
     return digest.hexdigest()

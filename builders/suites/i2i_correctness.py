@@ -126,7 +126,7 @@ def directed_ids(taxonomy: Taxonomy, left: str, right: str) -> list[str]:
 def contrasts(taxonomy: Taxonomy, left: str, right: str) -> dict[str, tuple[str, str, str]]:
     """Bank entry, left clause and right clause of every two things that the two can do at once.
 
-    They clearly differ in a picture: contrasting actions, or the members of a parallel pair.
+    They clearly differ in an image: contrasting actions, or the members of a parallel pair.
     """
     options = {}
     a, b = taxonomy.entities[left], taxonomy.entities[right]
@@ -223,11 +223,11 @@ SUITE = Suite(
     name="i2i_correctness",
     rows=sum(PAIR_COUNTS.values()),
     source="OTS-Bench, I2I correctness",
-    summary="A seed picture of two entities and an edit that says which of them does what, in "
+    summary="A seed image of two entities and an edit that says which of them does what, in "
     "both orders of mention: does the binding hold?",
     build=build,
     faults=faults,
-    # Rows on the same two share a seed picture.
+    # Rows on the same two share a seed image.
     group=lambda row: entities_group(row.left.name, row.right.name),
     breakdown=("pair_type", "relation"),
     license="CC-BY-4.0 AND Apache-2.0",

@@ -1,4 +1,4 @@
-"""`i2i_homogenization`: edits that do not say which of two entities acts (OTS-Bench, 1,100)."""
+"""`i2i_homogenization`: edits that leave open which of two entities acts (OTS-Bench, 1,100)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE_OF: dict[EntityKind, str] = {"human": "person", "animal": "animal", "object"
 
 
 def seed_prompt(left: str, right: str) -> str:
-    """Text for the seed picture, layout explicit.
+    """Text for the seed image, layout explicit.
 
     >>> seed_prompt("cat", "owl")
     'A cat on the left and an owl on the right, full body, horizontal composition.'
@@ -87,8 +87,8 @@ def shared_actions(taxonomy: Taxonomy, a: str, b: str) -> list[str]:
 
 def faults(rows: list[I2IHomogenization], banks: Banks) -> Iterator[Fault]:
     taxonomy = banks.taxonomy
-    clauses = {(a.kind, instruction(a.kind, a.clause)): a for a in taxonomy.actions.values()
-               if a.clause and a.visible}  # fmt: skip
+    visible = [a for a in taxonomy.actions.values() if a.clause and a.visible]
+    clauses = {(a.kind, instruction(a.kind, a.clause or "")): a for a in visible}
     for row in rows:
         yield from text_faults(row, "instruction", "seed_prompt")
         yield from neutral_faults(row, "instruction")
@@ -109,11 +109,11 @@ SUITE = Suite(
     name="i2i_homogenization",
     rows=sum(PAIR_COUNTS.values()),
     source="OTS-Bench, I2I homogenization",
-    summary="A seed picture of two entities and an edit that leaves open which of them acts: is "
+    summary="A seed image of two entities and an edit that leaves open which of them acts: is "
     "it always the left one?",
     build=build,
     faults=faults,
-    # Rows on the same two share a seed picture.
+    # Rows on the same two share a seed image.
     group=lambda row: entities_group(row.left.name, row.right.name),
     breakdown=("pair_type",),
     license="CC-BY-4.0 AND Apache-2.0",

@@ -13,7 +13,7 @@ from PIL import Image
 
 from ...scenes.drawing import acting_image, placed_image
 from ...scenes.language import mentions
-from ...scenes.matching import SCALES, SHRINK, SMALL, Match, Picture
+from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
 from ...specs import Spec
@@ -55,7 +55,7 @@ class PixelDetector:
 
     def _found(self, request: Request) -> list[Detection]:
         names = {query: entity(query) for query in request.queries}
-        picture = Picture(request.image)
+        picture = SearchedImage(request.image)
         found: list[Detection] = []
         while names and len(found) < MOST:
             matches = {query: picture.find(name, scales=SIZES) for query, name in names.items()}

@@ -1,7 +1,7 @@
-"""The scene renderer: a generator whose every bias and fault is known, because it is set.
+"""`render`: a generator that draws flat scenes, whose every bias and fault is set by an option.
 
-It draws flat scenes of the 138 entities from prompt, seed and options alone. It makes the seed
-pictures of the I2I suites and is the known truth on which judges and metrics are tried.
+Images depend on prompt, seed and options alone. It draws the seed images of the I2I suites, and its
+scenes are the known truth on which judges and metrics are tested.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields, replace
 
 from PIL.Image import Image
 
+from ...errors import UsageError
+from ...scenes.biases import preference
 from ...scenes.drawing import draw_scene
 from ...scenes.language import (
     Layout,
@@ -37,14 +39,14 @@ FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """Biases in logits, faults as shares of pictures in [0, 1]."""
+    """Biases in logits; faults as shares of images in [0, 1]."""
 
     order_bias: float = 0
     """Logit of the first-mentioned entity standing left, or of the left one acting."""
     preference_sd: float = 0
-    """Standard deviation of each entity's own logit of standing left."""
+    """Standard deviation of `preference`, each entity's own logit of standing left."""
     grounding: float = 1
-    """Share of prompts with an explicit layout that are obeyed; the rest follow the biases."""
+    """Share of explicit layouts that are obeyed; the rest follow the biases."""
     binding_bias: float = 0
     """Share of edits in which the first-mentioned action goes to the left figure."""
     missing: float = 0
@@ -54,11 +56,11 @@ class RenderOptions:
     duplicate: float = 0
     """One entity is there twice."""
     overlap: float = 0
-    """The two stand in one another's place."""
+    """All stand in the same place."""
     vertical: float = 0
-    """They are stacked though they should stand side by side."""
+    """They stand one above the other instead of side by side."""
     wrong: float = 0
-    """One is another entity of its kind."""
+    """One is replaced by another entity, a person by a person."""
 
 
 class RenderGenerator:
@@ -69,45 +71,36 @@ class RenderGenerator:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> RenderGenerator:
-        """From ``render:?order_bias=1&missing=0.1``. Raises ValueError for an unknown option."""
-        known = [field.name for field in fields(RenderOptions)]
+        """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
         if spec.argument:
-            raise ValueError(f"render: takes options only, not {spec.argument!r}")
-        values = {}
-        for name, text in spec.options.items():
-            if name not in known:
-                raise ValueError(f"render: has no option {name!r}: choose from {', '.join(known)}")
-            try:
-                values[name] = float(text)
-            except ValueError:
-                raise ValueError(f"render: option {name} must be a number, is {text!r}") from None
-            shares = name not in ("order_bias", "preference_sd")
-            if not math.isfinite(values[name]) or (shares and not 0 <= values[name] <= 1):
-                raise ValueError(f"render: option {name}={text} is out of range")
-        return cls(RenderOptions(**values))
+            raise UsageError(f"render: takes options only, not {spec.argument!r}")
+        return cls(
+            RenderOptions(**{name: _option(name, spec.options[name]) for name in spec.options})
+        )
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""
-        plain = RenderOptions()
-        names = [field.name for field in fields(RenderOptions)]
-        changed = {n: f"{getattr(self.options, n):g}" for n in names
-                   if getattr(self.options, n) != getattr(plain, n)}  # fmt: skip
+        values = {field: getattr(self.options, field.name) for field in fields(RenderOptions)}
+        changed = {f.name: f"{value:g}" for f, value in values.items() if value != f.default}
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def generate(self, request: ImageRequest) -> Image:
-        """The picture, with the true scene as JSON in ``info["scene"]``.
-
-        Raises ValueError for a prompt without an entity of the atlas, for an action that it can't
-        draw, and for an edit of a picture that it did not make.
-        """
-        rng = _rng(request)
-        if request.source is None:
-            scene = self._compose(request.prompt, rng)
-        else:
-            scene = self._edit(_scene_of(request.source), request.prompt, rng)
+        """The image, with the true scene as JSON in ``info["scene"]``; raises as `scene`."""
+        scene = self.scene(request)
         image = draw_scene(scene)
         image.info["scene"] = scene.to_json()
         return image
+
+    def scene(self, request: ImageRequest) -> Scene:
+        """What the image of a request shows, without its pixels.
+
+        Raises ValueError for a prompt without an entity of the atlas, an action that can't be
+        drawn, and an edit of an image that the renderer did not make.
+        """
+        rng = _rng(request)
+        if request.source is None:
+            return self._compose(request.prompt, rng)
+        return self._edit(Scene.of(request.source), request.prompt, rng)
 
     def _compose(self, prompt: str, rng: random.Random) -> Scene:
         named = mentions(prompt)
@@ -132,50 +125,62 @@ class RenderGenerator:
         return Scene(tuple(figures), background, tuple(faults))
 
     def _order(self, entities: list[str], asked: Layout, rng: random.Random) -> list[int]:
-        """Numbers of the entities from first to last on the axis."""
+        """Indices of the entities from first to last on the axis."""
         obeys = rng.random() < self.options.grounding
         if asked.order is not None and obeys:
             return list(asked.order)
-        # Gumbel noise on every logit: of two, the first-mentioned comes first with probability
-        # sigmoid(order_bias + difference of preferences), and so for every two of more.
+        bias, sd = self.options.order_bias, self.options.preference_sd
+        # Gumbel noise on every logit: of any two neighbors in the prompt, the first-mentioned comes
+        # first with probability sigmoid(order_bias + difference of preferences).
         scores = [
-            -self.options.order_bias * number + self.preference(entity) + _gumbel(rng.random())
+            -bias * number + preference(entity, sd) + _gumbel(rng.random())
             for number, entity in enumerate(entities)
         ]
         return sorted(range(len(entities)), key=lambda i: (-scores[i], i))
-
-    def preference(self, entity: str) -> float:
-        """The entity's own logit, the same in every picture."""
-        if not self.options.preference_sd:
-            return 0.0
-        return random.Random(f"preference/{entity}").gauss(0, self.options.preference_sd)
 
     def _edit(self, scene: Scene, instruction: str, rng: random.Random) -> Scene:
         figures = list(scene.figures)
         left_to_right = sorted(range(len(figures)), key=lambda i: figures[i].x)
         if names_nobody(instruction):
-            pose = _pose_of(instruction)
             left_acts = rng.random() < 1 / (1 + math.exp(-self.options.order_bias))
             actor = left_to_right[0 if left_acts else -1]
-            figures[actor] = replace(figures[actor], pose=pose)
-            return replace(scene, figures=tuple(figures))
-        present = {figure.entity: number for number, figure in enumerate(figures)}
-        named = [mention for mention in mentions(instruction) if mention.entity in present]
-        if not named:
-            raise ValueError(f"the picture shows nothing that is named in {instruction!r}")
-        numbers = [present[mention.entity] for mention in named]
-        misbound = rng.random() < self.options.binding_bias
-        if misbound:
-            numbers = [n for n in left_to_right if n in numbers]
-        poses = mentioned_poses(instruction, named)
-        if is_directed(instruction, named):
-            actor, patient = numbers[::-1] if is_passive(instruction) else numbers
-            faces = 1 if figures[patient].x > figures[actor].x else -1
-            figures[actor] = replace(figures[actor], pose=_pose_of(instruction), faces=faces)
+            figures[actor] = replace(figures[actor], pose=_pose_of(instruction))
         else:
-            for number, pose in zip(numbers, poses, strict=True):
-                figures[number] = replace(figures[number], pose=pose or _pose_of(instruction))
+            self._bind(figures, left_to_right, instruction, rng)
         return replace(scene, figures=tuple(figures))
+
+    def _bind(
+        self, figures: list[Figure], left_to_right: list[int], text: str, rng: random.Random
+    ) -> None:
+        """Give the figures, in place, the poses that an edit asks of the entities it names."""
+        present = {figure.entity: number for number, figure in enumerate(figures)}
+        named = [mention for mention in mentions(text) if mention.entity in present]
+        if not named:
+            raise ValueError(f"the image shows nothing that is named in {text!r}")
+        numbers = [present[mention.entity] for mention in named]
+        if rng.random() < self.options.binding_bias:
+            numbers = [n for n in left_to_right if n in numbers]
+        if is_directed(text, named):
+            actor, patient = numbers[::-1] if is_passive(text) else numbers
+            faces = 1 if figures[patient].x > figures[actor].x else -1
+            figures[actor] = replace(figures[actor], pose=_pose_of(text), faces=faces)
+        else:
+            for number, pose in zip(numbers, mentioned_poses(text, named), strict=True):
+                figures[number] = replace(figures[number], pose=pose or _pose_of(text))
+
+
+def _option(name: str, text: str) -> float:
+    known = [field.name for field in fields(RenderOptions)]
+    if name not in known:
+        raise UsageError(f"render: has no option {name!r}: choose from {', '.join(known)}")
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"render: option {name} must be a number, is {text!r}") from None
+    is_share = name not in ("order_bias", "preference_sd")
+    if not math.isfinite(value) or (is_share and not 0 <= value <= 1):
+        raise UsageError(f"render: option {name}={text} is out of range")
+    return value
 
 
 def _rng(request: ImageRequest) -> random.Random:
@@ -185,13 +190,6 @@ def _rng(request: ImageRequest) -> random.Random:
 
 def _gumbel(noise: float) -> float:
     return -math.log(-math.log(noise))
-
-
-def _scene_of(source: Image) -> Scene:
-    text = source.info.get("scene")
-    if not isinstance(text, str):
-        raise ValueError("the renderer edits only its own pictures: this one holds no scene")
-    return Scene.from_json(text)
 
 
 def _pose_of(text: str) -> str:
@@ -222,12 +220,12 @@ def _places(axis: str, count: int, rng: random.Random) -> list[tuple[float, floa
 
 
 def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure]:
-    """The figures with one fault put in; `vertical` is a matter of places and changes nothing."""
+    """The figures with one fault put in; `vertical` changed the axis before and nothing here."""
     chosen = rng.randrange(len(figures))
     figure = figures[chosen]
     others = [name for name in entity_names() if name not in {f.entity for f in figures}]
     if fault == "missing":
-        return [f for i, f in enumerate(figures) if i != chosen]
+        return [*figures[:chosen], *figures[chosen + 1 :]]
     if fault == "extra":
         return [*figures, replace(figure, entity=rng.choice(others), x=0.5, scale=0.6)]
     if fault == "duplicate":
@@ -237,6 +235,6 @@ def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure
     if fault == "wrong":
         human = clothes(figure.entity) is not None
         alike = [name for name in others if (clothes(name) is not None) == human]
-        return [replace(f, entity=rng.choice(alike)) if i == chosen else f
-                for i, f in enumerate(figures)]  # fmt: skip
+        exchanged = replace(figure, entity=rng.choice(alike))
+        return [*figures[:chosen], exchanged, *figures[chosen + 1 :]]
     return figures

@@ -1,7 +1,7 @@
-"""`pixels`: a judge that measures the renderer's pictures.
+"""`pixels`: a judge that measures rendered images.
 
-It gets pixels and question, and knows what the atlas looks like: never a picture's metadata. With
-it the whole scoring chain runs offline, on pictures whose truth is known.
+It sees the pixels and the question and knows the atlas, but never an image's metadata. With it the
+whole scoring chain runs offline, on images whose truth is known.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ...errors import UsageError
 from ...scenes.language import mentions
-from ...scenes.matching import SCALES, SMALL, Match, Picture
+from ...scenes.matching import SCALES, SMALL, Match, SearchedImage
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
 from ...specs import Spec
 from ..core import Question, Verdict
 
 FOUND = 0.6
-"""Correlation from which a figure counts as there: 97 % of 300 posed figures are above, and 5 % of
-figures that are not there, which look like one that is."""
+"""Least correlation of a figure that counts as there: 97 % of 300 posed figures reach it, as do 5 %
+of absent ones, which look like one that is there."""
 MARGIN = 0.10
-"""Horizontal distance of centres, share of the width, below which nobody is left (SpatialBench)."""
+"""Least distance of centers at which one is left of the other, in widths (SpatialBench)."""
 SAME_PLACE = 0.35
-"""Overlap above which two matches are one figure."""
+"""Overlap, in [0, 1], above which two matches are one figure."""
 CHANGED = 0.0025
-"""Mean difference of colours, in [0, 1], from which an edit changed a figure."""
+"""Least mean difference of colors, in [0, 1], of a figure that an edit changed."""
 UNDECIDED = 0.02
 """Difference of correlations within which two bindings can't be told apart."""
 
@@ -36,7 +37,7 @@ class PixelJudge:
     @classmethod
     def from_spec(cls, spec: Spec) -> PixelJudge:
         if spec.argument or spec.options:
-            raise ValueError("pixels takes neither argument nor options")
+            raise UsageError("pixels takes neither argument nor options")
         return cls()
 
     def identity(self) -> dict[str, str]:
@@ -48,14 +49,14 @@ class PixelJudge:
 
     def _verdict(self, question: Question) -> Verdict:
         try:
-            which, why = _MEASURES[question.task](question)
-        except (KeyError, ValueError) as error:
+            which, why = _MEASURES.get(question.task, _no_measure)(question)
+        except ValueError as error:
             return Verdict("error", f"pixels: {error}")
         return Verdict(question.labels[which], why)
 
 
 def _entities(question: Question) -> list[str]:
-    """The atlas' name of each subject."""
+    """The entity of the atlas that each subject names."""
     found = []
     for subject in question.subjects:
         named = mentions(subject) or mentions(f"a {subject}")
@@ -65,26 +66,27 @@ def _entities(question: Question) -> list[str]:
     return found
 
 
-def _find_both(question: Question) -> tuple[Match, Match, Picture]:
-    picture = Picture(question.images[-1])
+def _find_both(question: Question) -> tuple[Match, Match]:
+    """The best match of each subject, in a plain pose or its own."""
+    image = SearchedImage(question.images[-1])
     first, second = _entities(question)
     scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
     wanted = [
         (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
         for name, fact in ((first, "first"), (second, "second"))
     ]
-    a, b = (picture.find(*one) for one in wanted)
+    a, b = (image.find(*one) for one in wanted)
     if a.overlap(b) > SAME_PLACE:
         # Two alike matched one figure: the better one keeps it, the other looks elsewhere.
         if a.score >= b.score:
-            b = picture.without(a).find(*wanted[1])
+            b = image.without(a).find(*wanted[1])
         else:
-            a = picture.without(b).find(*wanted[0])
-    return a, b, picture
+            a = image.without(b).find(*wanted[0])
+    return a, b
 
 
 def _order(question: Question) -> tuple[int, str]:
-    a, b, _ = _find_both(question)
+    a, b = _find_both(question)
     for subject, match in zip(question.subjects, (a, b), strict=True):
         if match.score < FOUND:
             return 2, f"{subject} is missing (correlation {match.score:.2f})"
@@ -98,19 +100,19 @@ def _order(question: Question) -> tuple[int, str]:
 
 def _gate(question: Question) -> tuple[int, str]:
     """One of three aspects of a layout: existence, separation, topology."""
-    a, b, _ = _find_both(question)
+    a, b = _find_both(question)
     across, down = abs(a.x - b.x), abs(a.y - b.y)
     holds = {
         "existence": min(a.score, b.score) >= FOUND,
         "separation": a.overlap(b) <= SAME_PLACE,
         "topology": across >= MARGIN and across >= down,
-    }[question.facts["aspect"]]
+    }[_fact(question, "aspect")]
     return (0 if holds else 1), f"across {across:.2f}, down {down:.2f}"
 
 
 def _actor(question: Question) -> tuple[int, str]:
-    """Whichever figure of the source the edit changed."""
-    source, edited = (Picture(image) for image in question.images)
+    """The figure of the source that the edit changed."""
+    source, edited = (SearchedImage(image) for image in question.images)
     changes = []
     for name in _entities(question):
         match = source.find(name)
@@ -124,24 +126,28 @@ def _actor(question: Question) -> tuple[int, str]:
 
 
 def _binding(question: Question) -> tuple[int, str]:
-    """Whether each subject looks more like what it was told to do than like what the other was."""
-    picture = Picture(question.images[-1])
+    """Whether each subject looks more like its own action than like the other's."""
+    image = SearchedImage(question.images[-1])
     first, second = _entities(question)
-    poses = [find_pose(question.facts[fact]) or "" if question.facts[fact] else ""
-             for fact in ("first", "second")]  # fmt: skip
-    told = [picture.find(first, poses[:1]), picture.find(second, poses[1:])]
-    exchanged = [picture.find(first, poses[1:]), picture.find(second, poses[:1])]
+    poses = [find_pose(_fact(question, name)) or "" for name in ("first", "second")]
+    told = [image.find(first, poses[:1]), image.find(second, poses[1:])]
+    exchanged = [image.find(first, poses[1:]), image.find(second, poses[:1])]
     gain = sum(m.score for m in told) - sum(m.score for m in exchanged)
     why = f"as told {gain:+.2f} better than exchanged"
-    if abs(gain) <= UNDECIDED or max(min(m.score for m in pair) for pair in (told, exchanged)) < (
-        FOUND
-    ):
+    best = max(min(match.score for match in pair) for pair in (told, exchanged))
+    if abs(gain) <= UNDECIDED or best < FOUND:
         return 2, why
     return (0 if gain > 0 else 1), why
 
 
+def _fact(question: Question, name: str) -> str:
+    if name not in question.facts:
+        raise ValueError(f"the question lacks the fact {name!r}")
+    return question.facts[name]
+
+
 def _no_measure(question: Question) -> tuple[int, str]:
-    raise ValueError("can't answer a free question")
+    raise ValueError(f"can't answer a free question ({question.task})")
 
 
 _MEASURES = {
@@ -150,5 +156,4 @@ _MEASURES = {
     "gate": _gate,
     "actor": _actor,
     "binding": _binding,
-    "yes_no": _no_measure,
 }

@@ -129,11 +129,10 @@ def _compare(
     items = {name: headline.items(run.outcomes) for name, run in entries.items()}
     found = []
     for first, second in combinations(entries, 2):
-        drawn, n = paired(items[first], items[second], headline)
+        estimate, n = paired(items[first], items[second], headline)
         factor = 100.0 if scores[first].unit == "%" else 1.0
-        found.append(
-            (first, second, factor * float(drawn.estimate[0]), drawn.interval().scaled(factor),
-             drawn.p_value() if n else math.nan, n)
+        interval = estimate.interval.scaled(factor)
+        found.append((first, second, factor * estimate.value, interval, estimate.p_value, n))
     known = [i for i, comparison in enumerate(found) if not math.isnan(comparison[4])]
     adjusted = dict(zip(known, holm([found[i][4] for i in known]), strict=True))
     return [

@@ -129,7 +129,7 @@ def _write_truth(evaluation: Evaluation, path: Path) -> None:
             continue
         made = evaluation.run.images()[case.id]
         with Image.open(evaluation.run.image_path(made)) as image:
-            scene = Scene.from_json(image.info["scene"])
+            scene = Scene.of(image)
         truth = evaluation.suite.truth(evaluation.rows[case.row], case, scene)
         writer.writerows((case.id, question, label) for question, label in truth.items())
     write_whole(path, buffer.getvalue())

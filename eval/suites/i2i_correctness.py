@@ -13,7 +13,7 @@ from ..prompts import read_prompt
 from .asking import Alternative, Subject, ask_binding
 from .base import Trial
 from .correctness import RIGHT, VARIANTS, Correctness, correctness_headline
-from .trials import binding_trials, both, expected_pose, pose_of
+from .trials import binding_trials, both, expected_pose
 
 QUESTION = "binding"
 
@@ -61,7 +61,7 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
         return [ask_binding(asked, case, probe, images)]
 
     def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
-        right = pose_of(scene, row.left.name) == expected_pose()
+        right = scene.pose_of(row.left.name) == expected_pose()
         return {QUESTION: "correct" if right else "wrong"}
 
     def trials(self) -> Iterator[Trial]:

@@ -14,7 +14,7 @@ from .asking import Alternative, Subject, ask_which
 from .base import INVALID, Trial, Worth
 from .homogenization import MEANINGS, Homogenization, homogenization_headline
 from .scores import in_groups
-from .trials import acting_trials, both, pose_of
+from .trials import acting_trials, both
 
 QUESTION = "actor"
 SIGNS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
@@ -70,7 +70,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
         return in_groups(outcomes, self.bias_scores)
 
     def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
-        return {QUESTION: "left_acts" if pose_of(scene, row.left.name) else "right_acts"}
+        return {QUESTION: "left_acts" if scene.pose_of(row.left.name) else "right_acts"}
 
     def trials(self) -> Iterator[Trial]:
         return acting_trials()

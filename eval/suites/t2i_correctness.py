@@ -13,7 +13,7 @@ from ..prompts import read_prompt
 from .asking import Alternative, Subject, ask_which
 from .base import Trial
 from .correctness import RIGHT, VARIANTS, Correctness, correctness_headline
-from .trials import grounding_trials, left_to_right
+from .trials import grounding_trials
 
 QUESTION = "arrangement"
 
@@ -57,7 +57,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         return [ask_which(asked, case, probe, images)]
 
     def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
-        order = left_to_right(scene)
+        order = scene.left_to_right()
         right_way = order.index(row.left) < order.index(row.right)
         return {QUESTION: "correct" if right_way else "wrong"}
 

@@ -16,7 +16,7 @@ from .base import INVALID, Trial, Worth, values_of
 from .homogenization import MEANINGS, SIGNED, Homogenization, homogenization_headline
 from .order import order_and_entity_effect
 from .scores import cluster_labels, in_groups, statistics
-from .trials import both, homogenization_trials, left_to_right
+from .trials import both, homogenization_trials
 
 QUESTION = "order"
 SIGNS = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
@@ -86,7 +86,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         first, second = names if case.variant == "plain" else names[::-1]
         if scene.faults:
             return {QUESTION: INVALID}
-        left = left_to_right(scene)
+        left = scene.left_to_right()
         ahead = left.index(first) < left.index(second)
         return {QUESTION: "first_left" if ahead else "first_right"}
 

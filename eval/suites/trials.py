@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from ...images import encode_png
+from ...scenes.biases import preference
 from ...scenes.poses import find_pose
-from ...scenes.scene import Scene
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
     EncodedImage,
@@ -26,11 +26,13 @@ from ...schema import (
     T2IHomogenization,
 )
 from ..core import BOTH, Case, ImageRequest
-from ..generators.render import RenderGenerator, RenderOptions
+from ..generators.render import RenderGenerator
 from .base import Trial
 
 ROWS = 60
 """Rows of each trial: two images each where there are two mention orders."""
+PREFERENCES = 0.8
+"""Standard deviation of each entity's own logit of standing left."""
 ACTIONS = ("is lying down on the ground", "is jumping high into the air")
 """What the left and the right one do."""
 ANIMALS = (
@@ -44,16 +46,6 @@ def both(first: str, second: str) -> str:
     return BOTH.join(sorted({first, second}))
 
 
-def left_to_right(scene: Scene) -> list[str]:
-    """Entities of a scene, the leftmost first."""
-    return [figure.entity for figure in sorted(scene.figures, key=lambda figure: figure.x)]
-
-
-def pose_of(scene: Scene, entity: str) -> str:
-    """What an entity of a scene does; empty for nothing."""
-    return next(figure.pose for figure in scene.figures if figure.entity == entity)
-
-
 def expected_pose() -> str | None:
     """The pose in which the left one of a bound edit is right."""
     return find_pose(ACTIONS[0])
@@ -64,7 +56,7 @@ def homogenization_trials() -> Iterator[Trial]:
     for bias in (0.0, 1.0, 2.5):
         yield Trial(
             name=f"T2I homogenization, order bias {bias:g}",
-            generator=f"render:?order_bias={bias}&preference_sd=0.8&missing=0.05&vertical=0.05",
+            generator=f"render:?order_bias={bias}&preference_sd={PREFERENCES}&missing=0.05&vertical=0.05",
             rows=[_neutral(a, b) for a, b in _pairs()],
             truths=partial(_true_index, bias),
         )
@@ -110,12 +102,11 @@ def binding_trials() -> Iterator[Trial]:
 
 
 def _true_index(bias: float, cases: Sequence[Case]) -> Mapping[str, float]:
-    generator = RenderGenerator(RenderOptions(preference_sd=0.8))
     signs = []
     for case in cases:
         # The prompt says which of the pair comes first.
         first, second = sorted(case.clusters[1:], key=case.prompt.lower().index)
-        tilt = generator.preference(first) - generator.preference(second)
+        tilt = preference(first, PREFERENCES) - preference(second, PREFERENCES)
         signs.append(2 * _sigmoid(bias + tilt) - 1)
     return {"signed_index": 100 * sum(signs) / len(signs)}
 

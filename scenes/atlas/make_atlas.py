@@ -1,4 +1,4 @@
-"""Draws the sprite atlas: ``atlas.webp``, ``index.json`` and ``NOTICE.md`` in this folder.
+"""Draws the sprite atlas: ``atlas.webp`` and ``index.json`` in this folder.
 
 Needs the Noto Emoji set of Iconify (npm package ``@iconify-json/noto``, its ``icons.json``) and
 the wheel ``resvg-py``; neither is needed by the package, which ships what this program made::
@@ -7,7 +7,7 @@ the wheel ``resvg-py``; neither is needed by the package, which ships what this 
     pip install resvg-py==0.2.6 pillow==13.0.0
     python make_atlas.py package/icons.json
 
-Every entity of the taxonomy gets one sprite. People are head and shoulders, with the colours of the
+Every entity of the taxonomy gets one sprite. People are head and shoulders, with the colors of the
 body that the renderer draws below them, and a prop for the hand; things are whole.
 """
 
@@ -27,14 +27,9 @@ SIZE = 176
 PROP_SIZE = 96
 COLUMNS = 14
 
-# Base figures whose shirt is plain: teal for men, violet for women.
-HAIR = {"dark": "curly-hair", "blond": "blond-hair", "red": "red-hair", "white": "white-hair",
-        "bald": "bald"}  # fmt: skip
-
-# occupation: base glyph (after man-/woman-) or hair, shirt colour, trousers colour, prop glyph.
-# A shirt colour of None keeps the glyph's own clothes; the body then takes the second colour given.
+# Base glyph (after man-/woman-), shirt color, body color, trousers color, prop glyph.
+# A shirt color of None keeps the glyph's own clothes.
 OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
-    # name: (glyph, recoloured shirt, body colour, trousers colour, prop)
     "physician": ("health-worker", None, "#f2f6f8", "#37474f", "stethoscope"),
     "nurse": ("red-hair", "#7fc8f0", "#7fc8f0", "#7fc8f0", "syringe"),
     "dentist": ("white-hair", "#9fe3cd", "#9fe3cd", "#9fe3cd", "tooth"),
@@ -67,27 +62,32 @@ OCCUPATIONS: dict[str, tuple[str, str | None, str, str, str]] = {
     "fitness trainer": ("red-hair", "#f4511e", "#f4511e", "#212121", "stopwatch"),
     "childcare worker": ("blond-hair", "#aed581", "#aed581", "#5c6bc0", "teddy-bear"),
     "postal worker": ("white-hair", "#3f6fc4", "#3f6fc4", "#2a4a8a", "postbox"),
-}  # fmt: skip
+}
 
-GLYPHS = {
-    # animals
-    "cat": "cat", "rabbit": "rabbit", "hedgehog": "hedgehog", "dog": "dog", "sheep": "ewe",
-    "pig": "pig", "goat": "goat", "horse": "horse", "cow": "cow", "elephant": "elephant",
-    "giraffe": "giraffe", "parrot": "parrot", "owl": "owl", "eagle": "eagle",
-    "penguin": "penguin", "chicken": "rooster", "turtle": "turtle", "lizard": "lizard",
-    "snake": "snake", "crocodile": "crocodile",
-    # objects
-    "chair": "chair", "bed": "bed", "cabinet": "file-cabinet", "knife": "kitchen-knife",
-    "spoon": "spoon", "laptop": "laptop", "keyboard": "keyboard", "mouse": "computer-mouse",
-    "cell phone": "mobile-phone", "television": "television", "camera": "camera",
-    "ball": "soccer-ball", "skateboard": "skateboard", "ski": "skis", "frisbee": "flying-disc",
-    "bicycle": "bicycle", "motorcycle": "motorcycle", "car": "automobile", "bus": "bus",
-    "truck": "delivery-truck", "boat": "sailboat", "airplane": "airplane", "guitar": "guitar",
-    "violin": "violin", "drum": "drum", "saxophone": "saxophone", "trumpet": "trumpet",
-    "flute": "flute", "book": "closed-book", "umbrella": "umbrella", "backpack": "backpack",
-    "handbag": "handbag", "suitcase": "luggage", "clock": "mantelpiece-clock",
+NAMESAKES = (
+    "cat rabbit hedgehog dog pig goat horse cow elephant giraffe parrot owl eagle penguin "
+    "turtle lizard snake crocodile chair bed spoon laptop keyboard television camera "
+    "skateboard bicycle motorcycle bus airplane guitar violin drum saxophone trumpet flute "
+    "umbrella backpack handbag"
+).split()
+GLYPHS = {name: name for name in NAMESAKES} | {
+    "sheep": "ewe",
+    "chicken": "rooster",
+    "cabinet": "file-cabinet",
+    "knife": "kitchen-knife",
+    "mouse": "computer-mouse",
+    "cell phone": "mobile-phone",
+    "ball": "soccer-ball",
+    "ski": "skis",
+    "frisbee": "flying-disc",
+    "car": "automobile",
+    "truck": "delivery-truck",
+    "boat": "sailboat",
+    "book": "closed-book",
+    "suitcase": "luggage",
+    "clock": "mantelpiece-clock",
     "vase": "amphora",
-}  # fmt: skip
+}
 
 # Animals of which the set has only the face: a body of ours below it (fur, belly, paws).
 FACES = {
@@ -225,7 +225,7 @@ DRAWN = {
 }
 
 PROPS_DRAWN = {
-    # The set's pencil is the teacher's; a fan of colour swatches is the designer's.
+    # The set's pencil is the teacher's; a fan of color swatches is the designer's.
     "swatches": """
       <g stroke="#fff" stroke-width="2"><rect x="52" y="30" width="26" height="90" rx="5" fill="#e53935"
       transform="rotate(-40 65 112)"/><rect x="52" y="30" width="26" height="90" rx="5" fill="#fdd835"
@@ -270,9 +270,9 @@ def face_with_body(glyphs: Glyphs, glyph: str, fur: str, belly: str, paws: str) 
       <g transform="translate(22 0) scale(.66)">{glyphs.inner(glyph)}</g>"""
 
 
-def recoloured_shirt(image: Image.Image, colour: str) -> Image.Image:
-    """The figure with its plain teal or violet shirt in another colour, shading kept."""
-    target = tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+def recolored_shirt(image: Image.Image, color: str) -> Image.Image:
+    """The figure with its plain teal or violet shirt in another color, shading kept."""
+    target = tuple(int(color[i : i + 2], 16) for i in (1, 3, 5))
     pixels = image.load()
     for y in range(image.height * 2 // 3, image.height):
         for x in range(image.width):
@@ -286,7 +286,7 @@ def recoloured_shirt(image: Image.Image, colour: str) -> Image.Image:
 
 
 def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
-    """Name to picture and its entry in the index."""
+    """Name to image and its entry in the index."""
     made: dict[str, tuple[Image.Image, dict[str, str]]] = {}
     for occupation, (glyph, shirt, body, trousers, prop) in OCCUPATIONS.items():
         for gender, prefix in (("male", "man-"), ("female", "woman-")):
@@ -295,9 +295,13 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
                 inner = inner.replace("#ffea00", "#fafafa").replace("#edbf00", "#cfd8dc")
             bust = draw(inner, SIZE)
             if shirt is not None:
-                bust = recoloured_shirt(bust, shirt)
-            entry = {"art": f"noto {prefix}{glyph}", "body": body, "trousers": trousers,
-                     "prop": f"prop {occupation}"}  # fmt: skip
+                bust = recolored_shirt(bust, shirt)
+            entry = {
+                "art": f"noto {prefix}{glyph}",
+                "body": body,
+                "trousers": trousers,
+                "prop": f"prop {occupation}",
+            }
             made[f"{gender} {occupation}"] = bust, entry
         drawn = prop in PROPS_DRAWN
         inner = PROPS_DRAWN[prop] if drawn else glyphs.inner(prop)
@@ -307,9 +311,9 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
         )
     for name, glyph in GLYPHS.items():
         made[name] = draw(glyphs.inner(glyph), SIZE), {"art": f"noto {glyph}"}
-    for name, (glyph, *colours) in FACES.items():
-        picture = draw(face_with_body(glyphs, glyph, *colours), SIZE)
-        made[name] = picture, {"art": f"noto {glyph} (face), ours (body)"}
+    for name, (glyph, *colors) in FACES.items():
+        image = draw(face_with_body(glyphs, glyph, *colors), SIZE)
+        made[name] = image, {"art": f"noto {glyph} (face), ours (body)"}
     for name, inner in DRAWN.items():
         made[name] = draw(inner, SIZE), {"art": "ours"}
     return {name: made[name] for name in sorted(made)}
@@ -317,8 +321,8 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
 
 def main(icons: Path) -> None:
     cropped = {}
-    for name, (picture, entry) in sprites(Glyphs(icons)).items():
-        cropped[name] = picture.crop(picture.getbbox()), entry
+    for name, (image, entry) in sprites(Glyphs(icons)).items():
+        cropped[name] = image.crop(image.getbbox()), entry
     sheet, index = pack(cropped)
     sheet.save(HERE / "atlas.webp", lossless=True, quality=100, method=6, exact=False)
     text = json.dumps(index, indent=1, sort_keys=True)
@@ -329,21 +333,21 @@ def main(icons: Path) -> None:
 def pack(
     cropped: dict[str, tuple[Image.Image, dict[str, str]]],
 ) -> tuple[Image.Image, dict[str, object]]:
-    """All pictures on one sheet, row by row, with their boxes."""
+    """All images on one sheet, row by row, with their boxes."""
     width = COLUMNS * SIZE
     x = y = row = 0
     index: dict[str, object] = {}
     places = []
-    for name, (picture, entry) in cropped.items():
-        if x + picture.width > width:
+    for name, (image, entry) in cropped.items():
+        if x + image.width > width:
             x, y, row = 0, y + row, 0
-        places.append((picture, x, y))
-        index[name] = {"box": [x, y, x + picture.width, y + picture.height], **entry}
-        x += picture.width
-        row = max(row, picture.height)
+        places.append((image, x, y))
+        index[name] = {"box": [x, y, x + image.width, y + image.height], **entry}
+        x += image.width
+        row = max(row, image.height)
     sheet = Image.new("RGBA", (width, y + row))
-    for picture, left, top in places:
-        sheet.paste(picture, (left, top))
+    for image, left, top in places:
+        sheet.paste(image, (left, top))
     return sheet, index
 
 

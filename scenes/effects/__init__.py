@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image, ImageDraw
 
-from .base import Box, Effect
+from .base import Edges, Effect
 from .bodies import BODIES
 from .motion import MOTION
 from .settings import SETTINGS
@@ -17,7 +17,9 @@ CLIPPED = frozenset(("cracks", "dirt", "wear", "stain", "rust", "stickers"))
 """Effects that show on the figure only."""
 
 
-def draw_effect(canvas: Image.Image, name: str, box: Box, toward: int, figure: Image.Image) -> None:
+def draw_effect(
+    canvas: Image.Image, name: str, box: Edges, toward: int, figure: Image.Image
+) -> None:
     """Draw one effect of `EFFECTS` around `box`; `toward` is 1 or -1, `figure` the RGBA figure."""
     layer = Image.new("RGBA", canvas.size)
     EFFECTS[name](ImageDraw.Draw(layer), box, toward)
