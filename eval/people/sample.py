@@ -159,9 +159,7 @@ def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
     for candidate, weight in draw(read_candidates(settings.verdicts), settings.n, settings.seed):
         row = candidate.row
         relation = row.relation.replace("_", " ")
-        image, prompt = shown.get(
-            row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}")
-        )
+        image, prompt = shown.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
         rows.append(
             {
                 "sample_id": row.sample_id,
