@@ -13,10 +13,8 @@ from scipy.stats import mannwhitneyu
 
 from counterprior.eval.detectors.masks import MaskError, MaskPair, MaskScore, score_pairs
 from counterprior.eval.rules import compbench, geneval, hrs
-from counterprior.eval.rules.boxes import boxes, ious
-from counterprior.eval.rules.checker import boxes as scalar
+from counterprior.eval.rules.boxes import RELATIONS, Box, boxes, iou, ious
 from counterprior.eval.rules.pse import (
-    RELATIONS,
     along,
     pos,
     projections,
@@ -226,7 +224,7 @@ BOXES = CORNER.map(lambda t: [t[0], t[1], t[0] + t[2], t[1] + t[3]])
 
 @given(BOXES, BOXES)
 def test_overlap_of_arrays_is_that_of_the_checker(a, b) -> None:
-    one = scalar.iou(scalar.Box(*a), scalar.Box(*b))
+    one = iou(Box(*a), Box(*b))
     assert float(ious(boxes(a), boxes(b))) == pytest.approx(one, abs=1e-12)
 
 
