@@ -19,7 +19,7 @@ SPECS = st.builds(
     options=st.dictionaries(TEXT, TEXT, max_size=4),
 )
 
-PLUGIN = '''
+PLUGIN = """
 BETA = "no function"
 
 
@@ -34,7 +34,7 @@ class Judge:
 
 def lazy():
     import missing_dependency
-'''
+"""
 
 
 @given(SPECS)

@@ -299,7 +299,7 @@ def test_the_published_run_from_the_command_line(
     assert {label.sample_id for label in read_labels(labels)} <= known
     sample = tmp_path / "sample.jsonl"
     drawn = cli("audit", "sample", f"plain={recorded}", "--n", 40, "--out", sample)
-    assert drawn.stdout.startswith("40 pictures"), drawn.stderr
+    assert drawn.stdout.startswith("40 images"), drawn.stderr
     analysed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
     assert json.loads(analysed.stdout)["labelled"] == 66
     outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
