@@ -71,7 +71,7 @@ def check_licences(published: Path, stamped: Path, found: ReleaseDiff) -> None:
     if changed:
         raise HubError(
             "licence-change",
-            f"{some(changed)}; where that is meant and allowed: --allow-licence-change",
+            f"{some(changed)}; where that is meant and allowed: --allow-license-change",
         )
 
 

@@ -63,7 +63,7 @@ def failing() -> Iterator[None]:
             yield
             sys.stdout.flush()
     except KeyboardInterrupt:
-        _stop("interrupted: run the same command again to continue", INTERRUPTED)
+        _stop("interrupted; run the same command again to continue", INTERRUPTED)
     except CounterpriorError as error:
         _stop(str(error), error.exit_code)
     except Exception as error:

@@ -91,7 +91,10 @@ def test_a_killed_build_leaves_the_old_release_and_the_next_succeeds(
     assert sorted(p.name for p in tmp_path.iterdir() if "release" in p.name) == ["release"]
 
 
-def test_an_interrupted_build_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_ends_with_130_and_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     out = tmp_path / "release"
     command = [COMMAND, "build", "--out", str(out), "--config", "i2i_homogenization"]
     process = subprocess.Popen(
@@ -106,9 +109,13 @@ def test_an_interrupted_build_ends_with_130_and_leaves_nothing(tmp_path: Path) -
     for line in process.stderr:
         if line.startswith("seed images"):
             break
-    os.killpg(process.pid, signal.SIGINT)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
+    assert errors.endswith("counterprior: interrupted; run the same command again to continue\n")
     assert not out.exists()
 
 
@@ -126,7 +133,7 @@ def test_a_folder_that_is_no_release_is_never_replaced(tmp_path: Path, cli: Run)
         (["build", "--config", "nonsense"], 2, "no config 'nonsense': choose from"),
         (["build", "--config", "i2i_correctness", "--seed-images", "magic:"], 2, "no generator"),
         (["build", "--seed-images", "render:?color"], 2, "every option is written key=value"),
-        (["build", "--bank", "nowhere"], 2, "no such bank file"),
+        (["build", "--bank", "nowhere"], 1, "no such bank file"),
         (["build", "--jobs", "0"], 2, "--jobs"),
         (["diff", "nowhere", "nowhere"], 2, "a release made by `build`"),
         (["verify", "."], 2, "a release made by `build`"),

@@ -37,7 +37,7 @@ def raising(error: BaseException) -> Callable[[], None]:
         (RunFailed("no answer"), 1, "no answer"),
         (DataError("rows.csv:3: no `id`"), 2, "rows.csv:3: no `id`"),
         (UsageError("--seeds 5", remedy="give at most 4"), 2, "--seeds 5: give at most 4"),
-        (KeyboardInterrupt(), 130, "interrupted: run the same command again to continue"),
+        (KeyboardInterrupt(), 130, "interrupted; run the same command again to continue"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(

@@ -93,7 +93,7 @@ def test_a_folder_is_one_run_only(judged: Path, full_release: Path, cli: Run_) -
         "generate", "--suite", "t2i_homogenization", "--data", full_release, "--generator",
         "render:", "--limit", "20", "--out", judged,
     )  # fmt: skip
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "is of another run: generator" in done.stderr
 
 
@@ -102,7 +102,7 @@ def test_a_run_on_other_rows_is_not_judged(judged: Path, tmp_path: Path, cli: Ru
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(header | {"rows_sha256": "0" * 64}))
     done = cli("judge", run, "--judge", "pixels")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "rows are not those" in done.stderr
 
 
@@ -178,7 +178,7 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
     assert people["card"]["failures"] == {"missing": 40 - count}
     # Runs under different judges are no ranking.
     done = cli("score", run, judged)
-    assert done.returncode == 2 and "can't be compared" in done.stderr
+    assert done.returncode == 1 and "can't be compared" in done.stderr
     assert cli("score", run, judged, "--across-judges").returncode == 0
 
 
@@ -406,7 +406,7 @@ def test_real_pictures_of_a_real_model(
         process.wait()
     done = cli(*command)
     assert done.returncode == 0, done.stderr
-    assert "400 pictures" in done.stderr
+    assert "400 images" in done.stderr
     lines = next(run.glob("verdicts/*/verdicts.jsonl")).read_text().splitlines()
     assert len({json.loads(line)["key"] for line in lines}) == len(lines) == 400
     scores = whole(json.loads(done.stdout)[0])

@@ -187,7 +187,7 @@ def test_a_cap_ends_the_pictures_and_a_higher_one_goes_on(
     done = cli(*words, "--max-usd", "0.4")
     assert done.returncode == 0, done.stderr
     assert len(server.asked) == 10 and len(run.images()) == 10
-    assert "9 pictures; 1 refused; 0.40 USD" in done.stderr
+    assert "9 images; 1 refused; 0.40 USD" in done.stderr
 
 
 def test_lost_attempts_and_pictures_without_a_price_count(

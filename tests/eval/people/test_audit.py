@@ -290,7 +290,7 @@ def test_the_published_run_from_the_command_line(
     assert {label.case for label in read_labels(labels)} <= known
     sample = tmp_path / "sample.jsonl"
     drawn = cli("audit", "sample", f"plain={recorded}", "--n", 40, "--out", sample)
-    assert drawn.stdout.startswith("40 "), drawn.stderr
+    assert drawn.stdout.startswith("40 images"), drawn.stderr
     analyzed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
     assert json.loads(analyzed.stdout)["labeled"] == 66
     outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
