@@ -4,8 +4,8 @@
 
 starts a loopback server that answers after 200 ms, keeps 32 calls under way, and compares with
 bare keep-alive connections in the same run. Then it times the ledger at 100,000 calls. It prints
-one JSON object. Speeds depend on the machine and its load, the two shares less so. Recording a call mostly
-waits for the disk: `bare_append_ms` is the time to append a line and nothing else.
+one JSON object. Speeds depend on the machine and its load, the two shares less so. Recording a call
+mostly waits for the disk: `bare_append_ms` is the time to append a line and nothing else.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ from typing import Any
 
 from PIL import Image
 
-from counterprior.eval.judges import CallPlan, Question, open_judge
+from counterprior.eval.core import Question
+from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.hf_vlm import LocalJudge
 
 CALLERS = 32
@@ -84,7 +85,8 @@ def ask(number: int, picture: Image.Image) -> Question:
 
 def scene() -> Image.Image:
     """512 x 384 pixels as the renderer draws them."""
-    from counterprior.eval.generators import ImageRequest, open_generator
+    from counterprior.eval.core import ImageRequest
+    from counterprior.eval.generators import open_generator
 
     return open_generator("render:").generate(ImageRequest("A dog and a cat.", 1))
 

@@ -18,7 +18,7 @@ from counterprior.builders.authoring import consistency
 from counterprior.builders.authoring.consistency import GameSettings, author_consistency
 from counterprior.builders.bank import BankError
 from counterprior.builders.consistency import read_consistency
-from counterprior.eval.generators import GeneratorError, ImageRequest
+from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.schema import Row
 
 CAPTION = [f"Sentence {n} names a red cup and a green table." for n in range(8)]

@@ -20,7 +20,8 @@ from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.build import BuildError, BuildSettings, row_checks
 from counterprior.builders.suites import SUITES
 from counterprior.cards.write import write_release
-from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.eval.core import ImageRequest
+from counterprior.eval.generators import open_generator
 from counterprior.schema import Consistency
 
 Cli = Callable[..., Any]

@@ -13,7 +13,7 @@ from counterprior.builders.seeds import draw_seeds
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites import SUITES
 from counterprior.errors import UsageError
-from counterprior.eval.generators import ImageRequest
+from counterprior.eval.core import ImageRequest
 from counterprior.scenes.looks import look
 from counterprior.schema import SeededRow
 

@@ -24,7 +24,8 @@ from counterprior.corpus_analysis.flips import (
 )
 from counterprior.corpus_analysis.images.retrieve import picture_path, url_key
 from counterprior.corpus_analysis.layout import PROBES
-from counterprior.eval.judges import Question, Verdict, open_judge
+from counterprior.eval.core import Question, Verdict
+from counterprior.eval.judges import open_judge
 
 HANDED = read_handed()
 

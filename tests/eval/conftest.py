@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from PIL import Image
 
-from counterprior.eval.judges import Question
+from counterprior.eval.core import Question
 
 Ask = Callable[..., Question]
 
@@ -24,8 +24,11 @@ def ask() -> Ask:
         pictures: int = 1,
     ) -> Question:
         labels = ("first_left", "first_right", "invalid")
+        case, question, probe = name.split("/")
         return Question(
-            id=name,
+            case=case,
+            name=question,
+            probe=probe,
             task="order",
             subjects=("dog", "cat"),
             labels=labels,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from counterprior.eval.generators import ImageRequest
+from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.people.clicks import read_clicks
 from counterprior.eval.people.forms import FORMS

@@ -18,7 +18,8 @@ from counterprior.builders.suite import Banks
 from counterprior.builders.suites.i2i_homogenization import instruction, seed_prompt
 from counterprior.builders.taxonomy import suits
 from counterprior.errors import DataError, UsageError
-from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.eval.core import ImageRequest
+from counterprior.eval.generators import open_generator
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.images import encode_png
 from counterprior.scenes.biases import preference

@@ -14,6 +14,7 @@ from PIL import Image
 
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.extras import find_class
+from counterprior.eval.core import ImageRequest
 from counterprior.eval.detectors import (
     DETECTORS,
     Detection,
@@ -28,7 +29,6 @@ from counterprior.eval.detectors.depth import DepthAnything
 from counterprior.eval.detectors.faster_rcnn import install_command
 from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
-from counterprior.eval.generators import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.checker.live import ImageToCheck, check_images, recorded_row
 from counterprior.eval.judges.checker.stability import measure, perturbed

@@ -276,7 +276,8 @@ def test_bad_pictures_have_a_name_and_the_rest_goes_on(
     )  # fmt: skip
     assert "12 missing" in empty.stderr
     ids = [c.id for c in Run.open(tmp_path / "plan").cases()]
-    from counterprior.eval.generators import ImageRequest, open_generator
+    from counterprior.eval.core import ImageRequest
+    from counterprior.eval.generators import open_generator
     from counterprior.images import encode_png
 
     for c in Run.open(tmp_path / "plan").cases()[:2]:

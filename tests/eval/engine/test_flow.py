@@ -17,11 +17,11 @@ from PIL import Image
 
 from counterprior.agents.budget import BudgetError
 from counterprior.agents.threads import in_threads
+from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine import judging
 from counterprior.eval.engine.generate import GenerateSettings, generate
 from counterprior.eval.engine.judging import JudgeSettings, judge_run
 from counterprior.eval.engine.run import Run
-from counterprior.eval.judges import Question, Verdict
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 

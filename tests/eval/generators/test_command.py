@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from counterprior.eval.generators import GeneratorError, ImageRequest, open_generator
+from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.generators import open_generator
 
 Program = Callable[[str], str]
 HEAD = "import os, sys, time\nfrom PIL import Image\nprompt, seed, output, *rest = sys.argv[1:]\n"

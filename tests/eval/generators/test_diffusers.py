@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.generators import GeneratorError, ImageRequest, open_generator
+from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.generators import open_generator
 from counterprior.eval.generators.diffusion import DiffusersGenerator
 
 Checkpoint = Callable[[str], Path]

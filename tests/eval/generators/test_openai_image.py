@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from counterprior.agents.chat import BackendError
-from counterprior.eval.generators import REPORT, GeneratorError, ImageRequest, open_generator
+from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.generators import REPORT, open_generator
 from counterprior.images import encode_png
 
 KEY = "sk-test-4f1c0de"

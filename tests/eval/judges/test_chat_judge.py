@@ -20,7 +20,8 @@ from PIL import Image
 
 from counterprior.agents.budget import BudgetError
 from counterprior.agents.chat import BackendError, Completion
-from counterprior.eval.judges import CallPlan, Question, Verdict, open_judge
+from counterprior.eval.core import Question, Verdict
+from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.chat import PATIENCE, first_token_shares
 
 Ask = Callable[..., Question]

@@ -14,7 +14,8 @@ from PIL import Image
 from tiny_vlm import VLMS
 
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.judges import Question, open_judge
+from counterprior.eval.core import Question
+from counterprior.eval.judges import open_judge
 from counterprior.eval.judges.hf_vlm import LocalJudge
 
 Ask = Callable[..., Question]

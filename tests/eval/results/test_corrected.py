@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from judged import judged_run
 
-from counterprior.eval.core import Case, Outcome
+from counterprior.eval.core import Case, Outcome, Score
 from counterprior.eval.engine.run import Run
 from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
 from counterprior.eval.results.judge_card import Agreement, judge_card
 from counterprior.eval.results.scoring import score_run
 from counterprior.eval.stats.agreement import cohen_kappa
-from counterprior.eval.suites.scores import Score
 
 TRUE_RATE = 0.9
 OTHER = {"correct": "wrong", "wrong": "correct"}

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import binom
 
-from counterprior.eval.core import Case
+from counterprior.eval.core import Case, Question, Verdict
 from counterprior.eval.engine.data import Rows
-from counterprior.eval.judges import Question, Verdict
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
 from counterprior.eval.studies.race import RaceSettings, race, ucb_index
 from counterprior.eval.studies.racing import Live, LiveSettings, Scored, case_score, run_race

@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from counterprior.eval.core import Case, Outcome
+from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Verdict
 from counterprior.eval.engine.data import read_rows
-from counterprior.eval.generators import ImageRequest, open_generator
-from counterprior.eval.judges import Question, Verdict
+from counterprior.eval.generators import open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.results.judge_card import judge_card
 from counterprior.eval.studies.selftest import selftest
 from counterprior.eval.suites import SUITES, open_suite, source_image
-from counterprior.eval.suites.scores import Score
 from counterprior.schema import Row
 
 LABELS = {
