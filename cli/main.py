@@ -388,7 +388,7 @@ def push(
     create: Annotated[bool, typer.Option("--create", help="Make the repository.")] = False,
     private: Annotated[bool, typer.Option("--private", help="It must be private.")] = False,
     allow_drop: Annotated[bool, typer.Option("--allow-drop", help="MAJOR: drop files.")] = False,
-    allow_licence_change: Annotated[bool, typer.Option("--allow-licence-change")] = False,
+    allow_license_change: Annotated[bool, typer.Option("--allow-license-change")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
     bank: Annotated[Path | None, typer.Option(help="Its bank, if not the shipped one.")] = None,
     endpoint: Annotated[str | None, typer.Option(help="URL of another Hub.")] = None,
@@ -409,7 +409,7 @@ def push(
         origin = bank or DEFAULT_BANK
         rules, digest = row_checks(origin), bank_digest(origin)
         settings = PushSettings(repo_id, version, date, create, private, allow_drop,
-                                allow_licence_change, endpoint)  # fmt: skip
+                                allow_license_change, endpoint)  # fmt: skip
         with planned(path, settings, lambda p: check(p, rules, digest), progress) as plan:
             print_plan(plan, json)
             if not dry_run:

@@ -1,10 +1,10 @@
-"""Two-stage verification: is it two things side by side, and which of them is on the left?
+"""Two-stage verification: are the two things side by side, and which of them is on the left?
 
-Stage 1 asks three questions (existence, separation, horizontal topology), of the picture and of the
-mirrored one, whose answers must not change. Stage 2 asks A-or-B in four probes, {picture, mirrored}
-x {A is the first-mentioned, A is the second-mentioned}. A judge that always says A, or always says
-that the first-mentioned is on the left, is right in half of them: biases pull the mean of the four
-towards one half and show up as such. Labels always speak of the picture as it was found.
+Stage 1 asks three questions (existence, separation, horizontal topology) about the image and its
+mirror image, where the answers must stay the same. Stage 2 asks A or B in four probes: {image,
+mirrored} x {A is the first-mentioned, A is the second-mentioned}. A judge that always says A, or
+always puts the first-mentioned on the left, is right in two of the four, so biases pull the mean
+toward one half. Labels always refer to the image as found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from PIL.Image import Image
 from ..eval.judges import Judge, Question, Verdict
 from ..eval.prompts import Prompt
 from ..images import ImageError, open_image
-from ..storage import RecordLog, read_records
+from ..progress import Progress
+from ..storage import RecordLog, read_records, write_json
 from .captions.ontology import Ontology
 
 ASPECTS = {
@@ -35,36 +36,35 @@ ASPECTS = {
 """The criteria of stage 1 and how they are asked."""
 
 PROBES = ("original", "swap", "mirror", "mirror_swap")
-"""Stage 2; the first is the paper's. `swap`: A is the second-mentioned."""
+"""Probes of stage 2; the first is the paper's. `swap`: A is the second-mentioned."""
 
 GATE_PROBES = ("original", "mirror")
-"""Stage 1; the first decides, the second is a control."""
+"""Probes of stage 1; the first decides, the second is a control."""
 
 ALIGNED, REVERSED, NEITHER = "first_left", "first_right", "invalid"
-"""Labels of stage 2. A language model can't say `invalid`; a measuring judge can."""
+"""Labels of stage 2. Only measuring judges can answer `invalid`; language models can't."""
 
 VERDICTS = "verdicts.jsonl"
 
 AHEAD = 64
-"""Pairs whose questions are open at once."""
-
-Progress = Callable[[str, int, int], None]
+"""Pairs whose questions are open at a time."""
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A pair with its picture."""
+class PairToJudge:
+    """A pair with its image."""
 
     pair: dict[str, Any]
     """Its row."""
-    picture: Path
+    image: Path
+    """Its image file."""
     sha256: str
-    """Of the picture's source bytes."""
+    """SHA-256 of the bytes that the server sent for the image."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What one judge said of one pair; labels or failures, missing keys were not asked."""
+    """One judge's labels or failures for one pair; missing keys were not asked."""
 
     gate: dict[tuple[str, str], str]
     """(aspect, probe) -> `yes`, `no` or a failure."""
@@ -73,33 +73,32 @@ class Answers:
 
     @property
     def valid(self) -> bool:
-        """Whether all three criteria are affirmed."""
+        """Whether all three criteria are met."""
         return all(self.gate.get((aspect, "original")) == "yes" for aspect in ASPECTS)
 
 
 def read_prompt(name: str) -> Prompt:
-    """A prompt file of this room."""
+    """Reads a prompt file of this folder."""
     text = (Path(__file__).parent / "prompts" / f"{name}.md").read_text("utf-8")
     return Prompt(f"corpus_{name}", text)
 
 
 def judge_folder(root: Path, judge: Judge) -> Path:
-    """Where one judge's verdicts are, with what it is."""
+    """The folder of one judge's verdicts; holds its identity in `judge.json`."""
     identity = {**judge.identity(), **{p.name: p.version for p in _prompts()}}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
     folder = root / f"{identity['kind']}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "judge.json").write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n")
+    write_json(folder / "judge.json", identity)
     return folder
 
 
 def verify(
-    candidates: Sequence[Candidate], judge: Judge, folder: Path, progress: Progress
+    candidates: Sequence[PairToJudge], judge: Judge, folder: Path, progress: Progress
 ) -> dict[str, Answers]:
-    """Asks what has no verdict yet; pair id -> answers. Run again after any end, it goes on.
+    """Asks every question without a verdict; returns answers by pair id and resumes after any end.
 
-    A judge's own failure (`error`) is asked again, all else once. Pictures are asked about by the
-    bytes that were fetched: another picture is another question.
+    Only a judge's own failure (`error`) is asked again. Verdicts belong to the bytes of the image:
+    another image is another question.
     """
     done = {r["key"]: r["label"] for r in read_records(folder / VERDICTS) if r["label"] != "error"}
     found: dict[str, Answers] = {}
@@ -107,17 +106,13 @@ def verify(
         for start in range(0, len(candidates), AHEAD):
             progress("verdicts", start, len(candidates))
             part = candidates[start : start + AHEAD]
-            pictures = {c.pair["id"]: _open(c.picture) for c in part}
-            gate = _ask(judge, log, done, part, pictures, gate_questions)
-            answers = {
-                c.pair["id"]: Answers(
-                    {(name, probe): label for (i, name, probe), label in gate.items()
-                     if i == c.pair["id"]}, {},
-                )
-                for c in part
-            }  # fmt: skip
+            images = {c.pair["id"]: _open(c.image) for c in part}
+            gate = _ask(judge, log, done, part, images, gate_questions)
+            answers = {c.pair["id"]: Answers({}, {}) for c in part}
+            for (pair, aspect, probe), label in gate.items():
+                answers[pair].gate[aspect, probe] = label
             valid = [c for c in part if answers[c.pair["id"]].valid]
-            order = _ask(judge, log, done, valid, pictures, order_questions)
+            order = _ask(judge, log, done, valid, images, order_questions)
             for (pair, _, probe), label in order.items():
                 answers[pair].order[probe] = label
             found |= answers
@@ -126,7 +121,7 @@ def verify(
 
 
 def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
-    """Stage 1, of the picture and of its mirror image."""
+    """The questions of stage 1, about the image and its mirror image."""
     prompt = read_prompt("gate")
     first, second = _names(pair)
     for probe in GATE_PROBES:
@@ -146,7 +141,7 @@ def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
 
 
 def order_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
-    """Stage 2, in four probes."""
+    """The question of stage 2, in four probes."""
     prompt = read_prompt("order")
     for probe in PROBES:
         exchanged = probe.endswith("swap")
@@ -206,18 +201,18 @@ def _ask(
     judge: Judge,
     log: RecordLog,
     done: dict[str, str],
-    part: Sequence[Candidate],
-    pictures: dict[str, Image | None],
+    part: Sequence[PairToJudge],
+    images: dict[str, Image | None],
     questions_of: Callable[[dict[str, Any], Image], Iterator[Question]],
 ) -> dict[tuple[str, str, str], str]:
-    """(pair, question, probe) -> label; new verdicts are noted as they come."""
+    """(pair, question, probe) -> label; new verdicts are recorded as they come."""
     found: dict[tuple[str, str, str], str] = {}
     heads: dict[str, dict[str, Any]] = {}
     open_questions = []
     for candidate in part:
-        image = pictures[candidate.pair["id"]]
+        image = images[candidate.pair["id"]]
         if image is None:
-            continue  # retrieved, but unreadable by now: it stays without answers and is counted
+            continue  # fetched but unreadable now: counted as a pair without answers
         for question in questions_of(candidate.pair, image):
             pair, name, probe = question.id.split("/")
             words = json.dumps([question.id, candidate.sha256, question.prompt])

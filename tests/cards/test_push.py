@@ -23,7 +23,7 @@ from counterprior.cards.errors import HubError
 from counterprior.cards.plan import planned
 from counterprior.cards.push import execute
 from counterprior.cards.remote import Repository
-from counterprior.cards.validate import Report, validate
+from counterprior.cards.validate import ReleaseReport, validate
 from counterprior.release import parquet_path
 from counterprior.schema import CANARY, Row
 
@@ -370,15 +370,15 @@ def test_published_files_are_dropped_only_on_purpose(world: World, tmp_path: Pat
         assert hub.tree(REPO, "v1.0.0") == world.old
 
 
-def test_another_licence_needs_a_flag(world: World, tmp_path: Path) -> None:
+def test_another_license_needs_a_flag(world: World, tmp_path: Path) -> None:
     def relicensed(rows: list[Row]) -> list[Row]:
         return [rows[0].model_copy(update={"license": "MIT"}), *rows[1:]]
 
     other = small_release(tmp_path / "other", (RULES,), relicensed)
     with copied(world, tmp_path) as hub:
-        with pytest.raises(HubError, match=r"^licence-change: rule_decoupling-\w+; .*--allow-lic"):
+        with pytest.raises(HubError, match=r"^license-change: rule_decoupling-\w+; .*--allow-lic"):
             push(other, at(hub.url, "2.0.0"))
-        push(other, at(hub.url, "2.0.0", allow_licence_change=True))
+        push(other, at(hub.url, "2.0.0", allow_license_change=True))
 
 
 def test_a_config_under_other_terms_needs_a_flag(world: World, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_config_under_other_terms_needs_a_flag(world: World, tmp_path: Path) -
         return replace(build, configs=(replace(build.configs[0], license="MIT"),))
 
     other = small_release(tmp_path / "other", (RULES,), facts=relicensed)
-    was = r"^licence-change: rule_decoupling was CC-BY-4.0 and is MIT"
+    was = r"^license-change: rule_decoupling was CC-BY-4.0 and is MIT"
     with copied(world, tmp_path) as hub, pytest.raises(HubError, match=was):
         push(other, at(hub.url, "1.0.1"))
 
@@ -442,7 +442,7 @@ def test_somebody_who_tags_first_is_not_overruled(world: World, tmp_path: Path) 
         assert hub.tags(REPO)["v1.1.0"] == world.first
 
 
-def check(folder: Path) -> Report:
+def check(folder: Path) -> ReleaseReport:
     return validate(folder, row_checks(DEFAULT_BANK), bank_digest(DEFAULT_BANK))
 
 
@@ -451,7 +451,8 @@ def check_refused(folder: Path, why: str) -> None:
     nobody = at("http://127.0.0.1:9", "1.1.0")
     with online(), pytest.raises(HubError, match=why), planned(folder, nobody, check):
         raise AssertionError("planned")
-    assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+    left = [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
+    assert left == [f".{folder.name}.lock"]
 
 
 def test_a_dirty_canary_and_an_invalid_folder_are_refused(tmp_path: Path) -> None:
