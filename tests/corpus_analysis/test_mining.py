@@ -279,7 +279,7 @@ def test_a_source_that_does_not_fit_is_named(
 
 def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(SourceError, match=r"bad\.parquet: no readable parquet"):
+    with pytest.raises(SourceError, match=r"bad\.parquet: not a readable parquet"):
         list_shards(SourceSettings((str(tmp_path),)))
     with pytest.raises(SourceError, match="no such file"):
         list_shards(SourceSettings((str(tmp_path / "none.csv"),)))
