@@ -1,8 +1,8 @@
-"""Reading a release: `load` a config of it, or `verify` all of it, against its own checksums.
+"""Reads a release: `load` one config or `verify` all of it, against the release's own checksums.
 
 `datasets` keys its cache of a local folder on the card, not on the data, and falls back to any
-cached version when the Hub or a revision is out of reach. So nothing is believed here before its
-logical digest has been compared with `checksums.json` of the very revision that was asked for.
+cached version when the Hub or a revision can't be reached. So rows are returned only after their
+logical digest matches `checksums.json` of the requested revision.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHECKSUMS = "checksums.json"
 
 
 class ReleaseError(DataError):
-    """A release that is not what it says it is; the message names file, config and remedy."""
+    """A release that can't be used; the message names file, config and remedy."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Problem:
     file: str
     """Path relative to the release folder."""
     message: str
-    """What is wrong, and what to do where it isn't plain."""
+    """What is wrong, and what to do if that isn't obvious."""
     row: str = ""
-    """Id or number of the row; empty where the whole file is meant."""
+    """Id or number of the row; empty for the whole file."""
     field: str = ""
-    """Column, key or line; empty where the whole row or file is meant."""
+    """Column, key or line; empty for the whole row or file."""
 
     def __str__(self) -> str:
         place = ":".join(part for part in (self.file, self.row, self.field) if part)
@@ -47,37 +47,45 @@ class Problem:
 
 
 def parquet_path(config: str) -> str:
-    """Where a config lies in a release, relative to its root."""
+    """Path of a config's file, relative to the release folder."""
     return f"{config}/{SPLIT}-00000-of-00001.parquet"
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
+    """SHA-256 of a file's bytes, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_checksums(root: Path) -> dict[str, Any]:
-    """`checksums.json` of a release folder. Raises ReleaseError where there is none to read."""
+    """Reads `checksums.json` of a release folder. Raises ReleaseError if it can't be used."""
     path = root / CHECKSUMS
     try:
-        checksums: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        checksums: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ReleaseError(f"{path}: not there; is {root} a release made by `build`?") from None
+        raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
     except ValueError as error:
-        raise ReleaseError(f"{path}: not JSON ({error}); fetch or build the release anew") from None
-    if not isinstance(checksums.get("files"), dict):
-        raise ReleaseError(f"{path}: has no `files` table; fetch or build the release anew")
+        raise ReleaseError(f"{path}: not JSON ({error}); download or build it again") from None
+    if not isinstance(checksums, dict) or not isinstance(checksums.get("files"), dict):
+        raise ReleaseError(f"{path}: has no `files` table; download or build the release again")
     return checksums
 
 
 def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of one config of a release folder, images as encoded bytes."""
+    """The rows of one config of a release folder, images as encoded bytes.
+
+    Raises ReleaseError, caused by the reader's own error, if the file can't be read.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(root / parquet_path(config)) as file:
-        for batch in file.iter_batches(batch_size=256):
-            yield from batch.to_pylist()
+    path = root / parquet_path(config)
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ReleaseError(f"{path}: not a readable parquet file ({error})") from error
 
 
 def load(
@@ -87,17 +95,17 @@ def load(
     revision: str | None = None,
     cache_dir: str | Path | None = None,
 ) -> datasets.Dataset:
-    """One config of a release, checked against the release's own logical digest.
+    """Loads one config of a release and checks it against the release's own logical digest.
 
-    `path_or_repo` is a release folder or the id of a dataset repository on the Hub; `revision` a
+    `path_or_repo` is a release folder or the id of a dataset repository on the Hub; `revision` is a
     tag or commit of the latter (default: the newest commit, resolved once, so that checksums and
-    rows are of one revision). Images stay encoded until they are accessed.
+    rows belong together). Images stay encoded until they are accessed.
 
-    A tag or branch is looked up on the Hub each time. A commit of 40 digits can't change meaning,
-    so one that is cached is loaded without the Hub.
+    A tag or branch is looked up on the Hub each time. A 40-digit commit never changes, so a cached
+    one loads without the Hub.
 
-    Raises ReleaseError where the release has no such config, where the Hub can't be asked, or where
-    what `datasets` returned is not what the release published (a stale or foreign cache, a changed
+    Raises ReleaseError if the release has no such config, if the Hub can't be reached, or if
+    `datasets` returned something else than what was published (a stale or foreign cache, a changed
     file).
     """
     import datasets
@@ -114,6 +122,8 @@ def load(
     name = f"{path_or_repo}, {config}"
     if expected is None:
         raise ReleaseError(f"{path_or_repo} has no config {config!r}: {CHECKSUMS} lacks {file}")
+    if config not in ROWS:
+        raise ReleaseError(f"{name}: unknown to this version of counterprior; upgrade it")
     try:
         dataset = datasets.load_dataset(
             str(path_or_repo),
@@ -127,15 +137,15 @@ def load(
     found = _digest(dataset, config)
     if found != expected["rows_sha256"]:
         raise ReleaseError(
-            f"{name}: the rows that `datasets` returned have digest {found}, {CHECKSUMS} says "
+            f"{name}: the rows that `datasets` returned have digest {found}, but {CHECKSUMS} says "
             f"{expected['rows_sha256']}: a stale cache or a changed file. Load with another "
-            f"cache_dir=, when the Hub can be reached, or run `counterprior verify` on the release"
+            f"cache_dir= while the Hub can be reached, or run `counterprior verify` on the release"
         )
     return dataset
 
 
 def _digest(dataset: datasets.Dataset, config: str) -> str:
-    """Logical digest of what was loaded, or what is wrong with its columns."""
+    """Logical digest of the loaded rows, or what is wrong with their columns."""
     import datasets
 
     if dataset.column_names != list(columns(config)):
@@ -146,13 +156,14 @@ def _digest(dataset: datasets.Dataset, config: str) -> str:
 
 
 def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
-    """Folder with the checksums of one revision, and its commit.
+    """The folder with the checksums of one revision, and its commit.
 
-    Which commit a tag or branch means is never answered from a cache. Raises ReleaseError.
+    Tags and branches are never resolved from a cache. Raises ReleaseError.
     """
     import httpx2
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import (
+        HFValidationError,
         RemoteEntryNotFoundError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
@@ -166,18 +177,18 @@ def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
         raise ReleaseError(
             f"{repo} has no revision {revision!r}: see the tags on its page"
         ) from None
-    except RepositoryNotFoundError:
+    except (RepositoryNotFoundError, HFValidationError):
         raise ReleaseError(
-            f"{repo} is neither a folder nor a dataset that your token sees: check the name, and "
-            f"`hf auth whoami` where it is private"
+            f"{repo} is neither a folder nor a dataset that your token can see: check the name "
+            f"and, if it is private, `hf auth whoami`"
         ) from None
     except RemoteEntryNotFoundError:
-        raise ReleaseError(f"{repo}@{commit} has no {CHECKSUMS}: it is no release") from None
+        raise ReleaseError(f"{repo}@{commit} has no {CHECKSUMS}: it is not a release") from None
     except (OSError, httpx2.HTTPError) as error:
         raise ReleaseError(
-            f"{repo}: the Hub can't be asked for revision {revision!r} ({_first_line(error)}). No "
-            f"cached version is returned in its place, since it may be another: try again later, "
-            f"or give the 40-digit commit of one that you have loaded before"
+            f"{repo}: the Hub can't be asked for revision {revision!r} ({_first_line(error)}), and "
+            f"a cached version may be another one: try again later, or give the 40-digit commit "
+            f"of a revision that you have loaded before"
         ) from error
     if commit is None:
         raise ReleaseError(f"{repo}: the Hub names no commit for revision {revision!r}")
@@ -189,11 +200,11 @@ def _first_line(error: Exception) -> str:
 
 
 def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Problem]:
-    """Compare every file of a release with its checksums: bytes, number of rows, logical digest.
+    """Compares every file of a release with its checksums: bytes, number of rows, logical digest.
 
-    A repository id is downloaded first, at one commit. Returns what is wrong; an empty list means
-    that the release is what it was when it was built. Raises ReleaseError where there are no
-    checksums to compare with.
+    A repository is downloaded first, at one commit. Returns what is wrong; an empty list means
+    that the release is unchanged since it was built. Raises ReleaseError if there are no checksums
+    to compare with.
     """
     root = Path(path_or_repo)
     if not root.is_dir():
@@ -220,15 +231,13 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
 
 
 def _verify_rows(root: Path, config: str, entry: dict[str, Any]) -> list[Problem]:
-    import pyarrow as pa
-
     file = parquet_path(config)
     try:
         records = list(iter_records(root, config))
-    except (pa.ArrowException, OSError) as error:
-        return [Problem(file, f"is no readable parquet file ({error})")]
+    except ReleaseError as error:
+        return [Problem(file, f"is not a readable parquet file ({error.__cause__})")]
     if len(records) != entry["rows"]:
-        return [Problem(file, f"has {len(records)} rows, {CHECKSUMS} says {entry['rows']}")]
+        return [Problem(file, f"has {len(records)} rows, but {CHECKSUMS} says {entry['rows']}")]
     if not all("id" in r for r in records) or rows_digest(records) != entry["rows_sha256"]:
         return [Problem(file, f"content differs from {CHECKSUMS} (rows_sha256)")]
     return []

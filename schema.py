@@ -1,8 +1,8 @@
-"""The row of every config: its fields, its Arrow schema, its id and its digest; nothing else.
+"""The row of every config: its fields, Arrow schema, id and digest.
 
 A config is one pydantic model; the sentence under each field becomes the column's description in
-the card and in Croissant. Ids hash what makes an item *this* item and survive reordering, additions
-and errata; digests hash everything.
+Croissant. Ids hash what identifies an item and survive reordering, additions and errata; digests
+hash everything.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CANARY = "counterprior-canary-6b1f0c52-9d0e-4f6e-8d55-2f1c4f7a9e30"
-"""Stands in every row and in CANARY.md: found in a training corpus, it means a leaked test."""
+"""In every row and in CANARY.md; found in a training corpus, it shows that the test has leaked."""
 
 SPLIT = "test"
 """The one split of every config."""
 
 SEEDS_PER_ITEM = 4
-"""Published seeds a row; suites with one image a prompt use the first."""
+"""Published seeds per row; suites with one image per prompt use the first."""
 
 PairType = Literal["H-H", "A-A", "O-O", "H-A", "H-O", "A-O"]
 """Kinds of the two entities: human, animal, object."""
@@ -43,13 +43,13 @@ class Provenance(Struct):
     """Where a row comes from."""
 
     bank: str
-    """Bank file(s) the row was made from, relative to `builders/bank/`, separated by a space."""
+    """Bank files that the row was made from, relative to `builders/bank/`, separated by a space."""
     entry: str
     """Ids of the bank entries, separated by a comma."""
     author: str
     """Who wrote the row: `rules` (seeded sampling from the bank), `curated`, or `openai:MODEL`."""
     calls: list[str]
-    """Ledger ids of the model calls it was written with; empty where no model was called."""
+    """Ledger ids of the model calls that wrote it; empty if no model was called."""
 
 
 class EncodedImage(Struct):
@@ -58,7 +58,7 @@ class EncodedImage(Struct):
     bytes: bytes
     """The encoded file, PNG."""
     path: str
-    """A bare file name; the bytes are here, not there."""
+    """A bare file name; the bytes are in this record."""
 
 
 class Entity(Struct):
@@ -71,21 +71,21 @@ class Entity(Struct):
     category: str
     """Category in the taxonomy, e.g. `healthcare`."""
     look: str
-    """How a judge recognises it in a picture."""
+    """How a judge recognizes it in an image."""
 
 
 class Row(Struct):
     """What every row of every config carries."""
 
     KEY: ClassVar[tuple[str, ...]] = ()
-    """Fields that identify the item; a change of any other field is an edit of the same item."""
+    """Fields that identify the item; changing any other field is an edit of the same item."""
 
     id: str = ""
     """Content hash: stable under reordering and additions."""
     suite: str
     """Name of the config, so that rows keep their origin when configs are concatenated."""
     status: Literal["new", "revised", "retired"] = "new"
-    """`new`, `revised` since an earlier release, or `retired`: no longer scored."""
+    """`new`; `revised` since an earlier release; or `retired`, i.e. no longer scored."""
     review: list[str]
     """What checked the row: `code` (validators), `reviewer-model` (a second model), `human`."""
     provenance: Provenance
@@ -93,7 +93,7 @@ class Row(Struct):
     seeds: list[int] = []
     """Seeds to generate with, four per row, in order."""
     license: str = "CC-BY-4.0"
-    """SPDX expression of the row's licence."""
+    """SPDX license expression of the row."""
     canary: str = CANARY
     """Constant marker; never part of a prompt."""
 
@@ -114,7 +114,7 @@ class Row(Struct):
 
 
 class T2IHomogenization(Row):
-    """A neutral prompt on two entities, and the same with the mention order swapped.
+    """A neutral prompt on two entities, and the same with mention order swapped.
 
     OTS-Bench, T2I homogenization: 1,700 rows.
     """
@@ -128,80 +128,80 @@ class T2IHomogenization(Row):
     second: Entity
     """The entity that `prompt` mentions second."""
     first_action: str
-    """What the first entity does or how it is; empty in rows without actions."""
+    """Action or state of the first entity; empty in rows without actions."""
     second_action: str
-    """What the second entity does or how it is; empty in rows without actions."""
+    """Action or state of the second entity; empty in rows without actions."""
     prompt: str
-    """The neutral prompt: no spatial word."""
+    """The neutral prompt, without spatial words."""
     swapped_prompt: str
     """The same content with the second entity mentioned first."""
 
 
 class T2ICorrectness(Row):
-    """A pair whose left/right layout a standard fixes, asked for in both mention orders.
+    """A pair whose left/right layout is fixed by a standard, in both mention orders.
 
     OTS-Bench, T2I correctness: 400 rows.
     """
 
     suite: Literal["t2i_correctness"] = "t2i_correctness"
     domain: str
-    """Field of knowledge, one bank file each."""
+    """Field of knowledge; each has one bank file."""
     difficulty: Literal["obvious", "subtle", "tricky"]
-    """How easily a person gets it right."""
+    """How easily people get it right."""
     kind: Literal["functional", "temporal", "conventional"]
     """Why the layout is fixed."""
     left: str
-    """What is on the left for whoever looks at the picture."""
+    """What is on the left as seen by the viewer of the image."""
     right: str
     """What is on the right."""
     context: str
-    """Where the two are, with the viewpoint where it matters."""
+    """Where the two are, with the viewpoint if it matters."""
     frame: str
     """Observer and frame of reference that make left and right unambiguous."""
     aligned_prompt: str
     """Mentions the left thing first."""
     reverse_prompt: str
-    """Mentions the right thing first; the correct picture is the same."""
+    """Mentions the right thing first; the correct image is the same."""
     standards: list[str]
     """Titles of the standards or authorities that fix the layout."""
     rationale: str
-    """Why left is left."""
+    """Why the left thing is on the left."""
     tell_left: str
-    """How a judge recognises the left thing in a picture."""
+    """How a judge recognizes the left thing in an image."""
     tell_right: str
-    """How a judge recognises the right thing in a picture."""
+    """How a judge recognizes the right thing in an image."""
     mirror_safe: bool
-    """True where a mirrored picture would be a possible picture with the two exchanged."""
+    """True if the mirror image is a plausible image with the two things exchanged."""
     scope: str
-    """Where it holds: `universal`, a country, a system or a variant."""
+    """Where the layout holds: `universal`, a country, a system or a variant."""
     code_check: str
-    """Name of the layout from whose coordinates code recomputed left and right; may be empty."""
+    """Layout from whose coordinates code recomputed left and right; may be empty."""
 
     def key(self) -> tuple[Any, ...]:
         return (self.provenance.entry,)
 
 
 class SeededRow(Row):
-    """An edit of a seed picture that shows two entities side by side."""
+    """An edit of a seed image that shows two entities side by side."""
 
     pair_type: PairType
     """Kinds of the two entities."""
     left: Entity
-    """The entity on the left of the seed picture."""
+    """The entity on the left of the seed image."""
     right: Entity
-    """The entity on the right of the seed picture."""
+    """The entity on the right of the seed image."""
     seed_prompt: str
-    """Explicit text from which a seed picture can be made by any generator."""
+    """Explicit text from which any generator can make a seed image."""
     seed_source: str = "none"
-    """Generator that made the seed picture; `none` where there is no picture."""
+    """Generator of the seed image; `none` if there is no image."""
     seed_image: EncodedImage | None = None
-    """The seed picture, RGB."""
+    """The seed image, RGB."""
     image_sha256: str = ""
-    """SHA-256 of the encoded seed picture; empty where there is none."""
+    """SHA-256 of the encoded seed image; empty if there is none."""
 
 
 class I2IHomogenization(SeededRow):
-    """A seed picture of two entities and an edit that does not say which of them acts.
+    """A seed image of two entities and an edit that does not say which of them acts.
 
     OTS-Bench, I2I homogenization: 1,100 rows.
     """
@@ -209,13 +209,13 @@ class I2IHomogenization(SeededRow):
     KEY = ("seed_prompt", "instruction")
     suite: Literal["i2i_homogenization"] = "i2i_homogenization"
     action: str
-    """What one of the two is to do, or how it is to be."""
+    """The action or state that one of the two should take on."""
     instruction: str
-    """The under-specified edit instruction."""
+    """The underspecified edit instruction."""
 
 
 class I2ICorrectness(SeededRow):
-    """A seed picture of two entities and an edit that binds actions to them, in both orders.
+    """A seed image of two entities and an edit that binds actions to them, in both orders.
 
     OTS-Bench, I2I correctness: 1,100 rows.
     """
@@ -223,26 +223,26 @@ class I2ICorrectness(SeededRow):
     KEY = ("seed_prompt", "aligned_instruction")
     suite: Literal["i2i_correctness"] = "i2i_correctness"
     relation: Literal["independent", "directed"]
-    """`independent`: each does its own thing; `directed`: one acts on the other."""
+    """`independent`: each has its own action; `directed`: one acts on the other."""
     aligned_instruction: str
     """Mentions the left entity first."""
     reverse_instruction: str
     """Mentions the right entity first; who does what is unchanged."""
     left_expected: str
-    """What the left entity does or undergoes in a correct edit, as a clause without subject."""
+    """What the left entity does or undergoes in a correct edit, as a clause without a subject."""
     right_expected: str
     """What the right entity does or undergoes in a correct edit."""
     agent: Literal["left", "right", "both"]
-    """Who acts: `both` in independent rows."""
+    """Who acts; `both` in independent rows."""
 
 
 class EvaluationQuestion(Struct):
-    """One weighted yes/no question about one picture (CF-World 3.3)."""
+    """One weighted yes/no question about one image (CF-World 3.3)."""
 
     weight: int
-    """Share in the score: the answer's weight over the sum of the three."""
+    """Weight of the question; its share in the score is the weight over the sum of the three."""
     text: str
-    """The question, answerable from the picture alone."""
+    """The question, answerable from the image alone."""
 
 
 class Counterfactual(Row):
@@ -268,9 +268,9 @@ class Counterfactual(Row):
     altered_law: str
     """The premise of the counterfactual world."""
     assessment_point: str
-    """What the picture must show at this level."""
+    """What the image must show at this level."""
     visual_integrity: EvaluationQuestion
-    """Is the picture sound in itself? Weight 1-3."""
+    """Is the image sound in itself? Weight 1-3."""
     assessment: EvaluationQuestion
     """Does it show the assessment point? Weight 12-16."""
     logic_consistency: EvaluationQuestion
@@ -287,15 +287,15 @@ class CounterfactualDenominalized(Row):
     prompt: str
     """L2 with the outcome's nouns described."""
     original_prompt: str
-    """The L2 prompt it was made from."""
+    """The L2 prompt that it was made from."""
     replaced: list[str]
     """The nouns that were replaced."""
     altered_law: str
     """The premise of the counterfactual world."""
     assessment_point: str
-    """What the picture must show."""
+    """What the image must show."""
     visual_integrity: EvaluationQuestion
-    """Of both L2 prompts: is the picture sound in itself?"""
+    """Of both L2 prompts: is the image sound in itself?"""
     assessment: EvaluationQuestion
     """Of both L2 prompts: does it show the assessment point?"""
     logic_consistency: EvaluationQuestion
@@ -327,7 +327,7 @@ class RuleDecoupling(Row):
     prompt: str
     """The text to draw, with plain shapes only."""
     assessment_point: str
-    """What the picture must show."""
+    """What the image must show."""
 
 
 class AttributeDecoupling(Row):
@@ -344,7 +344,7 @@ class AttributeDecoupling(Row):
     prompt: str
     """The text to draw."""
     assessment_point: str
-    """What the picture must show."""
+    """What the image must show."""
 
 
 class SpatialUC(Row):
@@ -365,7 +365,7 @@ class SpatialUC(Row):
     prompt: str
     """The published text (its articles are unchanged: `a apple`)."""
     counterfactual_id: str
-    """`prompt_id` of the prompt that states the same scene the other way round."""
+    """`prompt_id` of the prompt that states the same scene the other way around."""
 
 
 class SpatialVISOR(Row):
@@ -416,7 +416,7 @@ class Spatial3D(Row):
     prompt: str
     """The text to draw."""
     pair_id: str
-    """Id that a prompt shares with the one in which the two objects change places."""
+    """Id that a prompt shares with the one in which the two objects swap places."""
 
 
 class OrderBeyond(Row):
@@ -425,21 +425,21 @@ class OrderBeyond(Row):
     KEY = ("setting", "prompt")
     suite: Literal["order_beyond"] = "order_beyond"
     setting: Literal["three_homogenization", "three_correctness", "vertical", "depth"]
-    """Three entities without or with a fixed order; two entities one above / before the other."""
+    """Three entities without or with a fixed order; two with one above or in front of the other."""
     axis: Literal["horizontal", "vertical", "depth"]
-    """The axis along which order is judged: left to right, top to bottom, front to back."""
+    """The axis on which order is judged: left to right, top to bottom, front to back."""
     entities: list[str]
     """Names in order of mention in `prompt`."""
     looks: list[str]
-    """How a judge recognises each, in the same order."""
+    """How a judge recognizes each entity, in the same order."""
     prompt: str
-    """Neutral: says nothing of the order. In `three_correctness` it mentions left to right."""
+    """Neutral: does not state the order. In `three_correctness`, it mentions left to right."""
     swapped_prompt: str
     """The same content mentioned in the opposite order."""
     expected: list[str]
-    """`three_correctness`: the names from left to right. Else empty: no order is right."""
+    """In `three_correctness`, the names from left to right; otherwise empty: no order is right."""
     standards: list[str]
-    """Titles of what fixes the order; empty where nothing does."""
+    """Titles of the standards that fix the order; empty if none does."""
 
 
 class Consistency(Row):
@@ -448,9 +448,9 @@ class Consistency(Row):
     KEY = ("image_sha256",)
     suite: Literal["consistency"] = "consistency"
     image: EncodedImage
-    """The picture, RGB."""
+    """The image, RGB."""
     image_sha256: str
-    """SHA-256 of the encoded picture."""
+    """SHA-256 of the encoded image."""
     caption: str
     """Dense caption, 7-10 self-contained sentences."""
     edits: list[str]
@@ -458,7 +458,7 @@ class Consistency(Row):
     questions: list[str]
     """Ten yes/no questions, then two for each edit."""
     answers: list[bool]
-    """Right answer of each question, True for yes."""
+    """Correct answer to each question, True for yes."""
     written_by: list[str]
     """Who wrote caption, edits and questions, in this order."""
     checked_by: list[str]
@@ -488,13 +488,13 @@ _SCALARS = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 
 def canonical(value: Any) -> bytes:
-    """`value` as JSON in one spelling: sorted keys, UTF-8, no spaces."""
+    """`value` as canonical JSON: sorted keys, UTF-8, no spaces."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode()
 
 
 def item_id(suite: str, *key: Any) -> str:
-    """The id of the item of `suite` that `key` identifies: the suite and 12 hex digits.
+    """The id of the item of `suite` with this key: the suite and 12 hex digits.
 
     >>> item_id("spatial_uc", "v1_000000")
     'spatial_uc-e7ca0e3cc00e'
@@ -505,14 +505,14 @@ def item_id(suite: str, *key: Any) -> str:
 def item_seeds(item: str) -> list[int]:
     """`SEEDS_PER_ITEM` seeds in [0, 2**31), a function of the id alone.
 
-    Items get different seeds so that no two of them start from the same noise.
+    Items get different seeds, so that no two of them start from the same noise.
     """
     digest = hashlib.sha256(f"seeds of {item}".encode()).digest()
     return [int.from_bytes(digest[4 * i : 4 * i + 4], "big") % 2**31 for i in range(SEEDS_PER_ITEM)]
 
 
 def columns(config: str) -> dict[str, Any]:
-    """Column name to pydantic field: id and suite, then content, then administration."""
+    """Pydantic field by column name: id and suite, then content, then administration."""
     fields = ROWS[config].model_fields
     content = [n for n in fields if n not in (*_ADMINISTRATIVE, "id", "suite")]
     return {name: fields[name] for name in ("id", "suite", *content, *_ADMINISTRATIVE)}
@@ -531,7 +531,7 @@ def part_descriptions(config: str, column: str) -> dict[str, str]:
 
 
 def _bare(annotation: Any) -> Any:
-    """The annotation without `None` and with literals as the type of their values."""
+    """The annotation without `None`, and literals as the type of their values."""
     origin = typing.get_origin(annotation)
     if origin in (typing.Union, types.UnionType):
         (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
@@ -556,7 +556,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
 
 
 def _feature(annotation: Any) -> dict[str, Any]:
-    """The feature as `datasets` writes it; lists as `Sequence`, which 2.21 to 5.2 all read."""
+    """The feature as `datasets` writes it; lists as `Sequence`, which 2.21 to 5.2 can read."""
     annotation = _bare(annotation)
     if annotation is EncodedImage:
         return {"_type": "Image"}
@@ -573,7 +573,7 @@ def feature_dict(config: str) -> dict[str, Any]:
 
 
 def arrow_schema(config: str) -> pa.Schema:
-    """Arrow schema of `config`, with the footer metadata that gives `datasets` its features."""
+    """Arrow schema of `config`, with the footer metadata from which `datasets` reads features."""
     import pyarrow as pa
 
     metadata = {"huggingface": json.dumps({"info": {"features": feature_dict(config)}})}
@@ -596,18 +596,18 @@ def image_columns(config: str) -> list[str]:
 
 
 def to_record(row: Row) -> dict[str, Any]:
-    """The row as plain Python, columns in the order of the schema."""
+    """The row as plain Python, with columns in schema order."""
     data = row.model_dump()
     return {name: data[name] for name in columns(row.suite)}
 
 
 def row_digest(record: dict[str, Any]) -> str:
-    """SHA-256 of one record; an image counts by the SHA-256 of its bytes, not by its file name."""
+    """SHA-256 of one record; an image enters by the SHA-256 of its bytes, without its file name."""
     return hashlib.sha256(canonical(_digestible(record))).hexdigest()
 
 
 def rows_digest(records: Iterable[dict[str, Any]]) -> str:
-    """Logical digest of a table: independent of row order, parquet writer and compression."""
+    """Logical digest of a table, independent of row order, parquet writer and compression."""
     lines = sorted((r["id"], canonical(_digestible(r))) for r in records)
     digest = hashlib.sha256()
     for _, line in lines:

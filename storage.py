@@ -5,29 +5,70 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 from .errors import DataError, InUseError
 
+PARTIAL = ".partial"
+"""Suffix of what is being written; a killed process may leave such a file or folder behind."""
 
-def write_whole(path: Path, data: str | bytes) -> None:
-    """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder.
 
-    The temporary name carries the process id, so that two writers never share one.
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write into; it takes the place of `path` when the block ends well.
+
+    Makes its folder. The temporary name carries the process id, so that two writers never share
+    one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
     try:
         with partial.open("wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder to write into; it takes the place of `path` when the block ends well.
+
+    Removes what a killed run left behind. Raises InUseError where another process writes `path`.
+    """
+    path = path.absolute()
+    partial, previous = (path.with_name(f".{path.name}.{what}") for what in ("partial", "previous"))
+    with folder_lock(path):
+        _tidy(path, partial, previous)
+        partial.mkdir()
+        try:
+            yield partial
+            if path.exists():
+                path.rename(previous)
+            partial.rename(path)
+        finally:
+            _tidy(path, partial, previous)
+
+
+def _tidy(path: Path, partial: Path, previous: Path) -> None:
+    """Ends an exchange of folders: `path` is the new one, or the old one again."""
+    if previous.exists() and not path.exists():
+        previous.rename(path)
+    for leftover in (partial, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def write_whole(path: Path, data: str | bytes) -> None:
+    """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder."""
+    with whole_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -138,3 +179,9 @@ class Lock:
     def release(self) -> None:
         """Lets the next process in."""
         os.close(self._file)
+
+
+def folder_lock(path: Path) -> Lock:
+    """The lock of a folder that is written as a whole; it lies beside the folder."""
+    path = path.absolute()
+    return Lock(path.with_name(f".{path.name}.lock"), str(path))

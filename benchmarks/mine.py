@@ -56,7 +56,7 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from counterprior.corpus_analysis.captions.gate import GateSettings, gate
+    from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
     from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
     from counterprior.corpus_analysis.captions.text import hard
 
@@ -93,7 +93,7 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
         "again": least(lambda: miner(captions)),
         "prefilter": least(lambda: miner.candidates(many)) / 10,
         "prefilter_alone": least(lambda: miner.candidates(captions)),
-        "gate": least(lambda: gate(captions, GateSettings())),
+        "gate": least(lambda: gate(captions, QualityGateSettings())),
         "decode": least(decode),
         "decode_and_one_pass": least(one_pass),
         "scan": least(scan),

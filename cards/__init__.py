@@ -1,4 +1,4 @@
 """The release: parquet, card, datasheet, Croissant, checksums; diff, validation, push to the Hub.
 
-May import `schema` and the builders' manifest.
+May import `schema`, `storage`, `release` and the builders' manifest.
 """

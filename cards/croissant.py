@@ -1,4 +1,4 @@
-"""`croissant.json`: Croissant 1.1 with RAI 1.0 and PROV, one RecordSet for each config and split.
+"""`croissant.json`: Croissant 1.1 with RAI 1.0 and PROV, one RecordSet per config and split.
 
 Written as a plain dictionary: the typed API of mlcroissant 1.1.1 misspells two RAI properties.
 """
@@ -49,14 +49,14 @@ _DATA_TYPES = {
 
 
 def render_croissant(facts: Facts, rai: dict[str, Any]) -> str:
-    """The document as JSON text; `rai` are its RAI and PROV properties."""
+    """The document as JSON text; `rai` holds its RAI and PROV properties."""
     document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": "counterprior-holdout" if facts.private else "counterprior",
         "description": "Does an image generator follow the prompt, or its prior? Prompts, "
-        "constrained pairs, edits and seed pictures that tell the two apart.",
+        "constrained pairs, edits and seed images that tell the two apart.",
         "url": facts.url,
         "license": ["https://spdx.org/licenses/" + name for name in _licenses(facts)],
         "version": facts.version,
@@ -74,7 +74,7 @@ def render_croissant(facts: Facts, rai: dict[str, Any]) -> str:
 
 
 def record_set_id(config: str) -> str:
-    """Id of the RecordSet of a config."""
+    """The id of a config's RecordSet."""
     return f"{config}_{SPLIT}"
 
 
@@ -88,7 +88,7 @@ def _file_object(config: ConfigFacts, facts: Facts) -> dict[str, Any]:
         "@id": config.file,
         "name": config.file,
         "description": f"Rows of config {config.name}, split {SPLIT}.",
-        # The tag never moves, so neither does what the URL gives.
+        # The tag never moves, so the URL always returns the same file.
         "contentUrl": f"{facts.url}/resolve/{facts.tag}/{config.file}",
         "contentSize": f"{config.bytes} B",
         "encodingFormat": "application/x-parquet",

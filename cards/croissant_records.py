@@ -1,4 +1,4 @@
-"""Every record of `croissant.json`, iterated by mlcroissant and compared with the parquet rows."""
+"""Compares every record of `croissant.json`, as mlcroissant reads it, with the parquet rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MINIMUM = (
     "rai:dataBiases rai:personalSensitiveInformation rai:dataUseCases rai:dataSocialImpact "
     "rai:hasSyntheticData prov:wasDerivedFrom prov:wasGeneratedBy"
 ).split()
-"""Core and responsible-AI properties that NeurIPS 2026 demands of a dataset."""
+"""Core and responsible-AI properties that NeurIPS 2026 requires of a dataset."""
 
 
 def record_problems(root: Path, facts: Facts) -> Iterator[Problem]:
-    """Faults of the document itself, then of every RecordSet, row by row; needs mlcroissant."""
+    """Problems of the document, then of every RecordSet, row by row; needs mlcroissant."""
     import mlcroissant
 
     try:
@@ -30,7 +30,7 @@ def record_problems(root: Path, facts: Facts) -> Iterator[Problem]:
         mapping = {config.file: str(root / config.file) for config in facts.configs}
         dataset = mlcroissant.Dataset(jsonld=document, mapping=mapping)
     except (OSError, ValueError, mlcroissant.ValidationError) as error:
-        yield Problem(CROISSANT, f"is no valid Croissant: {error}")
+        yield Problem(CROISSANT, f"is not valid Croissant: {error}")
         return
     for name in MINIMUM:
         if not document.get(name) and document.get(name) is not True:
@@ -53,7 +53,7 @@ def _compare(dataset: Any, root: Path, config: str) -> Iterator[Problem]:
                     yield Problem(CROISSANT, message, str(row["id"]), name)
                     return
     except Exception as error:
-        # mlcroissant raises whatever its readers raise; each is a fault of the document or file.
+        # mlcroissant raises whatever its readers raise; each means a faulty document or file.
         reason = error.__cause__ or error
         yield Problem(CROISSANT, f"{type(reason).__name__}: {reason}", row=record_set)
 

@@ -1,7 +1,7 @@
-"""What changed between two releases, and the version bump that it demands.
+"""What changed between two releases, and the version bump that the change demands.
 
-The rule is Croissant's (1.1, versioning): PATCH repackages the same data, MINOR only adds (rows,
-columns, configs), MAJOR edits, removes or reshuffles anything that was published.
+The rule is Croissant's (1.1, versioning): PATCH repackages the same data, MINOR only adds rows,
+columns or configs, MAJOR edits, removes or reorders anything published.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from .versions import BUMPS, Bump
 
 @dataclass(frozen=True)
 class ConfigDiff:
-    """Rows and columns of one config that differ."""
+    """The rows and columns of one config that differ."""
 
     name: str
     """Config name."""
     standing: Literal["kept", "new", "dropped"]
-    """Whether both releases have it, or only the new or the old one."""
+    """Whether both releases have the config, only the new one, or only the old one."""
     added: tuple[str, ...]
-    """Ids that only the new release has."""
+    """Ids only in the new release."""
     removed: tuple[str, ...]
-    """Ids that only the old release has."""
+    """Ids only in the old release."""
     edited: tuple[str, ...]
-    """Ids whose rows differ in a column that both have."""
+    """Ids whose rows differ in a column that both releases have."""
     reordered: bool
-    """Whether rows that both have stand in another order: row 7 is another one."""
+    """Whether shared rows changed their order, so that row 7 is another row."""
     columns_added: tuple[str, ...]
-    """Columns that only the new release has."""
+    """Columns only in the new release."""
     columns_removed: tuple[str, ...]
-    """Columns that only the old release has."""
+    """Columns only in the old release."""
 
     @property
     def bump(self) -> Bump:
@@ -45,7 +45,7 @@ class ConfigDiff:
         return "MINOR" if self.added or self.columns_added else "NONE"
 
     def sentence(self) -> str:
-        """What happened, for a changelog: `spatial_uc: 3 rows added, 1 row edited`."""
+        """A changelog line: `spatial_uc: 3 rows added, 1 row edited`."""
         if self.standing != "kept":
             count = len(self.added if self.standing == "new" else self.removed)
             return f"{self.name}: {self.standing}, {_rows(count)}"
@@ -62,24 +62,24 @@ class ReleaseDiff:
     """Everything that differs between two releases."""
 
     configs: tuple[ConfigDiff, ...]
-    """Every config of either."""
+    """Every config of either release."""
     files: tuple[str, ...]
-    """Files whose bytes differ, or that only one of the two has."""
+    """Files whose bytes differ, or that only one release has."""
 
     @property
     def bump(self) -> Bump:
-        """The smallest version bump that tells the truth."""
+        """The smallest version bump that the change allows."""
         found = [config.bump for config in self.configs] + ["PATCH" if self.files else "NONE"]
         return max(found, key=BUMPS.index)
 
     def to_json(self) -> str:
-        """Configs with the ids that differ, files and bump."""
+        """Bump, configs with the ids that differ, and files, as JSON."""
         configs = [asdict(config) | {"bump": config.bump} for config in self.configs]
         return json.dumps({"bump": self.bump, "configs": configs, "files": self.files}, indent=1)
 
 
 def diff(old: Path, new: Path) -> ReleaseDiff:
-    """Compare two release folders. Raises ReleaseError where one of them is none."""
+    """Compares two release folders. Raises ReleaseError if one of them is not a release."""
     configs = [{config.name for config in read_facts(root).configs} for root in (old, new)]
     names = sorted(configs[0] | configs[1])
     files = [

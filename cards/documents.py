@@ -1,4 +1,4 @@
-"""The texts of a release, rendered from its facts: the same facts always give the same bytes."""
+"""Renders the texts of a release from its facts: the same facts always give the same bytes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .facts import ConfigFacts, Facts
 SAMPLE_COLUMNS = 3
 
 GIVEN = "consistency"
-"""The config whose pictures somebody gave; all others are made by the build."""
+"""The config with user-provided images; the build makes all others."""
 
 WITHHELD = "[withheld: it would rebuild held-out rows]"
-"""Stands where a public release with a hold-out would name its seed."""
+"""Replaces the seed in the documents of a public release with a hold-out."""
 
-PRIVATE = """> **These rows are held out of the public release and must not become public: keep this
-> repository private, or gated.** What for: see "Hold-out".
+PRIVATE = """> **These rows are held out of the public release and must stay secret: keep this
+> repository private or gated.** See "Hold-out" for the reason.
 
 """
-"""The first thing that the card of a hold-out says."""
+"""Opens the card of a hold-out."""
 
 GATE = {
-    "extra_gated_prompt": "These rows are held out of a benchmark. They are of use for as long as "
+    "extra_gated_prompt": "These rows are held out of a benchmark. They are useful only as long as "
     "nobody trains on them.",
     "extra_gated_fields": {"I will not publish these rows or train on them": "checkbox"},
 }
-"""What the Hub asks who wants to read a hold-out, where its repository is gated."""
+"""What the Hub asks anyone who requests access to a gated hold-out."""
 
 
 def render_documents(facts: Facts) -> dict[str, str]:
-    """Every text file of the release but manifest and checksums, by path."""
+    """Every text file of the release except manifest and checksums, by path."""
     values = _values(facts)
     documents = {
         name: _template(name).substitute(values)
@@ -67,7 +67,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "repo_id": facts.repo_id,
         "rows": f"{facts.rows:,}",
         "config_count": str(len(facts.configs)),
-        "pictures": f"{sum(c.pictures for c in facts.configs if c.name != GIVEN):,}",
+        "images": f"{sum(c.pictures for c in facts.configs if c.name != GIVEN):,}",
         "seed": WITHHELD if facts.seed is None else str(facts.seed),
         "seed_images": _generator(facts),
         "bank_sha256": facts.bank_sha256,
@@ -89,14 +89,14 @@ def _values(facts: Facts) -> dict[str, str]:
 
 
 def _given(facts: Facts) -> dict[str, str]:
-    """What is to be said of given pictures, by placeholder; empty texts where there are none."""
-    pictures = sum(c.pictures for c in facts.configs if c.name == GIVEN)
-    texts = yaml.safe_load(_template("given_pictures.yaml").substitute(given=f"{pictures:,}"))
-    return {f"given_{name}": text if pictures else "" for name, text in texts.items()}
+    """What the documents say about user-provided images, by placeholder; empty without any."""
+    images = sum(c.pictures for c in facts.configs if c.name == GIVEN)
+    texts = yaml.safe_load(_template("given_images.yaml").substitute(given=f"{images:,}"))
+    return {f"given_{name}": text if images else "" for name, text in texts.items()}
 
 
 def _default(facts: Facts) -> ConfigFacts:
-    """The config that `load_dataset` gives without a name."""
+    """The config that `load_dataset` returns if none is named."""
     by_name = {config.name: config for config in facts.configs}
     return by_name.get("t2i_homogenization", facts.configs[0])
 
@@ -107,7 +107,7 @@ def _title(facts: Facts) -> str:
 
 def _generator(facts: Facts) -> str:
     if not facts.seed_images:
-        return "nobody yet (this build has none)"
+        return "no generator (this build has none)"
     return "`" + ", ".join(f"{k}={v}" for k, v in sorted(facts.seed_images.items())) + "`"
 
 
@@ -135,16 +135,18 @@ def _previews(facts: Facts) -> str:
         return "All configs are complete."
     lines = []
     for c in previews:
-        lack = f"{c.rows + c.elsewhere:,} of {c.planned:,} rows"
+        present = f"{c.rows + c.elsewhere:,} of {c.planned:,} rows"
         if "i2i" in c.name and not c.pictures:
-            lack += ", without seed pictures"
-        lines.append(f"* `{c.name}` is a **preview**: {lack}. Scores on it are not comparable with "
-                     f"those on the complete config.")  # fmt: skip
+            present += ", without seed images"
+        lines.append(
+            f"* `{c.name}` is a **preview**: {present}. Scores on it are not comparable with those "
+            f"on the complete config."
+        )
     return "\n".join(lines)
 
 
 def _holdout(facts: Facts) -> str:
-    """A section of the card and the datasheet; empty where nothing is held out."""
+    """A section of card and datasheet; empty if nothing is held out."""
     if facts.holdout is None:
         return ""
     text = _template("holdout_private.md" if facts.private else "holdout.md")
@@ -172,13 +174,13 @@ def _examples(facts: Facts) -> str:
 
 def _samples(facts: Facts) -> str:
     if not facts.samples:
-        return "*This build has no seed pictures.*"
+        return "*This build has no seed images.*"
     lines = []
     for start in range(0, len(facts.samples), SAMPLE_COLUMNS):
         part = facts.samples[start : start + SAMPLE_COLUMNS]
-        pictures = [f"![seed picture]({sample.file})" for sample in part]
+        images = [f"![seed image]({sample.file})" for sample in part]
         captions = [f"*{sample.caption}*" for sample in part]
-        lines += [pictures, captions] if start else [pictures, ["---"] * len(part), captions]
+        lines += [images, captions] if start else [images, ["---"] * len(part), captions]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -207,18 +209,18 @@ def _compositions(facts: Facts) -> str:
 
 
 def _review_rounds(facts: Facts) -> str:
-    rounds = [
-        [r.content, r.by, f"{r.read:,}", f"{r.mended} ({r.mended / r.read:.0%})",
-         f"{r.dropped} ({r.dropped / r.read:.1%})"]
-        for r in facts.reviews
-    ]  # fmt: skip
-    return _table(["what was read", "by", "read", "mended", "dropped"], rounds)
+    rounds = []
+    for r in facts.reviews:
+        revised = f"{r.mended} ({r.mended / r.read:.0%})"
+        dropped = f"{r.dropped} ({r.dropped / r.read:.1%})"
+        rounds.append([r.content, r.by, f"{r.read:,}", revised, dropped])
+    return _table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
 
 
 def _errata(facts: Facts) -> str:
     head = (
         "# Errata\n\n"
-        "Ids stay; a retired row is listed and no longer scored, a removed one is gone.\n\n"
+        "Ids never change. A retired row stays but is no longer scored; a removed row is gone.\n\n"
     )
     if not facts.errata:
         return head + "None so far.\n"
@@ -240,8 +242,8 @@ def _changelog(facts: Facts) -> str:
 def _eval_yaml(facts: Facts) -> str:
     """Registers the repository as a benchmark on the Hub (Hub docs, evaluation results).
 
-    Without `evaluation_framework`, which may be left out: the Hub knows a fixed list of them, and
-    may refuse a push that names another.
+    Leaves out the optional `evaluation_framework`: the Hub accepts a fixed list of names and may
+    refuse a push that gives another.
     """
     return yaml.safe_dump(
         {
@@ -281,8 +283,8 @@ def _config_yaml(config: ConfigFacts, facts: Facts, default: bool) -> dict[str, 
     entry: dict[str, Any] = {
         "config_name": config.name,
         "data_files": [{"split": SPLIT, "path": config.file}],
-        # `datasets` keys its cache of a local folder on this YAML and not on the data: the digest
-        # makes a rebuilt or another folder another key.
+        # `datasets` keys its cache of a local folder on this YAML, not on the data; the digest
+        # makes the key change with the rows.
         "version": facts.version,
         "description": f"rows sha256 {config.rows_sha256}",
     }

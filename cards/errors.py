@@ -1,4 +1,4 @@
-"""What stops a push, or a look at the Hub: each reason has a name, and its message a remedy."""
+"""What stops a push or a request to the Hub: every reason has a name, every message a remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Reason = Literal[
     "version-not-above",
     "version-too-small",
     "dropped-file",
-    "licence-change",
+    "license-change",
     "too-many-files",
     "foreign-head",
     "head-moved",
@@ -26,12 +26,12 @@ Reason = Literal[
     "damaged-file",
     "verification-failed",
 ]
-"""`hub-unreachable` is worth another try, `verification-failed` leaves a commit without a tag; with
-every other reason nothing has been released."""
+"""`hub-unreachable` may pass if tried again; `verification-failed` leaves a commit without a tag.
+With every other reason, nothing has been released."""
 
 
 class HubError(RunFailed):
-    """A push that won't begin or won't go on, a repository that can't be read."""
+    """A push that is refused or stopped, or a repository that can't be read."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(f"{reason}: {message}")

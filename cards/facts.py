@@ -1,7 +1,7 @@
-"""The facts of a release: everything its documents state, in one file, ``manifest.json``.
+"""The facts of a release: everything its documents state, in one file, `manifest.json`.
 
-README card, datasheet, Croissant, citation and changelog are rendered from it and from nothing
-else, so a number can't stand in one of them and not in the others.
+README card, datasheet, Croissant, citation and changelog are rendered from it alone, so they
+can't disagree about a number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, Literal
 from ..builders.manifest import Build, Change, Composition, Erratum, Holdout, ReviewRound
 from ..release import ReleaseError
 from ..schema import Row, Struct, image_columns
+from ..storage import write_whole
 from .parquet import WrittenParquet
 
 MANIFEST = "manifest.json"
 
 REPO_ID = "counterprior/counterprior"
-"""Where the maintainers publish; `push` may be told another."""
+"""Where the maintainers publish; `push` can use another repository."""
 
 
 class ConfigFacts(Struct):
@@ -30,29 +31,29 @@ class ConfigFacts(Struct):
     name: str
     """Config name."""
     status: Literal["complete", "preview"]
-    """`preview` while fewer rows than planned are made, or pictures are lacking."""
+    """`preview` while rows or images are missing."""
     rows: int
     """Rows in the file."""
     planned: int
-    """Rows when complete."""
+    """Rows of the complete config."""
     elsewhere: int = 0
-    """Rows in the other folder of a hold-out."""
+    """Rows in the other part of a hold-out."""
     source: str
-    """Paper and section that defines it."""
+    """Paper and section that define it."""
     summary: str
     """One sentence."""
     license: str
-    """SPDX expression of its rows."""
+    """SPDX license expression of its rows."""
     pictures: int
-    """Rows with an embedded picture."""
+    """Rows with an embedded image."""
     breakdown: dict[str, dict[str, int]]
-    """Rows by value of the columns that a reader would count by."""
+    """Row counts by value, for the columns worth counting by."""
     composition: Composition | None
-    """How the datasheet tabulates the rows; None where the card says enough."""
+    """How the datasheet tabulates the rows; None where the card's table is enough."""
     tabulated: dict[str, dict[str, int]]
-    """Line and column of that table; empty where there is none."""
+    """That table, line by line; empty where there is none."""
     reviewed: dict[str, int]
-    """Rows by what checked them."""
+    """Row counts by what checked them."""
     example: dict[str, str]
     """A few fields of one row."""
     file: str
@@ -62,18 +63,18 @@ class ConfigFacts(Struct):
     arrow_bytes: int
     """Size in memory."""
     sha256: str
-    """Of the file."""
+    """Digest of the file."""
     rows_sha256: str
     """Logical digest, independent of the parquet writer."""
 
 
-class Sample(Struct):
-    """A seed picture that the card shows."""
+class CardSample(Struct):
+    """A seed image that the card shows."""
 
     file: str
     """Path of the PNG."""
     caption: str
-    """The instruction that goes with it."""
+    """The edit instruction for it."""
 
 
 class Facts(Struct):
@@ -84,23 +85,23 @@ class Facts(Struct):
     changes: list[Change]
     """Released versions, newest first; the first is this one."""
     seed: int | None
-    """Seed of the sampled suites; None where it would rebuild what is held out."""
+    """Seed of the sampled suites; None if it would let readers rebuild held-out rows."""
     seed_images: dict[str, str]
-    """Identity of the generator of the seed pictures; empty where there are none."""
+    """Identity of the generator of the seed images; empty where there are none."""
     bank_sha256: str
     """Digest of the bank that the rows were made from."""
     made_with: dict[str, str]
-    """Versions of what decides the bytes."""
+    """Versions of the packages that decide the bytes."""
     configs: list[ConfigFacts]
     """In the order of the card."""
-    samples: list[Sample]
-    """Pictures in the card."""
+    samples: list[CardSample]
+    """Images in the card."""
     reviews: list[ReviewRound]
     """Rounds of review of the bank."""
     errata: list[Erratum]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
-    """Where a share of the rows is held out."""
+    """The hold-out; None where nothing is held out."""
 
     @property
     def private(self) -> bool:
@@ -128,7 +129,7 @@ class Facts(Struct):
         return sum(config.rows for config in self.configs)
 
 
-def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Sample]) -> Facts:
+def collect(build: Build, written: dict[str, WrittenParquet], samples: list[CardSample]) -> Facts:
     """The facts of a build whose parquet files have been written."""
     private = build.holdout is not None and build.holdout.private
     return Facts(
@@ -167,14 +168,14 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Samp
 def counted(
     rows: Sequence[Row], planned: int, breakdown: Iterable[str], composition: Composition | None
 ) -> dict[str, Any]:
-    """The facts that follow from the rows of a config; `planned` of them belong in this folder."""
+    """The facts that follow from a config's rows, of which `planned` belong in this folder."""
     columns = image_columns(rows[0].suite)
-    pictures = sum(getattr(row, column) is not None for row in rows for column in columns)
-    lacking = len(rows) < planned or pictures < len(rows) * len(columns)
+    images = sum(getattr(row, column) is not None for row in rows for column in columns)
+    lacking = len(rows) < planned or images < len(rows) * len(columns)
     return {
         "status": "preview" if lacking else "complete",
         "rows": len(rows),
-        "pictures": pictures,
+        "pictures": images,
         "breakdown": {
             column: dict(sorted(Counter(str(getattr(row, column)) for row in rows).items()))
             for column in breakdown
@@ -190,7 +191,7 @@ def counted(
 
 
 def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[str, int]]:
-    """Lines of the table by value of the composition's column, and of all rows in the last."""
+    """Table lines by value of the composition's column; the last line counts all rows."""
     lines: dict[str, list[Row]] = {}
     for row in rows:
         lines.setdefault(str(getattr(row, composition.by)), []).append(row)
@@ -211,17 +212,20 @@ def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[st
 
 
 def write_facts(facts: Facts, root: Path) -> None:
+    """Writes `manifest.json`, keys in the order in which the documents show them."""
     text = json.dumps(facts.model_dump(), indent=2, ensure_ascii=False)
-    (root / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_whole(root / MANIFEST, text + "\n")
 
 
 def read_facts(root: Path) -> Facts:
-    """The manifest of a release folder. Raises ReleaseError where it can't be used."""
+    """Reads the manifest of a release folder. Raises ReleaseError if it can't be used."""
     path = root / MANIFEST
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         return Facts.model_validate(data)
     except FileNotFoundError:
-        raise ReleaseError(f"{path}: not there; is {root} a release made by `build`?") from None
+        raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
     except ValueError as error:
-        raise ReleaseError(f"{path}: can't be used ({error})") from None
+        raise ReleaseError(
+            f"{path}: not a manifest of this version ({error}); build the release again"
+        ) from None

@@ -1,4 +1,4 @@
-"""Writing one config: a parquet file whose bytes are a function of its rows and of pyarrow."""
+"""Writes one config as a parquet file; the bytes depend only on the rows and on pyarrow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..release import parquet_path, sha256_file
 from ..schema import Row, arrow_schema, image_columns, rows_digest, to_record
+from ..storage import whole_file
 
 
 class WrittenParquet(NamedTuple):
@@ -20,31 +21,34 @@ class WrittenParquet(NamedTuple):
     arrow_bytes: int
     """Size in memory."""
     sha256: str
-    """Of the file."""
+    """Digest of the file."""
     rows_sha256: str
-    """Logical digest."""
+    """Logical digest of the rows."""
 
 
 def write_parquet(config: str, rows: Sequence[Row], root: Path) -> WrittenParquet:
-    """Write the rows of one config below `root`."""
+    """Writes the rows of one config below `root`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = parquet_path(config)
-    path = root / file
-    path.parent.mkdir(parents=True)
+    path = root / parquet_path(config)
     records = [to_record(row) for row in rows]
     table = pa.Table.from_pylist(records, schema=arrow_schema(config))
-    pictures = image_columns(config)
-    pq.write_table(
-        table,
-        path,
-        # PNG does not shrink; left as it is, unchanged pictures dedupe between versions.
-        compression="none" if pictures else "zstd",
-        row_group_size=100 if pictures else 1000,
-        use_content_defined_chunking=True,
-        write_page_index=True,
-    )
+    images = image_columns(config)
+    with whole_file(path) as file:
+        pq.write_table(
+            table,
+            file,
+            # PNG does not compress further; uncompressed, unchanged images deduplicate on the Hub.
+            compression="none" if images else "zstd",
+            row_group_size=100 if images else 1000,
+            use_content_defined_chunking=True,
+            write_page_index=True,
+        )
     return WrittenParquet(
-        file, path.stat().st_size, table.nbytes, sha256_file(path), rows_digest(records)
+        file=parquet_path(config),
+        bytes=path.stat().st_size,
+        arrow_bytes=table.nbytes,
+        sha256=sha256_file(path),
+        rows_sha256=rows_digest(records),
     )

@@ -1,4 +1,4 @@
-"""What a push would do, found out by reading alone; whatever speaks against it is found here.
+"""Plans a push by reading alone, and refuses it here if anything is wrong.
 
 The plan that `--dry-run` prints is the very object that `push.execute` carries out.
 """
@@ -14,24 +14,23 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal
 
+from ..errors import UsageError
+from ..progress import Progress, silent
 from ..release import ReleaseError
+from ..storage import folder_lock
 from .diff import diff
 from .errors import HubError
 from .facts import MANIFEST, read_facts
 from .remote import Head, Repository, Tree, differing, local_files
-from .rules import check_drops, check_licences, check_report, pushed_since, some
+from .rules import check_drops, check_licenses, check_report, pushed_since, some
 from .stamp import Mark, stamp
-from .validate import Report
+from .validate import ReleaseReport
 from .versions import BUMPS, Bump, Version, check_above, check_step, latest
-from .write import locked
 
 MOST_OPERATIONS = 99
-"""Files that one commit may touch: the Hub advises below 100, and one commit is what is atomic."""
+"""Most files in one commit: the Hub advises fewer than 100, and only a single commit is atomic."""
 
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
-
-Validate = Callable[[Path], Report]
+Validate = Callable[[Path], ReleaseReport]
 """Says what is wrong with a release folder."""
 
 Step = Literal["create", "commit", "verify", "tag"]
@@ -39,28 +38,28 @@ Step = Literal["create", "commit", "verify", "tag"]
 
 @dataclass(frozen=True)
 class PushSettings:
-    """What is asked of a push. The token stays where huggingface_hub finds it."""
+    """A push as asked for. The token is not here: huggingface_hub finds it."""
 
     repo_id: str
     """Dataset repository, `namespace/name`."""
     version: str
     """Semantic version, without `v`."""
     date: str = ""
-    """Day of the release, YYYY-MM-DD; empty: today, or the day of the push that is continued."""
+    """Release day, YYYY-MM-DD; empty: today, or the day of the push being continued."""
     create: bool = False
-    """Make the repository where it does not exist."""
+    """Create the repository if it does not exist."""
     private: bool = False
-    """It is to be private or gated; a public one is refused."""
+    """The repository must be private or gated; a public one is refused."""
     allow_drop: bool = False
-    """A MAJOR version may drop published files."""
-    allow_licence_change: bool = False
-    """What is published may come under another licence."""
+    """Let a MAJOR version drop published files."""
+    allow_license_change: bool = False
+    """Let published data change their license."""
     endpoint: str | None = None
     """URL of the Hub; None: `HF_ENDPOINT`, or huggingface.co."""
     waits: tuple[float, ...] = (1, 2, 4, 8, 16)
-    """Seconds between the tries of one request."""
+    """Seconds between attempts of one request."""
     timeout: float = 120
-    """Seconds without a byte after which a request has failed."""
+    """Seconds without a byte after which a request fails."""
 
 
 @dataclass(frozen=True)
@@ -77,34 +76,34 @@ class Operation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a push does; nothing in it is still to be decided."""
+    """Everything a push will do, fully decided."""
 
     version: str
-    """The version that it releases."""
+    """The version to release."""
     date: str
-    """Day of the release."""
+    """Release day."""
     last: str
-    """The version before; empty for the first."""
+    """The previous version; empty for the first."""
     demanded: Bump
-    """The step that the change from `last` demands; NONE for the first."""
+    """The version step that the change from `last` demands; NONE for the first."""
     steps: tuple[Step, ...]
-    """What is left to do: all of it, the rest of an interrupted push, or nothing."""
+    """The steps left: all, the rest of an interrupted push, or none."""
     head: str
-    """Commit that the new one goes on top of; empty where the repository is still to be made."""
+    """Parent of the new commit; empty if the repository has to be created."""
     private: bool
-    """Whether the repository is, or will be, private."""
+    """Whether the repository is or will be private."""
     operations: tuple[Operation, ...]
-    """The files of the one commit."""
+    """The file changes of the commit."""
     notes: str
-    """Release notes: the changelog's entry, and the message of commit and tag."""
+    """Release notes: the changelog entry and the message of commit and tag."""
     repository: Repository
-    """Where it goes."""
+    """The target repository."""
     folder: Path
-    """The stamped release; there while the plan is."""
+    """The stamped release; deleted with the plan."""
 
     @property
     def title(self) -> str:
-        """First line of the messages of commit and tag."""
+        """First line of the commit and tag messages."""
         return f"Release {self.version}"
 
     @property
@@ -112,7 +111,7 @@ class Plan:
         return f"v{self.version}"
 
     def to_json(self) -> str:
-        """The plan for a machine."""
+        """The plan as JSON."""
         hidden = ("repository", "folder", "operations")
         facts = {name: value for name, value in vars(self).items() if name not in hidden}
         facts |= {"repo_id": self.repository.name, "tag": self.tag, "title": self.title}
@@ -125,24 +124,23 @@ def planned(
     folder: Path,
     settings: PushSettings,
     validate: Validate,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Iterator[Plan]:
-    """The plan of pushing `folder`; its stamped copy lasts as long as the block.
+    """The plan for pushing `folder`; its stamped copy lasts as long as the block.
 
-    `validate` knows the content rules of the rows, which belong to the builders. Raises HubError
-    for everything that speaks against the push, ReleaseError where `folder` is no release, and
-    ValueError for a version or date that is none.
+    `validate` applies the content rules of the rows, which belong to the builders. Raises HubError
+    if the push is refused, ReleaseError if `folder` is not a release, UsageError for an invalid
+    version or date, and InUseError if another process builds or pushes the folder.
     """
     from huggingface_hub import get_token
 
     folder = folder.absolute()
     version = Version.parse(settings.version)
-    if settings.date and date.fromisoformat(settings.date).isoformat() != settings.date:
-        raise ValueError(f"date {settings.date!r} is not of the form 2026-11-21")
+    _check_date(settings.date)
     if get_token() is None:
-        raise HubError("no-token", "set HF_TOKEN to a token that may write, or `hf auth login`")
+        raise HubError("no-token", "set HF_TOKEN to a token with write access or `hf auth login`")
     work = folder.with_name(f".{folder.name}.push")
-    with locked(folder):
+    with folder_lock(folder):
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         try:
             progress("validate", 0, 1)
@@ -156,20 +154,33 @@ def planned(
             shutil.rmtree(work, ignore_errors=True)
 
 
+def _check_date(day: str) -> None:
+    """Raises UsageError unless the text is empty or a date such as 2026-11-21."""
+    try:
+        valid = not day or date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UsageError(f"date {day!r} is not of the form 2026-11-21")
+
+
 class _Planner:
-    """One look at the Hub, and what follows from it for one folder."""
+    """Plans the push of one folder from one look at the Hub."""
 
     def __init__(self, folder: Path, work: Path, settings: PushSettings, version: Version) -> None:
         self.folder, self.work = folder, work
         self.settings, self.version = settings, version
         self.repository = Repository(
-            settings.repo_id, settings.endpoint, settings.waits, settings.timeout
+            name=settings.repo_id,
+            endpoint=settings.endpoint,
+            waits=settings.waits,
+            timeout=settings.timeout,
         )
 
     def plan(self) -> Plan:
         if read_facts(self.folder).private and not self.settings.private:
             raise HubError(
-                "visibility", f"{self.folder} is a hold-out, which nobody may read: --private"
+                "visibility", f"{self.folder} is a hold-out and must stay secret: add --private"
             )
         head = self.repository.head()
         if head is None:
@@ -177,8 +188,8 @@ class _Planner:
         if self.settings.private and not head.private:
             raise HubError(
                 "visibility",
-                f"{self.repository.name} is public and --private was asked: choose another "
-                f"repository, or make this one private or gated in its settings first",
+                f"{self.repository.name} is public, but --private was given: choose another "
+                f"repository, or first make this one private or gated in its settings",
             )
         tags = self.repository.tags()
         last = latest(tags, below=self.version)
@@ -193,26 +204,26 @@ class _Planner:
         return self._onto(head, tags[last.tag] if last else "", published)
 
     def _onto_nothing(self) -> Plan:
-        """The plan for a repository that is not there."""
+        """The plan for a repository that does not exist."""
         if not self.settings.create:
             raise HubError(
                 "no-repository",
-                f"{self.repository.name} does not exist, or your token does not see it: --create "
-                f"makes it (with --private for members only)",
+                f"{self.repository.name} does not exist, or your token can't see it: make it with "
+                f"--create (and --private for members only)",
             )
         self._stamp("", None)
         nothing = Head("", self.settings.private)
         return self._planned(nothing, {}, "", "NONE", ("create", "commit", "verify", "tag"))
 
     def _onto_itself(self, released: Head, published: Path | None) -> Plan:
-        """Nothing to do where the tag holds what would be pushed; else a refusal."""
+        """Nothing to do if the tag holds what would be pushed; otherwise a refusal."""
         stamped = self._stamp(self._date_of(released.commit), published)
         tree = self.repository.tree(released.commit)
         if wrong := differing(tree, stamped):
             raise HubError(
                 "version-reused",
-                f"{self.version.tag} is released with other content ({some(wrong)}), and tags "
-                f"never move: push it as a new version",
+                f"{self.version.tag} is already released with other content ({some(wrong)}), and "
+                f"tags never move: push a new version",
             )
         last = read_facts(published).version if published else ""
         return self._planned(
@@ -230,22 +241,22 @@ class _Planner:
             last, demanded = read_facts(published).version, found.bump
             check_step(self.version, Version.parse(last), demanded)
             check_drops(published, stamped, self.settings.allow_drop)
-            if not self.settings.allow_licence_change:
-                check_licences(published, stamped, found)
+            if not self.settings.allow_license_change:
+                check_licenses(published, stamped, found)
         steps: tuple[Step, ...] = ("commit", "verify", "tag")
         return self._planned(
             head, tree, last, demanded, steps if differing(tree, stamped) else steps[1:]
         )
 
     def _stamp(self, earlier: str, published: Path | None) -> Path:
-        """The stamped folder; `earlier` is the day of a push that is continued."""
+        """The stamped folder; `earlier` is the day of a push being continued."""
         day = self.settings.date or earlier or datetime.now(UTC).date().isoformat()
         mark = Mark(self.repository.name, str(self.version), day)
         stamp(self.folder, self.work / "stamped", mark, published)
         return self.work / "stamped"
 
     def _date_of(self, commit: str) -> str:
-        """The day that a commit gives this version; empty where it is of another."""
+        """The release day in a commit's manifest; empty if that is of another version."""
         into = self.work / "manifest"
         self.repository.download(commit, into, only=[MANIFEST])
         try:
@@ -262,7 +273,7 @@ class _Planner:
         if len(operations) > MOST_OPERATIONS:
             raise HubError(
                 "too-many-files",
-                f"{len(operations)} files would change and one commit may touch {MOST_OPERATIONS}: "
+                f"{len(operations)} files would change, one commit may touch {MOST_OPERATIONS}: "
                 f"release fewer configs at a time",
             )
         change = read_facts(stamped).changes[0]
@@ -282,7 +293,7 @@ class _Planner:
 
 
 def _operations(tree: Tree, folder: Path) -> tuple[Operation, ...]:
-    """What turns `tree` into `folder`, in the order of the paths."""
+    """The changes that turn `tree` into `folder`, ordered by path."""
     local = local_files(folder)
     return tuple(
         Operation("replace" if name in tree else "add", name, local[name].stat().st_size)

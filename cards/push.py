@@ -1,8 +1,7 @@
-"""Carrying out a plan: one commit, a look at it from a cold cache, and only then the tag.
+"""Carries out a plan: one commit, verified from a cold cache, and only then the tag.
 
-Each step can be repeated: what the Hub shows decides whether it has been done, not what it
-answered. So a run that lost a response, or was killed, goes on where it was and makes no second
-commit.
+Each step can be repeated: what the Hub shows decides whether it is done, not what the Hub
+answered. So a run that lost a response or was killed resumes without a second commit.
 """
 
 from __future__ import annotations
@@ -16,26 +15,27 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..progress import Progress, silent
 from ..release import Problem, ReleaseError
 from .diff import diff
 from .errors import HubError
-from .plan import Plan, Progress
+from .plan import Plan
 from .remote import CONFLICT, STALE_PARENT, Repository, differing, is_passing, status_of
 from .rules import SIGNATURE, some
 
 Verify = Callable[[Repository, str], list[str]]
-"""Given a repository and a commit, what is wrong with what a reader gets of it."""
+"""Given a repository and a commit, lists what is wrong with what a reader gets."""
 
 
 def execute(
     plan: Plan,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
     verify: Verify | None = None,
 ) -> str:
-    """Do what is left of the plan; returns the commit that the tag names.
+    """Does what is left of the plan; returns the tagged commit.
 
-    Raises HubError, after which the remote is the old release whole, or the new one whole without
-    its tag; running the same push again goes on.
+    After a HubError, the remote holds the old release whole, or the new one whole without its tag;
+    running the same push again resumes it.
     """
     commit = plan.head
     for step in plan.steps:
@@ -53,17 +53,17 @@ def execute(
 
 
 def _create(plan: Plan) -> str:
-    """Make the repository; returns its first commit."""
+    """Creates the repository; returns its first commit."""
     repository = plan.repository
     repository.create(plan.private)
     head = repository.head()
     if head is None or head.private != plan.private or repository.tree(head.commit):
-        raise HubError("head-moved", f"somebody else made {repository.name} just now; push again")
+        raise HubError("head-moved", f"somebody else just created {repository.name}; push again")
     return head.commit
 
 
 def _commit(plan: Plan, parent: str) -> str:
-    """Make the commit, once; returns it. A parent that has moved is never overwritten."""
+    """Makes the commit once and returns it; never overwrites a parent that has moved."""
     repository = plan.repository
     waits = [*repository.waits, None]
     for wait in waits:
@@ -73,7 +73,7 @@ def _commit(plan: Plan, parent: str) -> str:
             if not (is_passing(error) or status_of(error) == STALE_PARENT):
                 raise _refused(repository, error) from error
             failed = error
-        # The answer says nothing: it may have been lost after the commit was made.
+        # A failed request proves nothing: its answer may have been lost after the commit was made.
         head = repository.head()
         now = head.commit if head else ""
         if now != parent:
@@ -89,7 +89,7 @@ def _commit(plan: Plan, parent: str) -> str:
 def _send(plan: Plan, parent: str) -> str:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    # Made anew for each try: the client marks them as sent.
+    # Created anew for each attempt: the client marks them as sent.
     operations = [
         CommitOperationDelete(operation.file)
         if operation.kind == "delete"
@@ -107,14 +107,14 @@ def _send(plan: Plan, parent: str) -> str:
 
 
 def _refused(repository: Repository, error: Exception) -> Exception:
-    """A refusal by name; what is wrong with the card comes as ValueError."""
+    """The error as a HubError; huggingface_hub reports a faulty card as a ValueError."""
     if isinstance(error, ValueError) and not status_of(error):
         return HubError("hub-refuses", f"{repository.name}: {error}")
     return repository.named(error)
 
 
 def _what_moved(repository: Repository, parent: str, now: str) -> str:
-    """What somebody else did to main while we were pushing, and what to do about it."""
+    """What somebody else changed on main during the push, and what to do about it."""
     before, after = repository.tree(parent), repository.tree(now)
     files = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
     titles = []
@@ -126,13 +126,13 @@ def _what_moved(repository: Repository, parent: str, now: str) -> str:
         rows = _moved_rows(repository, parent, now, Path(folder))
     return (
         f"somebody else pushed to main of {repository.name} meanwhile ({'; '.join(titles)}), "
-        f"changing {', '.join(files) or 'nothing'}{rows}. Nothing of ours was written. Take what "
-        f"they changed into the bank or agree to drop it, build anew, and push again"
+        f"changing {', '.join(files) or 'nothing'}{rows}. Nothing of yours was written. Take their "
+        f"change into the bank or agree to drop it, build again, and push again"
     )
 
 
 def _moved_rows(repository: Repository, parent: str, now: str, folder: Path) -> str:
-    """The rows that differ, where both commits are releases."""
+    """The rows that differ, if both commits are releases."""
     for commit in (parent, now):
         repository.download(commit, folder / commit)
     try:
@@ -144,15 +144,15 @@ def _moved_rows(repository: Repository, parent: str, now: str, folder: Path) -> 
 
 
 def _check(plan: Plan, commit: str, verify: Verify) -> None:
-    """Compare the commit with the plan, then look at it as a reader does."""
+    """Compares the commit with the plan, then reads it as a reader would."""
     name = plan.repository.name
     wrong = [f"{file} differs" for file in differing(plan.repository.tree(commit), plan.folder)]
     wrong = wrong or verify(plan.repository, commit)
     if not wrong:
         return
     message = (
-        f"main of {name} is at {commit}, which has no tag: {some(wrong)}. No reader of a tag is "
-        f"affected. Push again: that replaces the files that differ"
+        f"main of {name} is at {commit}, which has no tag: {some(wrong)}. Readers of tags are "
+        f"not affected. Push again to replace the files that differ"
     )
     if plan.last:
         message += (
@@ -163,14 +163,14 @@ def _check(plan: Plan, commit: str, verify: Verify) -> None:
 
 
 def verify_cold(repository: Repository, commit: str) -> list[str]:
-    """`counterprior verify --load` of a commit, by a process that has nothing cached.
+    """Runs `counterprior verify --load` on a commit in a process with nothing cached.
 
-    The token goes through the environment. Raises HubError where the Hub could not be asked.
+    The token goes through the environment. Raises HubError if the Hub could not be reached.
     """
     from huggingface_hub import get_token
 
-    command = [sys.executable, "-P", "-m", "counterprior", "verify", repository.name,
-               "--revision", commit, "--load", "--json"]  # fmt: skip
+    command = [sys.executable, "-P", "-m", "counterprior", "verify", repository.name]
+    command += ["--revision", commit, "--load", "--json"]
     with TemporaryDirectory() as home:
         inherited = {k: v for k, v in os.environ.items() if not k.endswith(("_CACHE", "_OFFLINE"))}
         environment = inherited | {
@@ -185,14 +185,14 @@ def verify_cold(repository: Repository, commit: str) -> list[str]:
         lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise HubError(
             "hub-unreachable",
-            f"{repository.name}@{commit} is there, has no tag yet, and could not be verified "
-            f"({lines[0]}): run the same command again, it goes on here",
+            f"{repository.name}@{commit} was pushed but could not be verified ({lines[0]}), so it "
+            f"has no tag yet: run the same command again to resume",
         ) from None
     return [str(Problem(**problem)) for problem in report["problems"]]
 
 
 def _tag(plan: Plan, commit: str) -> None:
-    """Set the tag, once; one that is there must hold the same content."""
+    """Sets the tag once; an existing tag must hold the same content."""
     repository = plan.repository
     for wait in [*repository.waits, None]:
         failed: Exception | None = None
@@ -217,7 +217,7 @@ def _tag(plan: Plan, commit: str) -> None:
             raise HubError(
                 "version-reused",
                 f"somebody else tagged {target[:12]} as {plan.tag} meanwhile, with other content; "
-                f"tags never move: push as a new version",
+                f"tags never move: push a new version",
             ) from failed
         if wait is None:
             break

@@ -1,7 +1,8 @@
-"""A dataset repository on the Hub, asked and never remembered.
+"""A dataset repository on the Hub, without any cache.
 
-huggingface_hub answers from its cache where the Hub does not, and has no timeout; here an answer is
-the Hub's own, a request ends, and what may pass (5xx, a cut connection, a timeout) is tried again.
+huggingface_hub falls back to its cache if the Hub does not answer, and has no timeout. Here every
+answer is the Hub's own, every request ends, and transient failures (5xx, a cut connection, a
+timeout) are tried again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ..errors import UsageError
 from ..release import sha256_file
 from .errors import HubError
 
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEPT = frozenset({".gitattributes"})
-"""The Hub's own file: never compared, never deleted."""
+"""The Hub's own files: never compared, never deleted."""
 
 BUSY = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses that another try may change."""
+"""HTTP statuses that may pass if tried again."""
 
 CONFLICT = 409
 STALE_PARENT = 412
@@ -41,7 +43,7 @@ class Blob(NamedTuple):
     size: int
     """Bytes."""
     digest: str
-    """SHA-256 of the content where it is stored as LFS or xet, else git's SHA-1 of the blob."""
+    """SHA-256 of the content for LFS and xet, otherwise git's SHA-1 of the blob."""
 
     def is_of(self, path: Path) -> bool:
         """Whether the file at `path` has this content."""
@@ -55,7 +57,7 @@ class Blob(NamedTuple):
 
 
 Tree = Mapping[str, Blob]
-"""Path -> file, without the Hub's own."""
+"""Path -> file, without the Hub's own files."""
 
 
 class Head(NamedTuple):
@@ -64,11 +66,11 @@ class Head(NamedTuple):
     commit: str
     """40 hex digits."""
     private: bool
-    """Whether not everybody may read it: it is private, or gated."""
+    """Whether reading it is restricted: private or gated."""
 
 
 class Commit(NamedTuple):
-    """One line of a history."""
+    """One commit of a history."""
 
     sha: str
     """40 hex digits."""
@@ -79,13 +81,13 @@ class Commit(NamedTuple):
 
 
 def local_files(folder: Path) -> dict[str, Path]:
-    """Path relative to `folder` -> file."""
+    """Maps paths relative to `folder` to files."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {path.relative_to(folder).as_posix(): path for path in files}
 
 
 def differing(tree: Tree, folder: Path) -> list[str]:
-    """Files that only one of the two has, or whose content differs; sorted."""
+    """Files that only one of the two has or whose content differs; sorted."""
     local = local_files(folder)
     return sorted(
         {*tree, *local} - {n for n in {*tree} & {*local} if tree[n].is_of(local[n])} - KEPT
@@ -93,7 +95,7 @@ def differing(tree: Tree, folder: Path) -> list[str]:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether another try may end better."""
+    """Whether the failure may pass if tried again."""
     import httpx2
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
@@ -103,36 +105,36 @@ def is_passing(error: BaseException) -> bool:
         return error.response.status_code in BUSY
     if isinstance(error, (httpx2.TransportError, json.JSONDecodeError)):
         return True
-    # The libraries wrap what happened in errors without a number: an upload or a download that
-    # broke off. An error of this machine (a full disk) has one.
+    # The libraries wrap broken uploads and downloads in errors without an errno. An error of this
+    # machine, such as a full disk, has one.
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno is None):
         return error.__cause__ is None or is_passing(error.__cause__)
     return False
 
 
 def status_of(error: BaseException) -> int:
-    """HTTP status that the Hub answered with; 0 where it did not answer."""
+    """HTTP status of the Hub's answer; 0 if there was none."""
     from huggingface_hub.errors import HfHubHTTPError
 
     return error.response.status_code if isinstance(error, HfHubHTTPError) else 0
 
 
 class _Damaged(OSError):
-    """What arrived is not what the tree lists: worth another try, and then a finding."""
+    """A downloaded file differs from what the tree lists: tried again, then reported."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One dataset repository. Every method raises HubError where the Hub refuses or is away."""
+    """A dataset repository. Every method raises HubError if the Hub refuses or can't be reached."""
 
     name: str
     """`namespace/name`."""
     endpoint: str | None = None
     """URL of the Hub; None: `HF_ENDPOINT`, or huggingface.co."""
     waits: Sequence[float] = (1, 2, 4, 8, 16)
-    """Seconds between the tries of one request."""
+    """Seconds between attempts of one request."""
     timeout: float = 120
-    """Seconds without a byte after which a request has failed."""
+    """Seconds without a byte after which a request fails."""
     api: HfApi = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +143,7 @@ class Repository:
         object.__setattr__(self, "api", HfApi(endpoint=self.endpoint))
 
     def persist(self, ask: Callable[[], T]) -> T:
-        """What `ask` returns, tried again while it fails of what may pass."""
+        """Returns what `ask` returns; transient failures are tried again."""
         for wait in self.waits:
             try:
                 return self.once(ask)
@@ -155,7 +157,7 @@ class Repository:
             raise self.named(error) from error
 
     def once(self, ask: Callable[[], T]) -> T:
-        """What `ask` returns, each of its requests bounded in time, without bars of its own."""
+        """Returns what `ask` returns, with a timeout on each request and no progress bars."""
         from huggingface_hub import get_session
         from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
 
@@ -164,44 +166,50 @@ class Repository:
         return ask()
 
     def named(self, error: Exception) -> Exception:
-        """The error as a HubError that says what to do; one of this machine as it is."""
+        """The error as one that says what to do; errors of this machine are returned unchanged."""
         from huggingface_hub.errors import (
             HfHubHTTPError,
+            HFValidationError,
             OfflineModeIsEnabled,
             RepositoryNotFoundError,
             RevisionNotFoundError,
         )
 
+        if isinstance(error, HFValidationError):
+            return UsageError(f"{self.name!r} is neither a folder nor a repository NAMESPACE/NAME")
+
         if isinstance(error, OfflineModeIsEnabled):
-            return HubError("hub-unreachable", "HF_HUB_OFFLINE forbids it; unset the variable")
+            return HubError(
+                "hub-unreachable", "HF_HUB_OFFLINE forbids requests; unset the variable"
+            )
         if isinstance(error, _Damaged):
             return HubError("damaged-file", str(error))
         if is_passing(error):
             return HubError(
                 "hub-unreachable",
-                f"{len(self.waits) + 1} tries failed, the last with {_told(error)}; nothing is "
+                f"{len(self.waits) + 1} attempts failed, the last with {_told(error)}; nothing is "
                 f"lost: run the same command again later",
             )
         if isinstance(error, RevisionNotFoundError):
             return HubError(
-                "no-revision", f"{self.name} has no such revision; name a tag or commit"
+                "no-revision", f"{self.name} has no such revision; give a tag or commit"
             )
         if isinstance(error, RepositoryNotFoundError):
             return HubError(
                 "no-repository",
-                f"{self.name} does not exist, or your token does not see it: check the name and "
+                f"{self.name} does not exist, or your token can't see it: check the name and "
                 f"`hf auth whoami`",
             )
         if isinstance(error, HfHubHTTPError):
             return HubError(
                 "hub-refuses",
-                f"{self.name}: {_told(error)}; for 401 and 403, use a token that may write there "
+                f"{self.name}: {_told(error)}; for 401 and 403, use a token with write access "
                 f"(HF_TOKEN, or `hf auth login`)",
             )
         return error
 
     def head(self) -> Head | None:
-        """The newest commit; None where there is no such repository, or none that is visible."""
+        """The newest commit; None if the repository does not exist or is not visible."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         def ask() -> Head | None:
@@ -214,7 +222,7 @@ class Repository:
         return self.persist(ask)
 
     def commit_of(self, revision: str | None) -> str:
-        """The commit that a tag, branch or commit means now."""
+        """The commit that a tag, branch or commit currently names."""
         return self.persist(lambda: self.api.dataset_info(self.name, revision=revision)).sha or ""
 
     def tags(self) -> dict[str, str]:
@@ -247,10 +255,10 @@ class Repository:
         }
 
     def download(self, commit: str, into: Path, only: Iterable[str] | None = None) -> Tree:
-        """Fetch the files of a commit into the new folder `into`; returns what they are.
+        """Fetches the files of a commit into the new folder `into`; returns them as listed.
 
-        Compared with the tree before it is believed: the client may hand out what is in the folder
-        when the Hub is away.
+        Every file is compared with the tree, since the client may return what is in the folder if
+        the Hub can't be reached.
         """
         tree = self.tree(commit)
         wanted = {name: tree[name] for name in (tree if only is None else only) if name in tree}
@@ -268,15 +276,17 @@ class Repository:
             for name in (wrong := differing(wanted, into)):
                 (into / name).unlink(missing_ok=True)
             if wrong:
-                raise _Damaged(f"{self.name}@{commit} hands out other bytes of {wrong[0]} than it "
-                               f"lists; report it to the Hub, and don't use the file")  # fmt: skip
+                raise _Damaged(
+                    f"{self.name}@{commit} serves other bytes of {wrong[0]} than it lists; report "
+                    f"this to the Hub and don't use the file"
+                )
 
         if wanted:
             self.persist(fetch)
         return wanted
 
     def create(self, private: bool) -> None:
-        """Make the repository; one that is there already stays as it is."""
+        """Creates the repository; an existing one stays as it is."""
         self.persist(
             lambda: self.api.create_repo(
                 self.name, repo_type="dataset", private=private, exist_ok=True
@@ -285,7 +295,7 @@ class Repository:
 
 
 def _told(error: Exception) -> str:
-    """First line of an error, without what may be a token."""
+    """First line of an error, with the token removed."""
     from huggingface_hub import get_token
 
     line = next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -1,4 +1,4 @@
-"""What speaks against releasing a folder: each rule refuses by name, and says what to do."""
+"""The rules that refuse a push: each has a name and says what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .documents import render_documents
 from .errors import HubError
 from .facts import read_facts
 from .remote import Commit, Repository, Tree, differing, local_files
-from .validate import Report
+from .validate import ReleaseReport
 from .versions import Version
 
 SIGNATURE = "Pushed by counterprior."
@@ -19,26 +19,28 @@ SIGNATURE = "Pushed by counterprior."
 
 
 def some(things: Iterable[object]) -> str:
-    """The first few of them, and how many more there are."""
+    """The first four, and how many more there are."""
     texts = [str(thing) for thing in things]
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
 
-def check_report(report: Report) -> None:
-    """Refuse a folder that `validate` finds fault with, or can't judge."""
+def check_report(report: ReleaseReport) -> None:
+    """Raises HubError for a folder that is invalid or could not be fully checked."""
     folder = report.checked
     canary = [problem for problem in report.problems if "canary" in str(problem).lower()]
     if canary:
-        raise HubError("canary", f"{folder}: {some(canary)}; mend the bank and build anew")
+        raise HubError("canary", f"{folder}: {some(canary)}; fix the bank and build again")
     if report.problems:
-        message = f"{folder}: {some(report.problems)}; mend the bank and build anew"
+        message = f"{folder}: {some(report.problems)}; fix the bank and build again"
         raise HubError("invalid-folder", message)
     if report.notes:
-        raise HubError("invalid-folder", f"{folder} can't be judged: {some(report.notes)}")
+        raise HubError(
+            "invalid-folder", f"{folder} could not be fully checked: {some(report.notes)}"
+        )
 
 
 def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
-    """Refuse to lose a published file but on purpose."""
+    """Raises HubError if a published file would be lost without `allowed` and a MAJOR step."""
     dropped = sorted({*local_files(published)} - {*local_files(stamped)})
     if not dropped:
         return
@@ -46,13 +48,13 @@ def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
     if not allowed or new.bump_from(last) != "MAJOR":
         raise HubError(
             "dropped-file",
-            f"{last} has {some(dropped)}, {new} does not: build all of it; or drop it on purpose "
-            f"with --allow-drop and --version {last.next('MAJOR')} or higher",
+            f"{last} has {some(dropped)}, {new} does not: build all configs, or drop the files on "
+            f"purpose with --allow-drop and --version {last.next('MAJOR')} or higher",
         )
 
 
-def check_licences(published: Path, stamped: Path, found: ReleaseDiff) -> None:
-    """Refuse to put what is published under other terms."""
+def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
+    """Raises HubError if published data would change their license."""
     before, after = read_facts(published), read_facts(stamped)
     old, new = ({config.name: config.license for config in f.configs} for f in (before, after))
     changed = [
@@ -70,18 +72,18 @@ def check_licences(published: Path, stamped: Path, found: ReleaseDiff) -> None:
         changed.append("the text of LICENSE")
     if changed:
         raise HubError(
-            "licence-change",
-            f"{some(changed)}; where that is meant and allowed: --allow-license-change",
+            "license-change",
+            f"{some(changed)}; if that is intended and permitted, add --allow-license-change",
         )
 
 
 def pushed_since(
     repository: Repository, head: str, tree: Tree, base: str, published: Path | None
 ) -> bool:
-    """Whether main is ahead of the last release by commits of interrupted pushes alone.
+    """Whether main is ahead of the last release only by commits of interrupted pushes.
 
     `head` and `tree` are those of main, `base` is the commit of the last release and `published`
-    its files (empty and None: there is none). Raises HubError where somebody else changed main.
+    its files (empty and None if there is none). Raises HubError if somebody else changed main.
     """
     if head == base or not (differing(tree, published) if published else tree):
         return False
@@ -89,15 +91,15 @@ def pushed_since(
     shas = [commit.sha for commit in history]
     since = history[: shas.index(base)] if base in shas else history
     if not base and not repository.tree(since[-1].sha):
-        del since[-1]  # the commit with which the Hub makes a repository
+        del since[-1]  # the commit with which the Hub creates a repository
     others = [repr(commit.title) for commit in since if not _is_pushed(commit)]
     if others:
         raise HubError(
             "foreign-head",
             f"main of {repository.name} is at {head[:12]}, ahead of the last release "
-            f"({base[:12] or 'there is none'}) by {some(others)}. Take what that changes into the "
-            f"bank, or drop it; put main back to the files of the last release (`hf download`, "
-            f"then `hf upload --delete '*'`); and push again",
+            f"({base[:12] or 'there is none'}) by {some(others)}. Take those changes into the bank "
+            f"or drop them; restore the files of the last release on main (`hf download`, then "
+            f"`hf upload --delete '*'`); and push again",
         )
     return True
 

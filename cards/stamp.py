@@ -1,8 +1,8 @@
-"""The stamp: a validated build becomes version X of repository Y; its data stay byte for byte.
+"""The stamp: turns a validated build into version X of repository Y without changing its data.
 
 A build knows neither its version nor its repository, so the texts that state them are rendered
-anew. The stamp is a function of the build, of the release before it and of the mark alone:
-repeating a push repeats its bytes.
+again. The result depends only on the build, the previous release and the mark: repeating a push
+repeats its bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..builders.manifest import Change, Erratum
 from ..release import CHECKSUMS
@@ -21,24 +21,26 @@ from .documents import render_documents
 from .facts import MANIFEST, Facts, read_facts
 from .write import write_texts
 
+ErratumStatus = Literal["revised", "retired", "removed"]
+
 
 @dataclass(frozen=True)
 class Mark:
-    """What the stamp prints on a build."""
+    """What the stamp writes into a build."""
 
     repo_id: str
     """Dataset repository, `namespace/name`."""
     version: str
     """Semantic version, without `v`."""
     date: str
-    """Day of the release, YYYY-MM-DD."""
+    """Release day, YYYY-MM-DD."""
 
 
 def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Facts:
-    """Write `folder` as version `mark` into the new folder `out`; returns its facts.
+    """Writes `folder` as version `mark` into the new folder `out`; returns its facts.
 
-    `published` is the release below that version, None for the first. Data files are hard links
-    where the file system has them. Raises ReleaseError where a folder is no release.
+    `published` is the highest release below that version, None for the first. Data files become
+    hard links if the file system has them. Raises ReleaseError if a folder is not a release.
     """
     facts = read_facts(folder)
     before = None if published is None else read_facts(published)
@@ -66,7 +68,7 @@ def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Facts:
 
 
 def _notes(facts: Facts, found: ReleaseDiff | None, version: str) -> list[str]:
-    """What the bank says of this version, then what the rows say."""
+    """The bank's notes on this version, then what changed in the rows."""
     banked = facts.changes[0].notes if facts.changes[0].version == version else []
     if found is None:
         return banked or [f"First release: {facts.rows:,} rows."]
@@ -77,14 +79,17 @@ def _notes(facts: Facts, found: ReleaseDiff | None, version: str) -> list[str]:
 def _changed_rows(
     found: ReleaseDiff, published: Path, folder: Path, facts: Facts, version: str
 ) -> Iterator[Erratum]:
-    """Every edited and every removed row, with the bank's reason where it gives one."""
+    """Every edited or removed row, with the bank's reason if it gives one."""
     banked = {(e.config, e.entry): e for e in facts.errata}
     for config in found.configs:
         if config.standing == "dropped":
             yield Erratum(
-                config=config.name, entry="all", status="removed", reason="The config was dropped.",
+                config=config.name,
+                entry="all",
+                status="removed",
+                reason="The config was dropped.",
                 version=version,
-            )  # fmt: skip
+            )
         elif config.removed or config.edited:
             old, new = rows_by_id(published, config.name), rows_by_id(folder, config.name)
             for row in (*config.removed, *config.edited):
@@ -92,14 +97,18 @@ def _changed_rows(
                 status, reason = _what_happened(old[row], new.get(row))
                 if told := banked.get((config.name, entry)):
                     status, reason = told.status, told.reason
-                yield Erratum.model_validate(
-                    {"config": config.name, "entry": entry, "status": status, "reason": reason,
-                     "row": row, "version": version}
-                )  # fmt: skip
+                yield Erratum(
+                    config=config.name,
+                    entry=entry,
+                    status=status,
+                    reason=reason,
+                    row=row,
+                    version=version,
+                )
 
 
-def _what_happened(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[str, str]:
-    """Status and reason of a row on which the bank is silent."""
+def _what_happened(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[ErratumStatus, str]:
+    """Status and reason of a row that the bank does not explain."""
     if new is None:
         return "removed", "The row is no longer in the release."
     changed = [name for name in old if name in new and old[name] != new[name]]

@@ -1,4 +1,4 @@
-"""Is a release folder what it says it is? Every fault is named by file, row and field."""
+"""Is a release folder what it says it is? Every problem names file, row and field."""
 
 from __future__ import annotations
 
@@ -14,63 +14,62 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..release import CHECKSUMS, Problem, iter_records, read_checksums, verify
+from ..release import CHECKSUMS, Problem, ReleaseError, iter_records, read_checksums, verify
 from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns
 from .croissant_records import record_problems
 from .documents import render_documents
 from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
-"""Given a config, its rows and whether they are all of it, what is wrong with them.
-
-Row id, field and message each."""
+"""Given a config, its rows and whether they are complete, lists what is wrong with them: row id,
+field and message."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """What was found wrong with a release, and what could not be checked."""
+class ReleaseReport:
+    """What is wrong with a release, and what could not be checked."""
 
     checked: str
     """Folder or repository."""
     problems: tuple[Problem, ...]
-    """Empty where all is well."""
+    """Empty if the release is valid."""
     notes: tuple[str, ...] = ()
-    """Checks that were left out, and why."""
+    """Checks that were skipped, and why."""
 
     def text(self) -> str:
-        """A line for each problem and note, then the verdict."""
+        """One line per problem and note, then the result."""
         lines = [*map(str, self.problems), *(f"note: {note}" for note in self.notes)]
-        verdict = f"{len(self.problems)} problems" if self.problems else "valid"
-        return "\n".join([*lines, f"{self.checked}: {verdict}"])
+        result = f"{len(self.problems)} problems" if self.problems else "valid"
+        return "\n".join([*lines, f"{self.checked}: {result}"])
 
     def to_json(self) -> str:
-        """The same for a machine."""
+        """The report as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
-def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> Report:
+def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> ReleaseReport:
     """Everything that is wrong with a release folder.
 
-    `check_rows` holds the content rules, which belong to the builders, and compares rows with the
-    bank of digest `bank_sha256`. Raises ReleaseError where `root` has no manifest or no checksums
-    to start from.
+    `check_rows` applies the content rules, which belong to the builders, and compares rows with
+    the bank whose digest is `bank_sha256`. Raises ReleaseError if `root` has no readable manifest
+    or checksums.
     """
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
     if bank_sha256 and bank_sha256 != facts.bank_sha256:
-        notes.append("rows compared with another bank than theirs: name that with --bank")
+        notes.append("rows were compared with another bank than their own; give it with --bank")
     for config in facts.configs:
         problems += _config_problems(root, config, check_rows)
         if config.elsewhere and facts.holdout is None:
-            message = f"says {config.elsewhere}, without a hold-out all rows are here"
+            message = f"says {config.elsewhere}, but without a hold-out all rows are here"
             problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
-    return Report(str(root), tuple(problems), tuple(notes))
+    return ReleaseReport(str(root), tuple(problems), tuple(notes))
 
 
 def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
-    """Whether bytes, rows, checksums, manifest, documents and Croissant agree with one another.
+    """Whether bytes, rows, checksums, manifest, documents and Croissant agree.
 
-    Returns what is wrong, and what could not be checked.
+    Returns what is wrong and what could not be checked.
     """
     problems = verify(root)
     notes = []
@@ -79,7 +78,7 @@ def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
     if made_with == metadata.version("counterprior"):
         problems += _document_problems(root, facts)
     else:
-        notes.append(f"documents not compared: they are rendered by counterprior {made_with}")
+        notes.append(f"documents not compared: counterprior {made_with} rendered them")
     if util.find_spec("mlcroissant") is None:
         notes.append("Croissant records not iterated: install counterprior[croissant]")
     else:
@@ -90,30 +89,31 @@ def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
 def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> Iterator[Problem]:
     if config.name not in ROWS:
         yield Problem(
-            MANIFEST, f"config {config.name!r} is unknown to this version", field="configs"
+            MANIFEST,
+            f"config {config.name!r} is unknown to this version of counterprior",
+            field="configs",
         )
         return
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        found = pq.read_schema(root / config.file)
         records = list(iter_records(root, config.name))
-    except (pa.ArrowException, OSError) as error:
-        yield Problem(config.file, f"can't be read: {error}")
+    except ReleaseError as error:
+        yield Problem(config.file, f"can't be read: {error.__cause__}")
         return
+    found = pq.read_schema(root / config.file)
     expected = arrow_schema(config.name)
     for name in expected.names:
         if name not in found.names:
             yield Problem(config.file, "column is missing", field=name)
         elif found.field(name).type != expected.field(name).type:
-            message = f"column is {found.field(name).type}, must be {expected.field(name).type}"
+            message = f"column is {found.field(name).type}, not {expected.field(name).type}"
             yield Problem(config.file, message, field=name)
     for name in found.names:
         if name not in expected.names:
             yield Problem(config.file, "column is unknown", field=name)
     if found.metadata != expected.metadata:
-        yield Problem(config.file, "footer lacks the features of `datasets`", field="huggingface")
+        yield Problem(config.file, "footer lacks the `datasets` features", field="huggingface")
     rows = []
     for number, record in enumerate(records):
         label = str(record.get("id") or number)
@@ -139,29 +139,31 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
         if image is None:
             continue
         if hashlib.sha256(image["bytes"]).hexdigest() != record.get("image_sha256"):
-            yield Problem(config.file, "is not the picture's", row=label, field="image_sha256")
+            yield Problem(
+                config.file, "is not the digest of the image", row=label, field="image_sha256"
+            )
         try:
             with Image.open(io.BytesIO(image["bytes"])) as opened:
                 opened.load()
                 mode = opened.mode
         except (OSError, SyntaxError, ValueError) as error:
-            yield Problem(config.file, f"is no readable image: {error}", row=label, field=name)
+            yield Problem(config.file, f"is not a readable image: {error}", row=label, field=name)
         else:
             if mode != "RGB":
-                yield Problem(config.file, f"is {mode}, must be RGB", row=label, field=name)
+                yield Problem(config.file, f"is {mode}, not RGB", row=label, field=name)
 
 
 def _canary_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
-    """The canary stands in its own column, unchanged, and in no other."""
+    """The canary is in its own column, unchanged, and in no other."""
     if record.get("canary") != CANARY:
         yield Problem(config.file, f"must be {CANARY}", row=label, field="canary")
     for name, value in record.items():
         if name != "canary" and _holds_canary(value):
-            yield Problem(config.file, "holds the canary; take it out", row=label, field=name)
+            yield Problem(config.file, "holds the canary; remove it", row=label, field=name)
 
 
 def _holds_canary(value: Any) -> bool:
-    """Whether the canary is in a text, at any depth; the case of its letters hides nothing."""
+    """Whether the canary is in a text, at any depth and in any letter case."""
     if isinstance(value, str):
         return CANARY in value.lower()
     if isinstance(value, dict):
@@ -170,13 +172,13 @@ def _holds_canary(value: Any) -> bool:
 
 
 def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:
-    """The manifest says of the rows what the rows say."""
+    """Where the manifest and the rows disagree."""
     planned = config.planned - config.elsewhere
     facts = counted(rows, planned, config.breakdown, config.composition)
     facts["rows"] = count
     for name, value in facts.items():
         if getattr(config, name) != value:
-            message = f"says {getattr(config, name)}, the rows give {value}"
+            message = f"says {getattr(config, name)}, but the rows give {value}"
             yield Problem(MANIFEST, message, row=config.name, field=name)
 
 
@@ -188,12 +190,12 @@ def _checksum_problems(root: Path, facts: Facts) -> Iterator[Problem]:
         entry = checksums["files"].get(config.file, {})
         for name in ("sha256", "bytes", "rows", "rows_sha256"):
             if entry.get(name) != getattr(config, name):
-                message = f"says {entry.get(name)}, {MANIFEST} says {getattr(config, name)}"
+                message = f"says {entry.get(name)}, but {MANIFEST} says {getattr(config, name)}"
                 yield Problem(CHECKSUMS, message, row=config.file, field=name)
 
 
 def _document_problems(root: Path, facts: Facts) -> Iterator[Problem]:
-    """Each document is, line by line, what the manifest renders."""
+    """The first line of each document that differs from what the manifest renders."""
     for name, expected in render_documents(facts).items():
         try:
             found = (root / name).read_text(encoding="utf-8")
@@ -203,13 +205,13 @@ def _document_problems(root: Path, facts: Facts) -> Iterator[Problem]:
         lines = zip_longest(found.splitlines(), expected.splitlines())
         for number, (line, rendered) in enumerate(lines, 1):
             if line != rendered:
-                message = f"says {_cut(line)}, {MANIFEST} renders {_cut(rendered)}"
+                message = f"says {_cut(line)}, but {MANIFEST} renders {_cut(rendered)}"
                 yield Problem(name, message, field=f"line {number}")
                 break
 
 
 def _cut(line: str | None) -> str:
-    """A line as an error quotes it, or what stands for one that is not there."""
+    """A line as errors quote it; `nothing` for a missing one."""
     if line is None:
         return "nothing"
     return repr(line if len(line) <= 100 else line[:100] + "...")

@@ -1,7 +1,7 @@
 """Semantic versions of a release: which one a change demands, and which ones are refused.
 
-Croissant 1.1 says what a number means (see `diff`); here it is enforced, from the first version on:
-0.x makes no exception, since a reader pins 0.1.0 as much as 1.0.0.
+Croissant 1.1 defines what each number means (see `diff`). The rule also holds for 0.x, since
+readers pin 0.1.0 just as they pin 1.0.0.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from ..errors import UsageError
 from .errors import HubError
 
 Bump = Literal["NONE", "PATCH", "MINOR", "MAJOR"]
@@ -28,22 +29,22 @@ class Version:
     """
 
     major: int
-    """Counts releases that edited or removed something."""
+    """Increases when something is edited or removed."""
     minor: int
-    """Counts those that added something since."""
+    """Increases when something is added."""
     patch: int
-    """Counts those that only repackaged since."""
+    """Increases when the same data are repackaged."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError for anything but three plain numbers."""
+        """Reads `1.0.0`. Raises UsageError for anything but three plain numbers."""
         if not (found := _NUMBERS.fullmatch(text)):
-            raise ValueError(f"version {text!r} is not of the form 1.0.0: no `v`, no suffix")
+            raise UsageError(f"version {text!r} is not of the form 1.0.0; drop any `v` or suffix")
         return cls(*map(int, found.groups()))
 
     @classmethod
     def of_tag(cls, tag: str) -> Self | None:
-        """The version that a tag stands for; None for a tag that isn't ours.
+        """The version that a tag names; None for a tag that isn't of the form `v1.0.0`.
 
         >>> Version.of_tag("v1.2.3"), Version.of_tag("pilot")
         (Version(major=1, minor=2, patch=3), None)
@@ -58,7 +59,7 @@ class Version:
         return f"v{self}"
 
     def bump_from(self, last: Version) -> Bump:
-        """How large the step from `last` is. Meant for a version above it."""
+        """The size of the step up from `last`, a lower version."""
         if self.major != last.major:
             return "MAJOR"
         if self.minor != last.minor:
@@ -66,7 +67,7 @@ class Version:
         return "PATCH" if self.patch != last.patch else "NONE"
 
     def next(self, bump: Bump) -> Version:
-        """The smallest version above this one that makes the step.
+        """The smallest version that is one `bump` above this one.
 
         >>> str(Version(1, 4, 2).next("MINOR"))
         '1.5.0'
@@ -79,28 +80,28 @@ class Version:
 
 
 def latest(tags: Iterable[str], below: Version | None = None) -> Version | None:
-    """The highest version among tags, of those below `below`; None where there is none."""
+    """The highest version among the tags, below `below` if given; None where there is none."""
     versions = [version for tag in tags if (version := Version.of_tag(tag))]
     return max((v for v in versions if below is None or v < below), default=None)
 
 
 def check_above(version: Version, tags: Iterable[str]) -> None:
-    """Refuse a version that is not above every released one."""
+    """Raises HubError unless the version is above every released one."""
     last = latest(tags)
     if last is not None and version <= last:
         raise HubError(
             "version-not-above",
-            f"{version} is not above {last}, the last release; versions only go up: "
+            f"{version} is not above {last}, the last release; choose "
             f"--version {last.next('PATCH')} or higher",
         )
 
 
 def check_step(version: Version, last: Version, demanded: Bump) -> None:
-    """Refuse a step from `last` to `version` that is smaller than the change demands."""
+    """Raises HubError if the step from `last` to `version` is smaller than the change demands."""
     step = version.bump_from(last)
     if BUMPS.index(step) < BUMPS.index(demanded):
         raise HubError(
             "version-too-small",
-            f"from {last} to {version} is {step}, the change is {demanded}: "
+            f"the step from {last} to {version} is {step}, but the change is {demanded}: choose "
             f"--version {last.next(demanded)} or higher (`counterprior diff` shows which rows)",
         )

@@ -141,7 +141,7 @@ def push(
         create=create,
         private=private,
         allow_drop=allow_drop,
-        allow_licence_change=allow_license_change,
+        allow_license_change=allow_license_change,
         endpoint=endpoint,
     )
     with (

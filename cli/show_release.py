@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from ..cards.diff import ReleaseDiff
     from ..cards.facts import Facts
     from ..cards.plan import Plan
-    from ..cards.validate import Report
+    from ..cards.validate import ReleaseReport
 
 
-def print_report(report: Report, as_json: bool) -> None:
+def print_report(report: ReleaseReport, as_json: bool) -> None:
     """Prints problems and notes; ends the command with exit code 1 if there are problems."""
     print(report.to_json() if as_json else report.text())
     if report.problems:

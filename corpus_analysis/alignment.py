@@ -19,30 +19,30 @@ from .layout import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
 RESAMPLES = 2_000
 
 SIDES = frozenset(("left", "right"))
-"""Words with which a caption states the order itself; its pairs are reported apart."""
+"""Words by which a caption states the order itself; such pairs are also reported separately."""
 
 PUBLISHED = {"LAION-2B-en-aesthetic": (0.892, 23_020), "DataComp-Large": (0.872, 10_150)}
-"""The paper's rates and their pairs (OTS-Bench, Table 5)."""
+"""The paper's rates and numbers of pairs (OTS-Bench, Table 5)."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of pairs, with what sampling alone leaves open."""
+    """The share of aligned pairs with its sampling uncertainty."""
 
     aligned: int
     """Pairs whose first-mentioned thing is on the left."""
     n: int
     """Pairs with an answer."""
     rate: float
-    """`aligned / n`; NaN without any."""
+    """`aligned / n`; NaN if n is 0."""
     wilson: Interval
-    """95 %, as if pairs were independent."""
+    """95 % Wilson interval, as if pairs were independent."""
     by_pair: Interval
-    """95 %, by resampling entity pairs; NaN below two of them."""
+    """95 % interval by resampling entity pairs; NaN below two."""
     by_host: Interval
-    """95 %, by resampling image hosts; NaN below two of them."""
+    """95 % interval by resampling image hosts; NaN below two."""
     by_image: Interval
-    """95 %, by resampling images: a caption may hold several pairs."""
+    """95 % interval by resampling images, as a caption may hold several pairs; NaN below two."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,18 @@ class Judged:
 
     @property
     def side(self) -> float:
-        """1 aligned, 0 reversed, NaN without such an answer, in the paper's single probe."""
+        """Answer to the paper's single probe: 1 aligned, 0 reversed, NaN otherwise."""
         return _side(self.answers.order.get("original", ""))
 
     @property
     def probed(self) -> float:
-        """Mean over the four probes; NaN unless all have a side."""
+        """Mean over the four probes; NaN unless all give a side."""
         sides = [_side(self.answers.order.get(probe, "")) for probe in PROBES]
         return math.nan if any(map(math.isnan, sides)) else sum(sides) / len(sides)
 
     @property
     def consistent(self) -> bool:
-        """Whether all four probes tell of the same picture."""
+        """Whether all four probes give the same side."""
         return self.probed in (0.0, 1.0)
 
     @property
@@ -74,7 +74,7 @@ class Judged:
 
     @property
     def entities(self) -> str:
-        """The two, whichever is first."""
+        """The names of both, independent of mention order."""
         return " / ".join(sorted((self.pair["first"]["name"], self.pair["second"]["name"])))
 
 
@@ -83,39 +83,37 @@ class Alignment:
     """The result of a run."""
 
     judge: dict[str, str]
-    """Who judged, with the versions of the prompts."""
+    """Identity of the judge, with the versions of the prompts."""
     funnel: dict[str, Any]
     """Counts at every stage."""
     single_probe: Rate
-    """The paper's number: one question, A is the first-mentioned."""
+    """The paper's measure: one question in which A is the first-mentioned."""
     four_probes: dict[str, Any]
-    """Mean over the probes, in which biases pull towards one half, and its interval."""
+    """Mean over the probes and its interval; biases of the judge pull it toward one half."""
     consistent: Rate
-    """Among pairs whose four probes agree."""
+    """Rate among pairs whose four probes agree."""
     controls: dict[str, Any]
-    """Mirrored rate, side bias, name bias, agreement of gate and order under mirroring."""
+    """Mirrored rate, side bias, name bias, and agreement of gate and order under mirroring."""
     groups: dict[str, dict[str, Rate]]
-    """Single-probe rates by pattern, relation, categories, length, words of layout, people."""
+    """Single-probe rates by pattern, relation, categories, length, layout words and people."""
     both_orders: dict[str, Any]
-    """Entity pairs that occur in both orders of mention: order against preference."""
+    """Rate over entity pairs mentioned in both orders: separates order from preference."""
     examples: list[dict[str, Any]]
-    """Valid pairs, to read."""
+    """Some valid pairs, for reading."""
     published: dict[str, Any]
     """The paper's rates, for comparison."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain Python; NaN becomes null."""
+        """Plain Python; NaN becomes None."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
 
 def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged]) -> Alignment:
-    """The result from all pairs that were asked about."""
+    """The result over all judged pairs."""
     valid = [j for j in judged if j.answers.valid]
     neutral = [j for j in valid if not SIDES & set(j.pair["spatial_words"])]
     means = np.array([j.probed for j in valid], dtype=float)
-    probed = cluster_bootstrap(means, [j.entities for j in valid] or [""], resamples=RESAMPLES) if (
-        len(valid) > 1) else None  # fmt: skip
     return Alignment(
         judge=judge,
         funnel=funnel | _verdict_counts(judged, valid),
@@ -123,7 +121,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
         four_probes={
             "n": int(np.sum(~np.isnan(means))),
             "rate": float(np.nanmean(means)) if np.any(~np.isnan(means)) else math.nan,
-            "by_pair": probed.interval() if probed else Interval(math.nan, math.nan),
+            "by_pair": _clustered(means, [j.entities for j in valid]),
         },
         consistent=rate([j for j in valid if j.consistent]),
         controls=_controls(valid),
@@ -151,13 +149,13 @@ def rate(judged: Sequence[Judged]) -> Rate:
     sides = np.array([j.side for j in sided], dtype=float)
     aligned = int(sides.sum())
     return Rate(
-        aligned,
-        len(sided),
-        aligned / len(sided) if sided else math.nan,
-        wilson(aligned, len(sided)),
-        _clustered(sides, [j.entities for j in sided]),
-        _clustered(sides, [j.host for j in sided]),
-        _clustered(sides, [j.pair["url"] for j in sided]),
+        aligned=aligned,
+        n=len(sided),
+        rate=aligned / len(sided) if sided else math.nan,
+        wilson=wilson(aligned, len(sided)),
+        by_pair=_clustered(sides, [j.entities for j in sided]),
+        by_host=_clustered(sides, [j.host for j in sided]),
+        by_image=_clustered(sides, [j.pair["url"] for j in sided]),
     )
 
 
@@ -172,45 +170,46 @@ def _side(label: str) -> float:
 
 
 def _verdict_counts(judged: Sequence[Judged], valid: Sequence[Judged]) -> dict[str, Any]:
-    """What the judge said at each stage, every label and failure apart."""
-    gate = {
-        aspect: dict(
-            sorted(Counter(j.answers.gate.get((aspect, "original"), "not asked")
-                           for j in judged).items())
-        )
-        for aspect in ASPECTS
-    }  # fmt: skip
-    order = {
-        probe: dict(sorted(Counter(j.answers.order.get(probe, "not asked") for j in valid).items()))
-        for probe in PROBES
-    }
+    """Counts of the judge's labels and failures at each stage."""
+
+    def said(aspect: str) -> dict[str, int]:
+        return _counts(j.answers.gate.get((aspect, "original"), "not asked") for j in judged)
+
+    def placed(probe: str) -> dict[str, int]:
+        return _counts(j.answers.order.get(probe, "not asked") for j in valid)
+
     return {
         "judged": len(judged),
-        "stage_1": gate,
+        "stage_1": {aspect: said(aspect) for aspect in ASPECTS},
         "valid": len(valid),
-        "stage_2": order,
+        "stage_2": {probe: placed(probe) for probe in PROBES},
         "consistent": sum(j.consistent for j in valid),
         "aligned": sum(j.side == 1 for j in valid),
     }
 
 
+def _counts(labels: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(labels).items()))
+
+
 def _controls(valid: Sequence[Judged]) -> dict[str, Any]:
-    """What is no property of the pictures."""
-    mirrored = [_side(j.answers.order.get("mirror", "")) for j in valid]
-    both = [(j.side, m) for j, m in zip(valid, mirrored, strict=True)
-            if not math.isnan(j.side) and not math.isnan(m)]  # fmt: skip
+    """What the answers owe to the judge rather than to the images."""
+    sides = [(j.side, _side(j.answers.order.get("mirror", ""))) for j in valid]
+    both = [pair for pair in sides if not any(map(math.isnan, pair))]
     said_a = [
-        _said_a(probe, j.answers.order.get(probe, ""))
-        for j in valid for probe in PROBES
-        if j.answers.order.get(probe) in (ALIGNED, REVERSED)
-    ]  # fmt: skip
-    # As shown: in the mirrored picture a true answer names the other one.
+        _said_a(probe, label)
+        for j in valid
+        for probe, label in j.answers.order.items()
+        if label in (ALIGNED, REVERSED)
+    ]
+    # As shown: in the mirrored image, a true answer names the other thing.
     shown = [(side + (1 - mirror)) / 2 for side, mirror in both]
-    gate = [
-        j.answers.gate.get((aspect, "original")) == j.answers.gate.get((aspect, "mirror"))
-        for j in valid for aspect in ASPECTS
-        if not {j.answers.gate.get((aspect, p), "missing") for p in GATE_PROBES} & set(FAILURES)
-    ]  # fmt: skip
+    asked = [
+        [j.answers.gate.get((aspect, probe), "missing") for probe in GATE_PROBES]
+        for j in valid
+        for aspect in ASPECTS
+    ]
+    gate = [labels[0] == labels[1] for labels in asked if not set(labels) & set(FAILURES)]
     return {
         "n": len(both),
         "rate": _mean([side for side, _ in both]),
@@ -223,7 +222,7 @@ def _controls(valid: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _said_a(probe: str, label: str) -> bool:
-    """Whether the answer was A: the first-mentioned, unless swapped; mirrored, sides exchange."""
+    """Whether the answer was A: the first-mentioned thing unless swapped; mirroring swaps sides."""
     exchanged = probe.endswith("swap") != probe.startswith("mirror")
     return (label == ALIGNED) != exchanged
 
@@ -250,7 +249,7 @@ def _length(judged: Judged) -> str:
 
 def _layout_words(judged: Judged) -> str:
     words = set(judged.pair["spatial_words"])
-    return "left or right" if words & SIDES else "other words of layout" if words else "none"
+    return "left or right" if words & SIDES else "other layout words" if words else "none"
 
 
 def _people(judged: Judged) -> str:
@@ -264,10 +263,10 @@ def _people(judged: Judged) -> str:
 
 
 def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
-    """For pairs of entities mentioned both ways, the rate with each way weighing the same.
+    """The rate over entity pairs mentioned in both orders, each order with the same weight.
 
-    If one entity of a pair simply tends to stand left, it is aligned in one order and reversed in
-    the other, and this rate is one half.
+    If one entity of a pair simply tends to be on the left, it is aligned in one order and reversed
+    in the other, and this rate is one half.
     """
     ways: dict[str, dict[str, list[float]]] = {}
     for j in valid:

@@ -1,4 +1,4 @@
-"""A run as a dataset folder: pairs and verdicts, which `load_dataset` reads by name."""
+"""A run as a dataset folder: pairs and verdicts, readable with `load_dataset`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..eval.core import PROBES
+from ..storage import write_whole
 from .alignment import Alignment, Judged
 from .images.retrieve import Retrieved, url_key
 from .layout import ASPECTS, Answers
@@ -27,35 +28,34 @@ configs:
   - split: test
     path: verdicts/test-*.parquet
 ---
-# Order of mention and order in space
+# Mention order and spatial order
 
-Pairs of things that web captions name, in the order of mention, with what became of their pictures
-and what a judge saw in them. `pairs`: one row a pair. `verdicts`: one row a question to the judge,
-raw answers included.
+Pairs of things named in web captions, in mention order, with the outcome of fetching their images
+and a judge's answers about them. `pairs`: one row per pair. `verdicts`: one row per question to the
+judge, including raw answers.
 
 - aligned (first-mentioned on the left): {aligned} of {n} pairs, {rate}
 - judge: {judge}
 - captions: {model}, {speedup}
 
-Captions and addresses are those of the source; no picture is in this dataset. The pictures belong
-to their owners. Automatic throughout: parser, rules and judge err, nobody checked single rows.
+Captions and addresses are those of the source; this dataset contains no images, which belong to
+their owners. All of it was made automatically: parser, rules and judge make errors, and nobody
+checked individual rows.
 """
 
 
 def write_dataset(
-    out: Path,
+    folder: Path,
+    *,
     pairs: Sequence[Mapping[str, Any]],
     retrieved: Retrieved,
     answers: Mapping[str, Answers],
     verdicts: Iterable[Mapping[str, Any]],
     result: Alignment,
 ) -> None:
-    """Writes `dataset/` below a run's folder."""
+    """Writes pairs, verdicts and card."""
     import pyarrow as pa
 
-    folder = out / FOLDER
-    for config in ("pairs", "verdicts"):
-        (folder / config).mkdir(parents=True, exist_ok=True)
     schema = pair_schema()
     for name in ("picture", *ASPECTS, *(f"order_{probe}" for probe in PROBES)):
         schema = schema.append(pa.field(name, pa.string()))
@@ -75,11 +75,11 @@ def write_dataset(
         model=captions["model"],
         speedup=captions["speedup"],
     )
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    write_whole(folder / "README.md", card)
 
 
 def _row(pair: Mapping[str, Any], retrieved: Retrieved, answers: Answers | None) -> dict[str, Any]:
-    """A pair with its picture's reason and the judge's labels; None where it wasn't asked."""
+    """A pair with the outcome for its image and the judge's labels; None if not asked."""
     record = retrieved.records.get(url_key(pair["url"])) if pair["url"] else None
     row = {**pair, "picture": record["reason"] if record else "no_url"}
     if answers is None:

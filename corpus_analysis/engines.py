@@ -1,4 +1,4 @@
-"""Who runs the workers: a process pool, Daft on this machine, or Daft on a Ray cluster.
+"""What runs the workers: a process pool, Daft on this machine, or Daft on a Ray cluster.
 
 An engine turns jobs into manifest entries as they finish, in any order. It never sees a caption.
 """
@@ -17,7 +17,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from .captions.gate import GateSettings
+from ..errors import UsageError
+from .captions.gate import QualityGateSettings
 from .captions.miner import MinerSettings
 from .captions.parser import single_threaded
 from .errors import CorpusError
@@ -25,22 +26,26 @@ from .shards import Job, ShardSettings, Worker, end_with_parent
 from .sources import Shard, SourceSettings
 
 Engine = Callable[[Sequence[Job], ShardSettings, int], Iterator[dict[str, Any]]]
-"""Jobs, settings and number of workers to entries; raises WorkerDied."""
+"""Turns jobs, settings and a number of workers into entries; raises WorkerDied."""
 
 _VAIN_STARTS = 3
-"""Starts of an engine in a row that finish nothing before it is given up."""
+"""Consecutive starts of an engine that finish nothing before the run gives up."""
 
 
 class EngineError(CorpusError):
-    """An engine that can't go on; finished shards are kept, and the same command goes on."""
+    """An engine that can't continue; finished shards are kept, and the same command resumes."""
 
 
 class WorkerDied(Exception):
-    """An engine stopped, mostly because a worker was killed; the message says what it saw."""
+    """An engine stopped, usually because a worker was killed; the message says what it saw."""
 
 
 def engine(name: str) -> Engine:
-    """`local`: Daft here, or the pool where Daft isn't installed; `pool`; `ray`: Daft on Ray."""
+    """The engine of a name. `local`: Daft on this machine, or the pool if Daft is not installed;
+    `pool`: a process pool; `ray`: Daft on Ray.
+
+    Raises UsageError for another name, and EngineError if the engine is not installed.
+    """
     if name == "pool" or (name == "local" and importlib.util.find_spec("daft") is None):
         return pool
     if name in ("local", "ray"):
@@ -49,7 +54,7 @@ def engine(name: str) -> Engine:
         if name == "ray" and importlib.util.find_spec("ray") is None:
             raise EngineError("--engine ray needs Ray: pip install ray")
         return daft_on_ray if name == "ray" else daft_here
-    raise EngineError(f"no engine {name!r}: choose from local, pool, ray")
+    raise UsageError(f"no engine {name!r}: choose from local, pool, ray")
 
 
 def run_jobs(
@@ -59,10 +64,11 @@ def run_jobs(
     workers: int,
     restarting: Callable[[int], None],
 ) -> Iterator[dict[str, Any]]:
-    """Entries of all jobs. When a worker dies the engine is started again with what is left.
+    """Entries of all jobs; if a worker dies, the engine is restarted with the jobs left.
 
-    So a death costs the shards in flight, one a worker. `restarting` is told of every restart.
-    Raises EngineError where engines keep stopping without finishing anything.
+    So a death costs only the shards in flight, one per worker. `restarting` is called with the
+    number of each restart. Raises EngineError if the engine keeps stopping without finishing
+    anything.
     """
     left = {job.key: job for job in jobs}
     restarts = in_vain = 0
@@ -86,7 +92,7 @@ def run_jobs(
 
 
 def pool(jobs: Sequence[Job], settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
-    """A process pool, one shard a task."""
+    """A process pool, one task per shard."""
     executor = ProcessPoolExecutor(
         min(workers, len(jobs)), get_context("spawn"), _start, (settings,)
     )
@@ -122,17 +128,17 @@ def daft_here(
 def daft_on_ray(
     jobs: Sequence[Job], settings: ShardSettings, workers: int
 ) -> Iterator[dict[str, Any]]:
-    """Daft on the Ray cluster that `RAY_ADDRESS` names, or on one of its own on this machine."""
+    """Daft on the Ray cluster at `RAY_ADDRESS`, or on a new one on this machine."""
     return _daft("ray", jobs, settings, workers)
 
 
 def _daft(
     runner: str, jobs: Sequence[Job], settings: ShardSettings, workers: int
 ) -> Iterator[dict[str, Any]]:
-    """One query, in a process of its own.
+    """Runs one query in a process of its own.
 
-    Daft gives a query up when one of its workers dies, and may leave the others behind or abort
-    the process; workers end with the process that started them.
+    If a worker dies, Daft abandons the query and may leave the other workers behind or abort the
+    process. Here all workers end with the query's process.
     """
     spawn = get_context("spawn")
     receiver, sender = spawn.Pipe(duplex=False)
@@ -140,7 +146,7 @@ def _daft(
         target=_query, args=(runner, jobs, settings, workers, sender), daemon=True
     )
     query.start()
-    sender.close()  # so that the end of the query ends what can be received
+    sender.close()  # otherwise `recv` would not notice the end of the query
     try:
         while isinstance(message := receiver.recv(), dict):
             yield message
@@ -158,8 +164,8 @@ def _daft(
 def _query(
     runner: str, jobs: Sequence[Job], settings: ShardSettings, workers: int, sender: Connection
 ) -> None:
-    """Send each entry as it comes; last, the error that ended the query, or an empty text."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the run, which ends this process
+    """Sends each entry as it comes, and last the error that ended the query, or an empty text."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run handles it and ends this process
     end_with_parent()
     os.environ.update(DAFT_RUNNER=runner)  # read by Daft when it is imported
     import daft
@@ -167,7 +173,7 @@ def _query(
     @daft.cls(use_process=True, max_concurrency=workers)
     class Mine:
         def __init__(self, text: str) -> None:
-            # Daft forks nothing: the class is made anew in each process, from text alone.
+            # Daft creates the class anew in each process, from text alone.
             from .engines import settings_from
             from .shards import Worker
 
@@ -179,10 +185,10 @@ def _query(
 
             return [json.dumps(self.worker.mine(job_from(text))) for text in column.to_pylist()]
 
-    # One query, so that workers and their models live on; one partition a shard, so that Ray
-    # returns entries as shards finish and not all at the end.
+    # One query, so that workers keep their models; one partition per shard, so that Ray returns
+    # entries as shards finish, not all at the end.
     frame = daft.from_pylist([{"job": json.dumps(asdict(job))} for job in jobs])
-    if runner == "ray":  # the native runner streams rows anyhow, and warns
+    if runner == "ray":  # the native runner streams rows anyway, and warns
         frame = frame.into_partitions(len(jobs))
     mine: Any = Mine(json.dumps(asdict(settings))).mine  # an expression, once decorated
     try:
@@ -201,23 +207,25 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "DAFT_PROGRESS_BAR": "0",
 }
-"""No library tells anyone of a run, and no bar but ours is shown."""
+"""Disables telemetry and the progress bars of libraries."""
 
 
 def prepare_environment() -> None:
-    """What workers must find before they import NumPy; call before an engine starts."""
+    """Sets what workers must find before they import NumPy; call before starting an engine."""
     os.environ.update(single_threaded() | QUIET)
 
 
 def settings_from(text: str) -> ShardSettings:
-    """Settings back from the JSON of their `asdict`."""
+    """Reads settings back from the JSON of their `asdict`."""
     data = json.loads(text)
     source = SourceSettings(**{**data["source"], "paths": tuple(data["source"]["paths"])})
-    return ShardSettings(source, GateSettings(**data["gate"]), MinerSettings(**data["miner"]))
+    return ShardSettings(
+        source, QualityGateSettings(**data["gate"]), MinerSettings(**data["miner"])
+    )
 
 
 def job_from(text: str) -> Job:
-    """A job back from the JSON of its `asdict`."""
+    """Reads a job back from the JSON of its `asdict`."""
     data = json.loads(text)
     groups = data["shard"]["groups"]
     shard = Shard(**{**data["shard"], "groups": None if groups is None else tuple(groups)})

@@ -1,4 +1,4 @@
-"""What can go wrong in a run of the miner that a user can mend."""
+"""What stops a run of the miner."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from ..errors import RunFailed
 
 
 class CorpusError(RunFailed):
-    """Shown as one line; the message says what to do."""
+    """A run that can't continue; the message says what to do."""

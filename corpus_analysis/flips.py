@@ -1,19 +1,16 @@
-"""The set against the prior: verified pictures and their mirror images under the same caption.
+"""The flip set against the prior: verified images and their mirror images under the same caption.
 
-A model that is tuned on it sees each caption with either thing on the left, equally often, so the
-order of mention tells it nothing. Pictures that a mirror makes wrong are left out: those that bear
-text, those of things with a fixed handedness, and captions that speak of left and right.
+A model tuned on it sees each caption equally often with either thing on the left, so mention order
+carries no information. Images that mirroring makes wrong are left out: those with text, those of
+things with a fixed handedness, and those whose caption says left or right.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import re
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,21 +19,35 @@ import yaml
 from PIL import ImageOps
 from PIL.Image import Image
 
+from ..errors import UsageError
 from ..eval.core import ORIGINAL, PROBES, Judge, Question
 from ..images import ImageError, open_image
+from ..progress import Progress
+from ..storage import whole_folder, write_whole
+from ..tables import write_rows
 from .alignment import SIDES
 from .captions.ontology import FOLDER, OntologyError
 from .dataset import FOLDER as DATASET
 from .errors import CorpusError
-from .images.retrieve import picture_path, url_key
+from .images.retrieve import image_path, url_key
 from .layout import read_prompt
 from .run import IMAGES
 
 COUNT = 2_000
-"""Pairs wherever no number is given, as in the paper; each gives two pictures."""
+"""Default number of pairs, as in the paper; each gives two images."""
 
-REASONS = ("not_verified", "inconsistent", "sides_in_caption", "text", "handed", "text_seen",
-           "not_judged", "unreadable", "same_picture", "not_needed")  # fmt: skip
+REASONS = (
+    "not_verified",
+    "inconsistent",
+    "sides_in_caption",
+    "text",
+    "handed",
+    "text_seen",
+    "not_judged",
+    "unreadable",
+    "same_image",
+    "not_needed",
+)
 """Why a pair is not in the set."""
 
 _WRITING = re.compile(
@@ -44,21 +55,19 @@ _WRITING = re.compile(
     r"cover|label|banner|billboard|newspaper|headline|words|written|writing|slogan|jersey|map|"
     r"chart|diagram|infographic|number|numbers|menu|calendar|invitation|card|t-shirt)\b"
 )
-"""Words of captions whose pictures often bear writing."""
+"""Words of captions whose images often contain writing."""
 
 _HANDED = re.compile(r"(?i)\b(?:(?:left|right)-?hand(?:ed|er)?|southpaw|clockwise|asl|salut\w+)\b")
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class FlipSettings:
-    """Which pairs are taken."""
+    """Which pairs to take."""
 
     count: int = COUNT
-    """Pairs at most."""
+    """Most pairs in the set."""
     seed: int = 0
-    """Of the choice among equals."""
+    """Seed of the choice among equal pairs."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,9 @@ class FlipSet:
     """What was written."""
 
     pairs: int
-    """Each with two pictures."""
+    """Pairs in the set, each with two images."""
     dropped: dict[str, int]
-    """Pairs that are not in it, by reason."""
+    """Pairs left out, by reason."""
     categories: dict[str, int]
     """Pairs by their two categories."""
 
@@ -76,65 +85,60 @@ class FlipSet:
 def make_flips(
     mined: Path, out: Path, settings: FlipSettings, judge: Judge | None, progress: Progress
 ) -> FlipSet:
-    """Writes the set of a run that has its layout; it appears in `out` whole or not at all.
+    """Writes the flip set of a run that has its layout; `out` appears whole or not at all.
 
-    A judge that answers free questions is asked of each picture whether it bears text. Raises
-    CorpusError where the run has no layout yet, `out` is not empty or no pair is left.
+    A judge, if given, is asked whether each image contains text. Raises UsageError if `out` is not
+    empty, InUseError if another process writes it, and CorpusError if the run has no layout yet or
+    no pair is left.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CorpusError(f"{out} is there already; give another --out")
-    dropped: Counter[str] = Counter()
-    usable = []
+        raise UsageError(f"{out} is not empty; give another --out")
     handed = read_handed()
-    for pair in _read(mined):
-        reason = excluded(pair, handed)
-        if reason:
-            dropped[reason] += 1
-        else:
-            usable.append(pair)
-    staging = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    staging.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in staging.parent.glob(f".{out.name}.*.tmp"):
-        shutil.rmtree(leftover)  # of a run that was killed
-    try:
-        (staging / "train").mkdir(parents=True)
+    pairs = _read(mined)
+    reasons = [excluded(pair, handed) for pair in pairs]
+    dropped = Counter(reason for reason in reasons if reason)
+    usable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
+    order = list(balanced(usable, settings.seed))
+    dropped["same_image"] = len(usable) - len(order)
+    with whole_folder(out) as staging:
+        (staging / "train").mkdir()
         taken: list[dict[str, Any]] = []
-        order = list(balanced(usable, settings.seed))
-        dropped["same_picture"] = len(usable) - len(order)
-        with (staging / "train" / "metadata.jsonl").open("w", encoding="utf-8") as metadata:
-            for pair in order:
-                if len(taken) == settings.count:
-                    dropped["not_needed"] += 1
-                    continue
-                picture, reason = _picture(mined, pair, judge)
-                if picture is None:
-                    dropped[reason] += 1
-                    continue
-                for row in _write(picture, pair, staging / "train"):
-                    metadata.write(json.dumps(row, ensure_ascii=False) + "\n")
-                taken.append(pair)
-                progress("flips", len(taken), min(settings.count, len(order)))
-        found = FlipSet(
-            len(taken),
-            {reason: dropped[reason] for reason in REASONS},
-            dict(sorted(Counter(_group(pair) for pair in taken).items())),
-        )
-        if not taken:
-            reasons = ", ".join(f"{reason} {n:,}" for reason, n in found.dropped.items() if n)
-            raise CorpusError(
-                f"{mined}: no pair is left ({reasons or 'the run has none'}); nothing was written"
-            )
-        (staging / "README.md").write_text(_card(found), encoding="utf-8")
-        if out.exists():
-            out.rmdir()
-        os.replace(staging, out)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        rows: list[dict[str, Any]] = []
+        for pair in order:
+            if len(taken) == settings.count:
+                dropped["not_needed"] += 1
+                continue
+            image, reason = _image(mined, pair, judge)
+            if image is None:
+                dropped[reason] += 1
+                continue
+            rows += _write(image, pair, staging / "train")
+            taken.append(pair)
+            progress("flips", len(taken), min(settings.count, len(order)))
+        found = _count(taken, dropped, mined)
+        write_rows(staging / "train" / "metadata.jsonl", rows)
+        write_whole(staging / "README.md", _card(found))
     return found
 
 
+def _count(taken: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) -> FlipSet:
+    """What is in the set. Raises CorpusError, saying why, if it is empty."""
+    if not taken:
+        reasons = ", ".join(
+            f"{reason} {dropped[reason]:,}" for reason in REASONS if dropped[reason]
+        )
+        raise CorpusError(
+            f"{mined}: no pair is left ({reasons or 'the run has none'}); nothing was written"
+        )
+    return FlipSet(
+        pairs=len(taken),
+        dropped={reason: dropped[reason] for reason in REASONS},
+        categories=dict(sorted(Counter(_group(pair) for pair in taken).items())),
+    )
+
+
 def excluded(pair: Mapping[str, Any], handed: Mapping[str, str]) -> str:
-    """Why a pair can't be in the set by what is known of it; empty where it can."""
+    """Why a pair can't be in the set, judging by its row; empty if it can."""
     if not pair["valid"]:
         return "not_verified"
     labels = {pair[f"order_{probe}"] for probe in PROBES}
@@ -144,18 +148,18 @@ def excluded(pair: Mapping[str, Any], handed: Mapping[str, str]) -> str:
         return "sides_in_caption"
     if _HANDED.search(pair["text"]):
         return "handed"
-    reasons = {handed[pair[half]["name"]] for half in ("first", "second")
-               if pair[half]["name"] in handed}  # fmt: skip
+    names = (pair["first"]["name"], pair["second"]["name"])
+    reasons = {handed[name] for name in names if name in handed}
     if "text" in reasons or _WRITING.search(pair["text"]):
         return "text"
     return "handed" if reasons else ""
 
 
 def balanced(pairs: Sequence[dict[str, Any]], seed: int) -> Iterator[dict[str, Any]]:
-    """The pairs in turns over their two categories, so that any beginning is balanced.
+    """The pairs, alternating over their two categories, so that every prefix is balanced.
 
-    One pair a picture. Within two categories aligned and reversed pictures take turns too: their
-    mirror images make up for the rest.
+    One pair per image. Aligned and reversed images of two categories alternate too; mirror images
+    make up for any rest.
     """
     groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
     seen: set[str] = set()
@@ -173,7 +177,7 @@ def balanced(pairs: Sequence[dict[str, Any]], seed: int) -> Iterator[dict[str, A
 
 
 def read_handed(path: Path = FOLDER / "handed.yaml") -> dict[str, str]:
-    """Entity -> why its mirror image is wrong. Raises OntologyError for a file that isn't right."""
+    """Entity -> why its mirror image is wrong. Raises OntologyError for an invalid file."""
     try:
         entries = yaml.safe_load(path.read_text("utf-8"))
         found = {str(e["name"]): str(e["reason"]) for e in entries}
@@ -189,7 +193,7 @@ def _read(mined: Path) -> list[dict[str, Any]]:
 
     folder = mined / DATASET / "pairs"
     if not folder.is_dir():
-        raise CorpusError(f"{mined} has no layout yet: run `counterprior mine … --stage layout`")
+        raise CorpusError(f"{mined} has no layout yet; run `counterprior mine … --stage layout`")
     rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
     return rows
 
@@ -198,14 +202,14 @@ def _group(pair: Mapping[str, Any]) -> str:
     return " + ".join(sorted((pair["first"]["category"], pair["second"]["category"])))
 
 
-def _picture(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple[Image | None, str]:
-    """The picture, or why it can't be taken."""
+def _image(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple[Image | None, str]:
+    """The image, or why it can't be taken."""
     try:
-        picture = open_image(picture_path(mined / IMAGES, url_key(pair["url"])))
+        image = open_image(image_path(mined / IMAGES, url_key(pair["url"])))
     except ImageError:
         return None, "unreadable"
     if judge is None:
-        return picture, ""
+        return image, ""
     question = Question(
         case=pair["id"],
         name="text",
@@ -215,22 +219,22 @@ def _picture(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple
         labels=("yes", "no"),
         prompt=read_prompt("text").fill(answers="1: yes\n2: no"),
         answers={"1": "yes", "2": "no"},
-        images=(picture,),
+        images=(image,),
     )
     (_, verdict), *_ = judge.judge([question])
     if verdict.label == "no":
-        return picture, ""
+        return image, ""
     return None, "text_seen" if verdict.label == "yes" else "not_judged"
 
 
-def _write(picture: Image, pair: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
-    """Both pictures, encoded alike: a model must not tell them apart by their compression."""
+def _write(image: Image, pair: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+    """Writes both images, encoded alike so that compression can't tell them apart; yields rows."""
     left, right = (pair["first"], pair["second"])[:: 1 if pair["aligned"] else -1]
     name = str(pair["id"]).removeprefix("pair-")
     for mirrored in (False, True):
-        image = ImageOps.mirror(picture) if mirrored else picture
+        shown = ImageOps.mirror(image) if mirrored else image
         file = f"{name}-{'mirrored' if mirrored else 'original'}.jpg"
-        image.save(folder / file, "JPEG", quality=95, subsampling=0)
+        shown.save(folder / file, "JPEG", quality=95, subsampling=0)
         yield {
             "file_name": file,
             "text": pair["text"],
@@ -256,13 +260,13 @@ configs:
 ---
 # Flip pairs against the order-to-space prior
 
-{found.pairs} captions with two named things, each with a picture that shows them side by side and
-with its mirror image. `image` and `text` are what diffusers' trainers read (`--train_data_dir`);
-`left` and `right` say what is where.
+{found.pairs} captions that name two things, each with an image that shows them side by side and
+with its mirror image. The trainers of diffusers read `image` and `text` (`--train_data_dir`);
+`left` and `right` name the thing on each side.
 
 | categories | pairs |
 | --- | --- |
 {rows}
 
-Not taken: {dropped or "none"}. Pictures belong to their owners; for research on them only.
+Left out: {dropped or "none"}. The images belong to their owners; use them for research only.
 """

@@ -1,10 +1,10 @@
-"""Two-stage verification: is it two things side by side, and which of them is on the left?
+"""Two-stage verification: are the two things side by side, and which of them is on the left?
 
-Stage 1 asks three questions (existence, separation, horizontal topology), of the picture and of the
-mirrored one, whose answers must not change. Stage 2 asks A-or-B in four probes, {picture, mirrored}
-x {A is the first-mentioned, A is the second-mentioned}. A judge that always says A, or always says
-that the first-mentioned is on the left, is right in half of them: biases pull the mean of the four
-towards one half and show up as such. Labels always speak of the picture as it was found.
+Stage 1 asks three questions (existence, separation, horizontal topology) about the image and its
+mirror image, where the answers must stay the same. Stage 2 asks A or B in four probes: {image,
+mirrored} x {A is the first-mentioned, A is the second-mentioned}. A judge that always says A, or
+always puts the first-mentioned on the left, is right in two of the four, so biases pull the mean
+toward one half. Labels always refer to the image as found.
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ ASPECTS = {
 """The criteria of stage 1 and how they are asked."""
 
 GATE_PROBES = (ORIGINAL, "mirror")
-"""Stage 1; the first decides, the second is a control."""
+"""Probes of stage 1; the first decides, the second is a control."""
 
 ALIGNED, REVERSED, NEITHER = "first_left", "first_right", "invalid"
-"""Labels of stage 2. A language model can't say `invalid`; a measuring judge can."""
+"""Labels of stage 2. Only measuring judges can answer `invalid`; language models can't."""
 
 AHEAD = 64
-"""Pairs whose questions are open at once."""
+"""Pairs whose questions are open at a time."""
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A pair with its picture."""
+class PairToJudge:
+    """A pair with its image."""
 
     pair: dict[str, Any]
     """Its row."""
-    picture: Path
+    image: Path
+    """Its image file."""
     sha256: str
-    """Of the picture's source bytes."""
+    """SHA-256 of the bytes that the server sent for the image."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What one judge said of one pair; labels or failures, missing keys were not asked."""
+    """One judge's labels or failures for one pair; missing keys were not asked."""
 
     gate: dict[tuple[str, str], str]
     """(aspect, probe) -> `yes`, `no` or a failure."""
@@ -67,12 +68,12 @@ class Answers:
 
     @property
     def valid(self) -> bool:
-        """Whether all three criteria are affirmed."""
+        """Whether all three criteria are met."""
         return all(self.gate.get((aspect, "original")) == "yes" for aspect in ASPECTS)
 
 
 def read_prompt(name: str) -> Prompt:
-    """A prompt file of this room."""
+    """Reads a prompt file of this folder."""
     text = (Path(__file__).parent / "prompts" / f"{name}.md").read_text("utf-8")
     return Prompt(f"corpus_{name}", text)
 
@@ -85,7 +86,7 @@ def open_log(root: Path, judge: Judge) -> VerdictLog:
 
 
 def verify(
-    candidates: Sequence[Candidate], judge: Judge, log: VerdictLog, progress: Progress
+    candidates: Sequence[PairToJudge], judge: Judge, log: VerdictLog, progress: Progress
 ) -> dict[str, Answers]:
     """Asks what has no verdict yet; pair id -> answers. Run again after any end, it goes on.
 
@@ -97,7 +98,7 @@ def verify(
     tally = Tally()
     for start in range(0, len(candidates), AHEAD):
         progress("verdicts", start, len(candidates))
-        part = [(c, _open(c.picture)) for c in candidates[start : start + AHEAD]]
+        part = [(c, _open(c.image)) for c in candidates[start : start + AHEAD]]
         found |= {candidate.pair["id"]: Answers({}, {}) for candidate, _ in part}
         for answered in _ask(judge, log, part, gate_questions, tally):
             gate = found[answered.case].gate
@@ -195,7 +196,7 @@ def _open(path: Path) -> Image | None:
 def _ask(
     judge: Judge,
     log: VerdictLog,
-    part: Sequence[tuple[Candidate, Image | None]],
+    part: Sequence[tuple[PairToJudge, Image | None]],
     questions_of: Callable[[dict[str, Any], Image], Iterator[Question]],
     tally: Tally,
 ) -> Iterator[Answered]:

@@ -1,17 +1,16 @@
-"""Mining a source: shards to workers, a manifest that survives kill -9, and the funnel."""
+"""Mines a source: hands shards to workers, keeps a manifest that survives kill -9, counts the
+funnel."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from ..progress import Progress
+from ..storage import RecordLog, read_records
 from .captions.gate import REASONS
 from .captions.parser import installed_model
 from .engines import engine, prepare_environment, run_jobs
@@ -20,15 +19,13 @@ from .shards import Job, ShardSettings
 from .sources import list_shards
 
 PAIRS = "pairs"
-"""Folder of the pairs, one parquet file a shard."""
+"""Folder of the pairs, one parquet file per shard."""
 MANIFEST = "manifest.jsonl"
-"""One line a finished shard."""
-
-Progress = Callable[[str, int, int], None]
+"""One line per finished shard."""
 
 
 class MineError(CorpusError):
-    """A run that can't go on, or finished with failed shards; the message says what to do."""
+    """A run that finished with failed or missing shards; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -36,29 +33,29 @@ class MineSettings:
     """A run of `counterprior mine`."""
 
     shard: ShardSettings
-    """What decides the rows."""
+    """Everything that decides the rows."""
     out: Path
-    """Folder of the run; one a source."""
+    """Folder of the run; use one per source."""
     engine: str = "local"
-    """`local`, `pool` or `ray`; never changes a row."""
+    """`local`, `pool` or `ray`; changes no row."""
     workers: int = 1
-    """Processes; never changes a row either."""
+    """Number of processes; changes no row."""
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """How many rows came how far."""
+    """How many rows reached each stage."""
 
     rows: int
-    """Read."""
+    """Rows read."""
     dropped: dict[str, int]
-    """Dropped by the quality gate, by reason."""
+    """Rows dropped by the quality gate, by reason."""
     passed: int
-    """Passed the quality gate."""
+    """Rows that passed the quality gate."""
     candidates: int
-    """Of these, passed the prefilter (in a reference run: all)."""
+    """Of these, rows that passed the prefilter (in a reference run: all)."""
     parsed: int
-    """Parsed."""
+    """Captions parsed."""
     tokens: int
     """Tokens parsed."""
     errors: int
@@ -66,11 +63,11 @@ class Funnel:
     captions: int
     """Captions with at least one pair."""
     pairs: int
-    """Pairs."""
+    """Pairs found."""
     model: str
-    """spaCy model and version; several where shards were mined with several."""
+    """spaCy model and version; several if shards were mined with different ones."""
     speedup: str
-    """Whether the fast path ran, or why not."""
+    """`fast`, or why the fast path did not run."""
 
     @classmethod
     def of(cls, entries: Iterable[dict[str, Any]]) -> Funnel:
@@ -86,85 +83,81 @@ class Funnel:
             return "; ".join(sorted({entry[name] for entry in entries}))
 
         return cls(
-            total("rows"), {r: dropped[r] for r in REASONS}, total("passed"), total("candidates"),
-            total("parsed"), total("tokens"), total("errors"), total("captions"), total("pairs"),
-            said("model"), said("speedup"),
-        )  # fmt: skip
+            rows=total("rows"),
+            dropped={reason: dropped[reason] for reason in REASONS},
+            passed=total("passed"),
+            candidates=total("candidates"),
+            parsed=total("parsed"),
+            tokens=total("tokens"),
+            errors=total("errors"),
+            captions=total("captions"),
+            pairs=total("pairs"),
+            model=said("model"),
+            speedup=said("speedup"),
+        )
 
 
 def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
-    """Mine every shard that isn't done, then count. Run again after any end: it goes on.
+    """Mines every shard that isn't done, then counts; run again after any end, it resumes.
 
-    Raises MineError where another run holds the folder or a shard failed; SourceError and
-    OntologyError before any work; EngineError where workers keep dying.
+    One process per folder: the caller holds its lock. Raises SourceError, OntologyError,
+    ModelMissing and UsageError before any work, MineError if shards failed, and EngineError if
+    workers keep dying.
     """
+    installed_model()  # before starting workers that would only fail without it
+    run = engine(settings.engine)
     folder = settings.out / PAIRS
-    folder.mkdir(parents=True, exist_ok=True)
-    installed_model()  # before workers are started that could only die of it
     jobs = [Job.of(s, folder, settings.shard) for s in list_shards(settings.shard.source)]
-    with locked_manifest(settings.out / MANIFEST) as (entries, log):
-        _sweep(folder, {Path(job.target).name for job in jobs})
-        done = {
-            e["key"]: e for e in entries if "error" not in e and (folder / _file(e)).exists()
-        }  # fmt: skip
-        # Large files first, so that no worker is left alone with one at the end.
-        todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
-        progress("shards", len(jobs) - len(todo), len(jobs))
-        failed: list[dict[str, Any]] = []
-        if todo:
-            prepare_environment()
-            run = engine(settings.engine)
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder, jobs)
+    done = _finished(settings.out / MANIFEST, folder)
+    # Large files first, so that no worker is left alone with one at the end.
+    todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
+    progress("shards", len(jobs) - len(todo), len(jobs))
+    failed: list[dict[str, Any]] = []
 
-            def restarting(number: int) -> None:
-                count = len(done) + len(failed)
-                progress(f"a worker died, restart {number}", count, len(jobs))
+    def restarting(number: int) -> None:
+        progress(f"a worker died, restart {number}", len(done) + len(failed), len(jobs))
 
+    if todo:
+        prepare_environment()
+        with RecordLog(settings.out / MANIFEST) as log:
             for entry in run_jobs(run, todo, settings.shard, settings.workers, restarting):
-                log.write(json.dumps(entry).encode() + b"\n")
-                os.fsync(log.fileno())
+                log.append(entry)
                 if "error" in entry:
                     failed.append(entry)
                 else:
                     done[entry["key"]] = entry
                 progress("shards", len(done) + len(failed), len(jobs))
-        _sweep(folder, {Path(job.target).name for job in jobs})
+        _sweep(folder, jobs)
+    _check(jobs, done, failed)
+    return Funnel.of(done[job.key] for job in jobs)
+
+
+def _finished(manifest: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Manifest entries of the shards whose file is there, by key."""
+    return {
+        entry["key"]: entry
+        for entry in read_records(manifest)
+        if "error" not in entry and (folder / f"{entry['shard']}.parquet").exists()
+    }
+
+
+def _sweep(folder: Path, jobs: Iterable[Job]) -> None:
+    """Removes files that a killed run left half-written, and results of other shards."""
+    wanted = {Path(job.target).name for job in jobs}
+    for path in folder.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+
+
+def _check(jobs: list[Job], done: dict[str, dict[str, Any]], failed: list[dict[str, Any]]) -> None:
+    """Raises MineError unless every shard is done."""
     if failed:
         first = failed[0]
         raise MineError(
             f"{len(failed)} of {len(jobs)} shards failed; the first, {first['file']}: "
-            f"{first['error']}; mend it and run the same command again"
+            f"{first['error']}; fix it and run the same command again"
         )
-    missing = [job for job in jobs if job.key not in done]
-    if missing:
+    if missing := [job for job in jobs if job.key not in done]:
         raise MineError(f"{len(missing)} shards were never reported; run the same command again")
-    return Funnel.of(done[job.key] for job in jobs)
-
-
-@contextmanager
-def locked_manifest(path: Path) -> Iterator[tuple[list[dict[str, Any]], IO[bytes]]]:
-    """Finished entries and the file to append to; a torn last line is cut off.
-
-    Raises MineError where another run holds it: the lock ends with its process, however that ends.
-    """
-    with open(path, "a+b", buffering=0) as log:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise MineError(
-                f"{path.parent} is in use by another run; wait or use another --out"
-            ) from None
-        log.seek(0)
-        lines, end, _torn = log.read().rpartition(b"\n")
-        log.truncate(len(lines + end))
-        yield [json.loads(line) for line in lines.splitlines()], log
-
-
-def _file(entry: dict[str, Any]) -> str:
-    return f"{entry['shard']}.parquet"
-
-
-def _sweep(folder: Path, wanted: set[str]) -> None:
-    """Remove what a killed run left half-written, and results of shards that are no more."""
-    for path in folder.iterdir():
-        if path.name not in wanted:
-            path.unlink()

@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file with its plots as SVG, no script, nothing loaded."""
+"""The page of a run: one HTML file with SVG plots, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ font-variant-numeric: tabular-nums; } svg { max-width: 100%; height: auto; }
 _INK, _DIM, _BAR, _GRID = "#1c2330", "#667085", "#3767b1", "#d0d5dd"
 _ROW = 24
 _MOST = 14
-"""Rows of a plot; the rest stands in alignment.json."""
+"""Most rows in a plot; alignment.json has all of them."""
 
 
 def render_page(result: Alignment, title: str) -> str:
-    """The whole page. What comes from captions is escaped."""
+    """The whole page as HTML; text from captions is escaped."""
     single, control = result.single_probe, result.controls
     parts = [
-        f"<h1>{escape(title)}: is the first-mentioned on the left?</h1>",
+        f"<h1>{escape(title)}: is the first-mentioned thing on the left?</h1>",
         f'<p class="big">{_percent(single.rate)}</p>',
-        f"<p>of {single.n:,} pairs of things that a caption names and whose picture shows them "
-        f"side by side; 95 %: {_interval(single.wilson)} if pairs were independent, "
+        f"<p>of {single.n:,} pairs of things that a caption names and its image shows side by "
+        f"side. 95 % intervals: {_interval(single.wilson)} if pairs were independent, "
         f"{_interval(single.by_pair)} over entity pairs, {_interval(single.by_host)} over image "
-        f"hosts. Without an order a half would be. Judge: {escape(_judge(result.judge))}.</p>",
+        f"hosts. Without an order effect, half would be. "
+        f"Judge: {escape(_judge(result.judge))}.</p>",
         "<h2>How the question was asked</h2>",
         _forest(
             {
                 "one probe (the paper's)": single,
-                "pairs with four equal answers": result.consistent,
+                "pairs whose four probes agree": result.consistent,
                 **{n: r for n, r in result.groups["all"].items() if n != "all"},
             }
         ),
         f"<p>Mean of the four probes: {_percent(result.four_probes['rate'])} "
         f"({_interval(result.four_probes['by_pair'])}, n = {result.four_probes['n']:,}). "
-        f"Mirrored pictures: {_percent(control['mirrored_rate'])} as shown, "
-        f"{_percent(control['flips'])} of answers flip as they must. Side bias "
-        f"{_signed(control['side_bias'])}, name bias {_signed(control['name_bias'])}; the gate "
-        f"says the same of {_percent(control['gate_unchanged'])} of mirrored pictures. Entity "
-        f"pairs mentioned in both orders ({result.both_orders['entity_pairs']:,}): "
+        f"Mirrored images: {_percent(control['mirrored_rate'])} as shown; "
+        f"{_percent(control['flips'])} of the answers flip as they should. Side bias: "
+        f"{_signed(control['side_bias'])}; name bias: {_signed(control['name_bias'])}. The gate "
+        f"gives the same answer for {_percent(control['gate_unchanged'])} of the mirrored images. "
+        f"Entity pairs mentioned in both orders ({result.both_orders['entity_pairs']:,}): "
         f"{_percent(result.both_orders['rate'])}.</p>",
-        "<h2>How many came how far</h2>",
+        "<h2>Pairs left at each stage</h2>",
         _funnel(_stages(result.funnel)),
         _reasons(result.funnel),
     ]
@@ -59,7 +60,7 @@ def render_page(result: Alignment, title: str) -> str:
         if name != "all":
             parts += [f"<h2>By {escape(name)}</h2>", _forest(rates)]
     parts += ["<h2>Published rates</h2>", _published(result.published)]
-    parts += ["<h2>Some pairs</h2>", _examples(result.examples)]
+    parts += ["<h2>Example pairs</h2>", _examples(result.examples)]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style>{''.join(parts)}</html>\n"
@@ -75,15 +76,15 @@ def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
         ("captions with a pair", captions["captions"]),
         ("pairs", captions["pairs"]),
         ("pairs with an address", images["pairs_with_url"]),
-        ("pairs with a picture", images["pairs_with_picture"]),
+        ("pairs with an image", images["pairs_with_image"]),
         ("not a duplicate", images["pairs_distinct"]),
         ("two things side by side", funnel["valid"]),
-        ("four equal answers", funnel["consistent"]),
+        ("four probes agree", funnel["consistent"]),
     ]
 
 
 def _funnel(stages: list[tuple[str, int]]) -> str:
-    """Bars on a logarithmic scale: the first stage is thousands of times the last."""
+    """Bars on a logarithmic scale, since the first stage is thousands of times the last."""
     top = math.log10(max(2, max(count for _, count in stages)))
     rows = []
     for number, (name, count) in enumerate(stages):
@@ -94,11 +95,13 @@ def _funnel(stages: list[tuple[str, int]]) -> str:
             f'<rect x="260" y="{y + 4}" width="{width:.1f}" height="16" fill="{_BAR}"/>'
             f'<text x="{268 + width:.1f}" y="{y + 16}" fill="{_DIM}">{count:,}</text>'
         )
-    return _svg(_ROW * len(stages) + 4, rows) + '<p class="dim">Bars are logarithmic.</p>'
+    return (
+        _svg(_ROW * len(stages) + 4, rows) + '<p class="dim">The bars have a logarithmic scale.</p>'
+    )
 
 
 def _forest(rates: Mapping[str, Rate]) -> str:
-    """A dot and its interval a row, on [0, 1], with one half marked."""
+    """One row per rate: a dot and its interval on [0, 1], with one half marked."""
     shown = [(name, r) for name, r in rates.items() if r.n][:_MOST]
     if not shown:
         return '<p class="dim">No pair.</p>'
@@ -120,10 +123,9 @@ def _forest(rates: Mapping[str, Rate]) -> str:
             f'<circle cx="{_x(r.rate)}" cy="{y}" r="4" fill="{_BAR}"/>'
             f'<text x="620" y="{y + 4}" fill="{_DIM}">{r.rate:.1%} of {r.n:,}</text>'
         )
-    note = "" if len(shown) == len(rates) else " The most frequent ones; all are in alignment.json."
-    return _svg(height + 22, rows) + (
-        '<p class="dim">Thick: Wilson 95 %; thin: over entity pairs, 95 %.' + note + "</p>"
-    )
+    note = "" if len(shown) == len(rates) else " Most frequent groups; alignment.json has all."
+    lines = "Thick line: 95 % Wilson interval; thin line: 95 % interval over entity pairs."
+    return _svg(height + 22, rows) + f'<p class="dim">{lines}{note}</p>'
 
 
 def _svg(height: int, rows: Iterable[str]) -> str:
@@ -138,16 +140,16 @@ def _x(share: float) -> str:
 
 
 def _reasons(funnel: Mapping[str, Any]) -> str:
-    """Why captions and pictures were dropped, and what the judge said."""
+    """Why captions and images were dropped, and what the judge said."""
     rows = [("caption", reason, n) for reason, n in funnel["captions"]["dropped"].items() if n]
     images = funnel["images"]
-    rows += [("picture", reason, n) for reason, n in images["reasons"].items()]
+    rows += [("image", reason, n) for reason, n in images["reasons"].items()]
     rows += [("pair", name, images[name]) for name in ("duplicate_url", "duplicate_image")]
     for aspect, labels in funnel["stage_1"].items():
         rows += [(f"stage 1, {aspect}", label, n) for label, n in labels.items()]
     for probe in PROBES:
         rows += [(f"stage 2, {probe}", label, n) for label, n in funnel["stage_2"][probe].items()]
-    return _table(("of what", "reason or answer", "count"), rows)
+    return _table(("item", "reason or answer", "count"), rows)
 
 
 def _published(published: Mapping[str, Any]) -> str:
@@ -155,7 +157,9 @@ def _published(published: Mapping[str, Any]) -> str:
         (name, f"{_percent(p['rate'])} ({_interval(p['wilson'])})", p["n"])
         for name, p in published.items()
     ]
-    return _table(("corpus (OTS-Bench, Table 5)", "rate, our Wilson 95 %", "pairs"), rows)
+    return _table(
+        ("corpus (OTS-Bench, Table 5)", "rate (95 % Wilson interval, ours)", "pairs"), rows
+    )
 
 
 def _examples(examples: Iterable[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""The rows that `mine` writes: one a pair, with all that is needed to check it by reading."""
+"""The rows that `mine` writes: one per pair, with everything needed to check it by reading."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 
 def pair_schema() -> pa.Schema:
-    """Arrow schema of the pair rows; `datasets` reads it without help."""
+    """Arrow schema of the pair rows, which `datasets` reads as it is."""
     import pyarrow as pa
 
     mention = pa.struct(
         [
-            ("name", pa.string()), ("category", pa.string()), ("head", pa.string()),
-            ("phrase", pa.string()), ("quantifier", pa.string()), ("start", pa.int32()),
+            ("name", pa.string()),
+            ("category", pa.string()),
+            ("head", pa.string()),
+            ("phrase", pa.string()),
+            ("quantifier", pa.string()),
+            ("start", pa.int32()),
             ("end", pa.int32()),
         ]
-    )  # fmt: skip
+    )
     return pa.schema(
         [
             ("id", pa.string()),
@@ -48,7 +52,7 @@ def pair_schema() -> pa.Schema:
 
 
 def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[str, Any]]:
-    """The rows of one caption; offsets refer to `text`, the normalised caption."""
+    """The rows of one caption; offsets refer to `text`, the normalized caption."""
     for pair in mined.pairs:
         spans = (pair.first.start, pair.second.start, pair.pattern, pair.relation)
         yield {
@@ -72,5 +76,5 @@ def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[s
 
 
 def pair_id(url: str | None, text: str, *place: object) -> str:
-    """Content hash of a pair: the same picture, caption and words, wherever they were found."""
+    """Content hash of a pair: the same for the same image, caption and words in any source."""
     return f"pair-{hashlib.sha256(canonical([url or '', text, *place])).hexdigest()[:16]}"

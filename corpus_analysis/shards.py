@@ -1,8 +1,7 @@
-"""One shard of captions to one file of pairs, in the process that an engine gave it.
+"""Mines one shard of captions into one file of pairs, in a process that an engine started.
 
-Results appear whole or not at all: temporary file, fsync, rename. What a shard yields depends on
-the shard and the settings alone, so that any engine, order and number of workers write the same
-bytes.
+The file depends only on the shard and the settings, so every engine, order and number of workers
+writes the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ..release import sha256_file
-from .captions.gate import GateSettings, gate
+from ..storage import whole_file
+from .captions.gate import QualityGateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
 from .captions.parser import installed_model, torch_hidden
@@ -29,34 +29,34 @@ from .rows import pair_rows, pair_schema
 from .sources import Shard, SourceSettings, read_shard
 
 ROWS_AT_ONCE = 100_000
-"""Captions held as Python objects at a time; bounds the memory of a worker."""
+"""Captions held as Python objects at a time; limits a worker's memory."""
 
 MOST_WORDS = 250_000
-"""Strings that a worker's spaCy may hold, 85,000 from the start; then it is loaded anew. Each word
-costs 1.7 kB in all caches: some 450 MB a worker at most, shards of usual size included."""
+"""Strings that a worker's spaCy may hold before it is reloaded; it starts with 85,000. Each word
+costs 1.7 kB across all caches: at most about 450 MB per worker for shards of usual size."""
 
 _ERRORS_KEPT = 20
 
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """Everything that decides what a shard yields."""
+    """Everything that decides the pairs of a shard."""
 
     source: SourceSettings
-    """Which rows."""
-    gate: GateSettings = field(default_factory=GateSettings)
-    """Which captions are dropped unparsed."""
+    """Which rows are read."""
+    gate: QualityGateSettings = field(default_factory=QualityGateSettings)
+    """Which captions are dropped without parsing."""
     miner: MinerSettings = field(default_factory=MinerSettings)
-    """How the rest is parsed."""
+    """How the others are parsed."""
 
     def identity(self) -> dict[str, Any]:
-        """What a finished shard must have been made with to count as done.
+        """The versions and settings that must match for a finished shard to count as done.
 
-        The prefilter and the fast path change no pair, but a reference run is one only if it was
-        made as one.
+        The prefilter and the fast path change no pair but are included, so that a reference run
+        never reuses shards of a fast one.
         """
         source = asdict(self.source)
-        del source["paths"], source["limit"]  # the shard itself says which file and how many rows
+        del source["paths"], source["limit"]  # the shard itself names its file and rows
         return {
             "code": code_digest(),
             "model": " ".join(installed_model()),
@@ -69,7 +69,7 @@ class ShardSettings:
 
 @dataclass(frozen=True)
 class Job:
-    """A shard to be mined."""
+    """A shard to mine."""
 
     shard: Shard
     target: str
@@ -86,17 +86,17 @@ class Job:
 
 @cache
 def code_digest() -> str:
-    """12 hex digits over the modules that decide which pairs a caption holds."""
+    """12 hex digits over the modules that decide the pairs of a caption."""
     modules = sorted((Path(__file__).parent / "captions").glob("*.py"))
     content = b"".join(module.read_bytes() for module in modules)
     return hashlib.sha256(content).hexdigest()[:12]
 
 
 class Worker:
-    """A process's miner; loading it takes seconds, so it serves many shards."""
+    """The miner of one process; loading it takes seconds, so it serves many shards."""
 
     def __init__(self, settings: ShardSettings) -> None:
-        """Raises ModelMissing where spaCy or its model isn't installed."""
+        """Raises ModelMissing if spaCy or its model is not installed."""
         self.settings = settings
         self.miner = self._load()
         if threading.current_thread() is threading.main_thread():
@@ -107,7 +107,7 @@ class Worker:
             return Miner(self.settings.miner)
 
     def mine(self, job: Job) -> dict[str, Any]:
-        """The manifest's entry of one shard; an error is one too, and stops no other shard."""
+        """The manifest entry of one shard; an error becomes an entry and stops no other shard."""
         entry: dict[str, Any] = {"key": job.key, "shard": job.shard.name, "file": job.shard.path}
         try:
             return entry | self._mine(job)
@@ -119,8 +119,8 @@ class Worker:
         import pyarrow.compute as pc
 
         began = time.process_time()
-        # What spaCy reads it never forgets. (Pools that replace a worker after so many tasks can
-        # wait forever: CPython issue 115634.)
+        # spaCy never frees the strings it has read. (Replacing workers after a number of tasks can
+        # hang a pool: CPython issue 115634.)
         if len(self.miner.parser.nlp.vocab.strings) > MOST_WORDS:
             del self.miner
             gc.collect()
@@ -174,22 +174,15 @@ class Worker:
 
 
 def write_parquet(table: Any, target: Path) -> None:
-    """Write a parquet file whole or not at all."""
+    """Writes a parquet file; it appears whole or stays as it was."""
     import pyarrow.parquet as pq
 
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            pq.write_table(table, file, compression="zstd", store_schema=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(target) as file:
+        pq.write_table(table, file, compression="zstd", store_schema=True)
 
 
 def end_with_parent() -> None:
-    """End this process when its parent is gone: a killed run must leave no worker that writes."""
+    """Ends this process when its parent is gone: a killed run must leave no writing worker."""
     parent = os.getppid()
 
     def watch() -> None:

@@ -1,14 +1,14 @@
 """Where captions come from: local files and Hub datasets, in shards, read column by column.
 
-A shard is a run of row groups of one parquet file, or one whole csv, tsv or jsonl file. Each is
-read by the process that mines it; nothing is read to list them but parquet footers.
+A shard is a run of row groups of one parquet file, or one whole csv, tsv or jsonl file. The process
+that mines a shard reads it; listing shards reads only parquet footers.
 """
 
 from __future__ import annotations
 
 import glob
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HUB = "hf://datasets/"
-"""Prefix of a dataset repository's files on the Hub."""
+"""Prefix of files in a dataset repository on the Hub."""
 
 SHARD_ROWS = 250_000
-"""Rows of a shard of parquet, rounded up to whole row groups."""
+"""Rows of a parquet shard, rounded up to whole row groups."""
 
 FORMATS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz")
-"""Files that are read; others in a folder are left alone."""
+"""Files that are read; others in a folder are ignored."""
 
 COLUMNS = ("url", "caption", "width", "height")
-"""Columns of every source under our names; width and height only where the source has them."""
+"""Our names for the columns of a source; not every source has width and height."""
 
 
 class SourceError(UsageError):
@@ -36,15 +36,14 @@ class SourceError(UsageError):
 
 @dataclass(frozen=True)
 class Preset:
-    """Columns of a published corpus."""
+    """Column names of a published corpus."""
 
     caption: str
     url: str
     width: str = ""
     height: str = ""
     header: bool = True
-    """False for tables without a first line of names; columns are then `url` and `caption` by
-    position: caption first."""
+    """False for tables without a header line, whose columns are caption and url, in that order."""
 
 
 PRESETS = {
@@ -52,7 +51,7 @@ PRESETS = {
     "datacomp": Preset("text", "url", "original_width", "original_height"),
     "cc3m": Preset("caption", "url", header=False),
 }
-"""`--preset` -> columns. LAION's parquet, DataComp's metadata, Conceptual Captions' tsv."""
+"""Columns by `--preset`: LAION's parquet, DataComp's metadata, Conceptual Captions' tsv."""
 
 GUESSES = {
     "caption": ("caption", "text", "alt_text", "alt", "sentence", "raw_caption"),
@@ -60,25 +59,25 @@ GUESSES = {
     "width": ("width", "original_width"),
     "height": ("height", "original_height"),
 }
-"""Names that a column is found by, in any case, where neither preset nor option names one."""
+"""Column names to look for, in any letter case, if neither preset nor option gives one."""
 
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """Which rows are read, and under which names."""
+    """Which rows and columns to read."""
 
     paths: tuple[str, ...]
     """Files, folders, globs, or `hf://datasets/NAMESPACE/NAME/…` of the same kinds."""
     preset: str = ""
-    """A key of `PRESETS`; empty: columns by option or by name."""
+    """A key of `PRESETS`; empty: columns by option or by guess."""
     caption_column: str = ""
     """Overrides the preset."""
     url_column: str = ""
     """Overrides the preset."""
     limit: int | None = None
-    """At most so many rows in all, the first ones of the first shards."""
+    """Most rows to read, from the first shards; None for all."""
     sample: float = 1.0
-    """Share of rows, chosen by seed and place; in (0, 1]."""
+    """Share of rows to read, chosen by seed and position; in (0, 1]."""
     seed: int = 0
     """Seed of the sample."""
 
@@ -92,17 +91,17 @@ class Shard:
     name: str
     """File name of its results, unique in a run."""
     size: int
-    """Bytes of the file; part of the shard's identity."""
+    """Size of the file in bytes; part of the shard's identity."""
     groups: tuple[int, int] | None
-    """First row group and the one after the last; None where the file is read whole."""
+    """First row group and the one after the last; None if the file is read whole."""
     first_row: int
     """Number of its first row in the file."""
     rows: int | None
-    """Rows to read, from the first; None for all."""
+    """Rows to read from the start; None for all."""
 
 
 def list_shards(settings: SourceSettings) -> list[Shard]:
-    """The shards of every source, in a fixed order. Raises SourceError for what isn't there."""
+    """The shards of every source, in a fixed order. Raises SourceError for missing or bad files."""
     if not 0 < settings.sample <= 1:
         raise SourceError(f"--sample {settings.sample} is not a share in (0, 1]")
     files = [file for path in settings.paths for file in _files(path)]
@@ -116,26 +115,21 @@ def list_shards(settings: SourceSettings) -> list[Shard]:
                 return shards
             if left is not None:
                 rows = min(left, _count(shard, settings))
-                shard = Shard(**{**vars(shard), "rows": rows})
+                shard = replace(shard, rows=rows)
                 left -= rows
             shards.append(shard)
     return shards
 
 
 def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
-    """Its rows as `row`, `url`, `caption` and, where the source has them, `width` and `height`.
+    """The shard's rows: `row`, `url`, `caption` and, if the source has them, `width` and `height`.
 
-    Only these columns are read. Raises SourceError naming the file for one that can't be.
+    Reads only these columns. Raises SourceError, naming the file, if it can't be read.
     """
     import numpy as np
     import pyarrow as pa
 
-    try:
-        table = _read(shard, settings)
-    except SourceError:
-        raise
-    except _failures(shard.path) as error:
-        raise SourceError(f"{shard.path}: not readable ({error})") from None
+    table = _read(shard, settings)
     if shard.rows is not None:
         table = table.slice(0, shard.rows)
     numbers = np.arange(shard.first_row, shard.first_row + len(table))
@@ -149,14 +143,14 @@ def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
 
 
 def _files(path: str) -> list[str]:
-    """Readable files that a path, folder or glob stands for, sorted."""
+    """The readable files of a path, folder or glob, sorted."""
     if path.startswith(HUB):
         found = _hub_files(path)
     elif Path(path).is_dir():
         found = [str(p) for p in Path(path).rglob("*") if p.name.endswith(FORMATS)]
     elif Path(path).is_file():
         if not path.endswith(FORMATS):
-            raise SourceError(f"{path}: give one of {', '.join(FORMATS)}")
+            raise SourceError(f"{path}: not one of {', '.join(FORMATS)}")
         found = [path]
     else:
         found = [p for p in glob.glob(path, recursive=True) if p.endswith(FORMATS)]
@@ -171,7 +165,7 @@ def _hub_files(path: str) -> list[str]:
     files: Any = HfFileSystem()  # its methods have no types
     inner = path.removeprefix("hf://").rstrip("/")
     try:
-        # The questions below take a Hub that doesn't answer for one without such a file.
+        # The calls below return "no such file" if the Hub does not answer; this one raises.
         files.resolve_path("/".join(inner.split("/")[:3]))
         if any(letter in inner for letter in "*?["):
             found = files.glob(inner)
@@ -185,7 +179,7 @@ def _hub_files(path: str) -> list[str]:
 
 
 def _failures(path: str) -> tuple[type[Exception], ...]:
-    """What reading a file may raise; of the Hub's client, also what its HTTP library raises."""
+    """What reading a file may raise; on the Hub, also anything from its HTTP library."""
     import pyarrow as pa
 
     return (Exception,) if path.startswith(HUB) else (pa.ArrowException, OSError, EOFError)
@@ -196,8 +190,11 @@ def _first_line(error: Exception) -> str:
 
 
 def _open(path: str) -> pa.NativeFile | IO[bytes]:
-    """A file to be read and closed. No thread of Arrow's reads ahead in a Python file: it might
-    still do so when the interpreter ends, which aborts the process."""
+    """A file to read and close.
+
+    Arrow's threads must not read ahead in a Python file: if they still do when the interpreter
+    ends, the process aborts.
+    """
     import pyarrow as pa
 
     if not path.startswith(HUB):
@@ -208,7 +205,7 @@ def _open(path: str) -> pa.NativeFile | IO[bytes]:
     inner = path.removeprefix("hf://")
     if not path.endswith(".parquet"):
         return pa.BufferReader(files.cat_file(inner))
-    # The very ranges that are wanted: reading ahead would fetch the neighbours of each column.
+    # Exact ranges only: reading ahead would fetch the neighbors of each column.
     opened: IO[bytes] = files.open(inner, cache_type="none")
     return opened
 
@@ -222,27 +219,33 @@ def _size(path: str) -> int:
 
 
 def _cut(path: str, number: str) -> list[Shard]:
-    """Shards of one file; `number` keeps the names of equally named files apart."""
+    """The shards of one file; `number` distinguishes files of the same name."""
     import pyarrow.parquet as pq
 
     stem = Path(path).name.split(".")[0]
     size = _size(path)
     if not path.endswith(".parquet"):
-        return [Shard(path, f"{number}-{stem}", size, None, 0, None)]
+        return [_shard(path, f"{number}-{stem}", size)]
     try:
         with _open(path) as file:
             metadata = pq.read_metadata(file)
     except _failures(path) as error:
-        raise SourceError(f"{path}: no readable parquet file ({error})") from None
+        raise SourceError(f"{path}: not a readable parquet file ({error})") from None
     shards: list[Shard] = []
     first = rows = at = 0
     for group in range(metadata.num_row_groups):
         rows += metadata.row_group(group).num_rows
         if rows >= SHARD_ROWS or group == metadata.num_row_groups - 1:
             name = f"{number}-{stem}-{len(shards):04d}"
-            shards.append(Shard(path, name, size, (first, group + 1), at, None))
+            whole = _shard(path, name, size)
+            shards.append(replace(whole, groups=(first, group + 1), first_row=at))
             first, at, rows = group + 1, at + rows, 0
     return shards
+
+
+def _shard(path: str, name: str, size: int) -> Shard:
+    """A whole file as one shard."""
+    return Shard(path=path, name=name, size=size, groups=None, first_row=0, rows=None)
 
 
 def _count(shard: Shard, settings: SourceSettings) -> int:
@@ -256,6 +259,16 @@ def _count(shard: Shard, settings: SourceSettings) -> int:
 
 
 def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
+    """The wanted columns of a shard under our names."""
+    try:
+        return _table(shard, settings)
+    except SourceError:
+        raise
+    except _failures(shard.path) as error:
+        raise SourceError(f"{shard.path}: not readable ({error})") from None
+
+
+def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -273,7 +286,7 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
         if not (
             pa.types.is_string(columns[name].type) or pa.types.is_large_string(columns[name].type)
         ):
-            raise SourceError(f"{shard.path}: column of {name}s is {columns[name].type}, not text")
+            raise SourceError(f"{shard.path}: the {name} column is {columns[name].type}, not text")
         columns[name] = columns[name].cast(pa.string())
     for name in {"width", "height"} & set(columns):
         columns[name] = columns[name].cast(pa.int64(), safe=False)
@@ -283,7 +296,7 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
 def _read_text(
     file: pa.NativeFile | IO[bytes], path: str, settings: SourceSettings
 ) -> tuple[pa.Table, dict[str, str]]:
-    """A csv, tsv or jsonl table, decompressed by its name, and our column names -> its."""
+    """A csv, tsv or jsonl table, decompressed if named .gz, and our column names -> its."""
     import pyarrow as pa
     from pyarrow import csv, json
 
@@ -307,7 +320,7 @@ def _read_text(
 
 
 def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:
-    """Our name -> theirs, for the columns that are wanted."""
+    """Our column names -> those of the source, for the columns to read."""
     preset = PRESETS.get(settings.preset)
     if settings.preset and preset is None:
         raise SourceError(f"no preset {settings.preset!r}: choose from {', '.join(PRESETS)}")
@@ -325,7 +338,7 @@ def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str,
         if not theirs and ours in ("caption", "url"):
             raise SourceError(
                 f"{path}: no column {name or GUESSES[ours][0]!r} among {', '.join(names)}; "
-                f"name it with --{ours}-column"
+                f"give it with --{ours}-column"
             )
         if theirs:
             found[ours] = theirs

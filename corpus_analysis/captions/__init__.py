@@ -1,1 +1,1 @@
-"""Captions to pairs: text in, pairs of entities out; nothing here touches a file or the network."""
+"""Captions to pairs of entities, without touching the network or any file but the bank."""

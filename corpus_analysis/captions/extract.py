@@ -1,7 +1,7 @@
 """From a parsed caption to its pairs: coordination and explicit prepositions.
 
-Plain functions over tokens, so that the rules are tested without a model; spaCy's `Doc` and `Token`
-have all that `Sentence` and `Word` name. Labels are those of spaCy's English models.
+Plain functions over tokens, so that the rules can be tested without a model; spaCy's `Token` has
+everything that `Word` names. Labels are those of spaCy's English models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from .ontology import Entity, Ontology, distinct
+from .ontology import CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PLACES, PUNCTUATION, SPATIAL, triggered
 
 
@@ -41,13 +41,13 @@ Pattern = Literal["coordination", "preposition"]
 
 
 @dataclass(frozen=True)
-class Mention:
-    """One half of a pair, as its caption says it. Offsets are characters of the normalised text."""
+class EntityMention:
+    """One half of a pair, as the caption says it. Offsets are characters of the normalized text."""
 
     name: str
     """Canonical name of the entity."""
     category: str
-    """Its category."""
+    """Category of the entity."""
     head: str
     """The head noun as written."""
     phrase: str
@@ -55,23 +55,23 @@ class Mention:
     quantifier: str
     """Determiner, number or partitive: "the", "two", "a pair of"; may be empty."""
     start: int
-    """Where the name starts."""
+    """Offset where the name starts."""
     end: int
-    """Where it ends."""
+    """Offset where it ends."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two entities that a caption links, in the order of mention."""
+class CaptionPair:
+    """Two entities that a caption links, in mention order."""
 
-    first: Mention
-    second: Mention
+    first: EntityMention
+    second: EntityMention
     pattern: Pattern
     """How they are linked."""
     relation: str
     """The linking words: "and", ",", "next to", "in front of"."""
     sentence: str
-    """The sentence they stand in."""
+    """The sentence that mentions them."""
 
 
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
@@ -80,17 +80,16 @@ QUANTITIES = frozenset(
     "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen dozens "
     "number lot lots variety hundreds thousands handful".split()
 )
-"""Before "of X" they count X and are no entity: "a couple of dogs" shows dogs."""
+"""Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
 DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
     "snapshot closeup print".split()
 )
-"""Before "of X" they show X: "photo of a cat and a dog", where the parser takes photo and dog for
-the conjuncts."""
+"""Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
 
 _LINKS = frozenset(("to", "of", "from"))
-"""Last words of prepositions of several words, whose place word stands before them."""
+"""Last words of multiword prepositions, after the place word."""
 _CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "prt"))
 _CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp"))
 _QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
@@ -98,7 +97,7 @@ _MODIFYING = _QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
 _RELATIVE = frozenset(("WDT", "WP"))
 _MAX_CLIMB = 6
 _MAX_RELATION = 5
-"""Words of a relation: "on the left side of"."""
+"""Most words in a relation: "on the left side of"."""
 
 SPATIAL_WORDS = re.compile(
     r"(?i)(?<![a-z])(left|right|above|below|top|bottom|upper|lower|front|behind|beside|next to|"
@@ -107,7 +106,7 @@ SPATIAL_WORDS = re.compile(
 
 
 def spatial_words(text: str) -> list[str]:
-    """The words of a caption that speak of layout, lower case, in order, each once.
+    """The layout words of a caption, lower case, in order, each once.
 
     >>> spatial_words("Left: a cat. Right: a dog, on the left of a tree")
     ['left', 'right']
@@ -119,25 +118,25 @@ def spatial_words(text: str) -> list[str]:
 class _Found:
     """An entity with the tokens that name it."""
 
-    entity: Entity
+    entity: CaptionEntity
     head: Word
     begin: Word
     """First token of the name."""
     quantity: Word | None
-    """The partitive noun before it."""
+    """The partitive noun before it; None if there is none."""
 
 
 class Extractor:
-    """The rules, for one ontology."""
+    """The extraction rules for one ontology."""
 
     def __init__(self, ontology: Ontology) -> None:
         self.ontology = ontology
 
-    def pairs(self, doc: Sequence[Word], text: str) -> list[Pair]:
+    def pairs(self, doc: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
 
-        A pair is two nouns of the ontology that are not kinds of each other, the later linked to
-        the earlier by the tree and by a trigger in the text between them.
+        A pair is two nouns of the ontology, neither a kind of the other, linked both by the tree
+        and by a trigger in the text between them.
         """
         found = []
         for token in doc:
@@ -155,9 +154,14 @@ class Extractor:
                 and distinct(first.entity, second.entity)
                 and triggered(text[_end(first.head) : second.head.idx])
             ):
-                sentence = _sentence(text, token)
                 found.append(
-                    Pair(_mention(text, first), _mention(text, second), pattern, relation, sentence)
+                    CaptionPair(
+                        first=_mention(text, first),
+                        second=_mention(text, second),
+                        pattern=pattern,
+                        relation=relation,
+                        sentence=_sentence(text, token),
+                    )
                 )
         return found
 
@@ -180,7 +184,7 @@ class Extractor:
     def _preposition(
         self, doc: Sequence[Word], text: str, token: Word
     ) -> tuple[_Found, _Found, Pattern, str] | None:
-        """The object of a spatial preposition and what it is said of."""
+        """The object of a spatial preposition and the noun that the phrase modifies."""
         word = token.lower_
         if word not in SPATIAL and not (word in _LINKS and token.head.lower_ in PLACES):
             return None
@@ -209,7 +213,7 @@ class Extractor:
     def _named(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
         """The longest name that ends in a token; it may be written with hyphens.
 
-        A name of one word has to be tagged as a noun; "fire hydrant" is one whatever its tag.
+        A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
         """
         forms = self.ontology.by_last.get(token.lower_)
         if forms is None or not _stands_alone(text, token):
@@ -228,13 +232,13 @@ class Extractor:
 
 
 def _stands_alone(text: str, token: Word) -> bool:
-    """Whether the token is a word of the text, not a piece that the tokenizer cut out of one."""
+    """Whether the token is a whole word of the text, not a piece that the tokenizer cut off."""
     before, after = text[: token.idx][-1:].lower(), text[_end(token) :][:1].lower()
     return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
 
 
 def _subject(token: Word) -> Word | None:
-    """What a prepositional phrase is said of, climbing from the word it hangs on."""
+    """The noun that a prepositional phrase modifies, climbing from the word it attaches to."""
     for _ in range(_MAX_CLIMB):
         place = token.lower_ in PLACES
         if token.tag_ in NOUNS and not place:
@@ -258,8 +262,8 @@ def _subject(token: Word) -> Word | None:
 def _listed(token: Word) -> bool:
     """Whether an apposition is the middle of a list: "the king, the queen and the prince".
 
-    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman") hang
-    on a plural or a quantity.
+    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman")
+    attach to a plural or a quantity.
     """
     return (
         token.dep_ == "appos"
@@ -270,7 +274,7 @@ def _listed(token: Word) -> bool:
 
 
 def _complement(token: Word, conjunct: Word) -> Word:
-    """The noun that a conjunct of a verb really joins: "there is a cat and a dog"."""
+    """The noun that a conjunct really joins where it attaches to a verb: "there is a cat and …"."""
     if token.tag_ in NOUNS:
         return token
     nouns = [t for t in token.rights if t.dep_ in ("attr", "dobj") and t.i < conjunct.i]
@@ -278,7 +282,7 @@ def _complement(token: Word, conjunct: Word) -> Word:
 
 
 def _coordinator(doc: Sequence[Word], token: Word) -> str:
-    """The word or character right before a conjunct's phrase, else its conjunction, else ","."""
+    """The word or character right before a conjunct's phrase, or its conjunction, or ","."""
     start = min([*_modifiers(token), token], key=lambda t: t.i).i
     if start and doc[start - 1].lower_ in COORDINATORS | set(PUNCTUATION):
         return doc[start - 1].lower_
@@ -296,7 +300,7 @@ def _relation(doc: Sequence[Word], token: Word) -> str:
     return " ".join(doc[i].lower_ for i in range(start, token.i + 1))
 
 
-def _mention(text: str, found: _Found) -> Mention:
+def _mention(text: str, found: _Found) -> EntityMention:
     left = min([*_modifiers(found.head), found.begin], key=lambda t: t.i)
     if found.quantity is not None:
         begin = min([*_modifiers(found.quantity), found.quantity], key=lambda t: t.i)
@@ -304,19 +308,19 @@ def _mention(text: str, found: _Found) -> Mention:
         left = begin
     else:
         quantifier = " ".join(t.lower_ for t in found.head.lefts if t.dep_ in _QUANTIFYING)
-    return Mention(
-        found.entity.name,
-        found.entity.category,
-        found.head.text,
-        text[left.idx : _end(found.head)],
-        quantifier,
-        found.begin.idx,
-        _end(found.head),
+    return EntityMention(
+        name=found.entity.name,
+        category=found.entity.category,
+        head=found.head.text,
+        phrase=text[left.idx : _end(found.head)],
+        quantifier=quantifier,
+        start=found.begin.idx,
+        end=_end(found.head),
     )
 
 
 def _modifiers(noun: Word) -> list[Word]:
-    """First tokens of what stands before a noun and belongs to its phrase; no punctuation."""
+    """First tokens of a noun's modifiers before it; no punctuation."""
     return [t.left_edge for t in noun.lefts if t.dep_ in _MODIFYING]
 
 

@@ -1,9 +1,9 @@
-"""spaCy's tok2vec with the same weights and the same numbers, three to four times as fast.
+"""spaCy's tok2vec with the same weights and the same results, three to four times as fast.
 
-Two observations: what embedding and mixing make of a token depends on its word type alone, so it is
-computed once a type; and each window layer is one matrix product with maxout, norm and residual,
-for which NumPy's BLAS is as good as anything. The result differs from spaCy's in the sixth decimal;
-`parser.load_parser` compares the two before it trusts this one.
+Two observations make it fast. The embedded and mixed vector of a token depends on its word type
+alone, so it is computed once per type. Each window layer is one matrix product with maxout, norm
+and residual, which NumPy's BLAS does well. Results differ from spaCy's in the sixth decimal;
+`parser.load_parser` compares both before it uses this one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-Array = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE", "ORTH"]
 """What MultiHashEmbed.v2 of the 3.8 models reads, in its order; then ORTH."""
 _TYPE = [6, 0, 4]
-"""ORTH, NORM and SPACY: all that the first six depend on."""
+"""ORTH, NORM and SPACY: the first six depend on these alone."""
 _PIECES = 3
 _TOKENS_AT_ONCE = 2_000
-"""Tokens whose windows are held at once: 7 MB, about what a core's cache holds."""
+"""Tokens whose windows are held at once: 7 MB, about the size of a core's cache."""
 _MAX_TYPES = 400_000
-"""Word types kept: 150 MB at width 96."""
+"""Most word types kept: 150 MB at width 96."""
 
 
-class UnknownLayout(ValueError):
-    """The model isn't built as this module expects."""
+class UnknownLayout(Exception):
+    """The model has another architecture than this module expects."""
 
 
 class FastTok2Vec:
@@ -49,13 +49,13 @@ class FastTok2Vec:
             raise UnknownLayout(f"tok2vec has another layout ({error})") from None
         if len(self.hashes) != len(_COLUMNS) - 1 or len(maxouts) != len(norms) or not maxouts:
             raise UnknownLayout(f"{len(self.hashes)} hash tables, {len(maxouts)} layers")
-        self.vectors: dict[bytes, Array] = {}
+        self.vectors: dict[bytes, Vectors] = {}
         """Word type -> its row after embedding and mixing."""
         self.layers = [_weights(m, n) for m, n in zip(maxouts, norms, strict=True)]
 
-    def predict(self, docs: Iterable[Doc]) -> list[Array]:
-        """One array of shape (tokens, width) a document."""
-        found: list[Array] = []
+    def predict(self, docs: Iterable[Doc]) -> list[Vectors]:
+        """One float32 array of shape (tokens, width) per document."""
+        found: list[Vectors] = []
         part: list[Doc] = []
         tokens = 0
         for doc in docs:
@@ -66,7 +66,7 @@ class FastTok2Vec:
             tokens += len(doc)
         return found + self._encode(part)
 
-    def _encode(self, documents: list[Doc]) -> list[Array]:
+    def _encode(self, documents: list[Doc]) -> list[Vectors]:
         lengths = [len(d) for d in documents]
         width = len(self.layers[0][2])
         if not any(lengths):
@@ -76,7 +76,7 @@ class FastTok2Vec:
         X = np.zeros((sum(lengths) + self.pad * (len(lengths) + 1), width), np.float32)
         places = [np.arange(s, s + k) for s, k in zip(starts, lengths, strict=True)]
         X[np.concatenate(places)] = self._embed(documents)
-        window = np.zeros((len(X), 3 * width), np.float32)  # left neighbour, itself, right one
+        window = np.zeros((len(X), 3 * width), np.float32)  # left neighbor, token, right neighbor
         for W, bias, gain, shift in self.layers:
             window[1:, :width], window[:, width : 2 * width] = X[:-1], X
             window[:-1, 2 * width :] = X[1:]
@@ -91,7 +91,7 @@ class FastTok2Vec:
             X = X + Y
         return [X[s : s + k] for s, k in zip(starts, lengths, strict=True)]
 
-    def _embed(self, docs: list[Doc]) -> Array:
+    def _embed(self, docs: list[Doc]) -> Vectors:
         attributes = np.concatenate([d.to_array(_COLUMNS) for d in docs])
         types, first, back = np.unique(
             attributes[:, _TYPE], axis=0, return_index=True, return_inverse=True
@@ -111,7 +111,7 @@ def _layers(model: Any, name: str) -> list[Any]:
     return [node for node in model.walk() if node.name == name]
 
 
-def _weights(maxout: Any, norm: Any) -> tuple[Array, Array, Array, Array]:
+def _weights(maxout: Any, norm: Any) -> tuple[Vectors, Vectors, Vectors, Vectors]:
     """A window layer: weights (3 * width, pieces * width), piece by piece; bias; gain; shift."""
     W, bias = maxout.get_param("W"), maxout.get_param("b")
     width, pieces, inputs = W.shape

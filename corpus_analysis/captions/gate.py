@@ -1,7 +1,7 @@
-"""The quality gate: captions that describe no picture, each dropped for a counted reason.
+"""The quality gate: drops captions that describe no image and counts the reasons.
 
-Rules run over an Arrow column in RE2. One cheap pattern that is the union of all finds the
-suspects; the rules proper see only these. A caption counts under the first rule that it breaks.
+Rules run over an Arrow column in RE2. One cheap pattern, the union of all, finds suspects; the
+individual rules see only these. A caption counts under the first rule that it breaks.
 """
 
 from __future__ import annotations
@@ -23,21 +23,19 @@ PATTERNS = {
     "spam": r"https?://|www\.\w|free shipping|buy (?:it )?now|best price|lowest price|wholesale|"
     r"coupon|promo code|\d+\s?% off|\b(?:viagra|xxx|porn|escorts|replica watch(?:es)?)\b",
 }
-"""Rule -> RE2, case-insensitive; the names are the reasons."""
+"""Rule -> RE2 pattern, case-insensitive; the names are the reasons."""
 
 FOREIGN = (
     "der das und mit für auf eine einer vom zum les des avec pour dans une sur aux los las con "
     "para por del una desde della con nel gli sono het een voor met van och för ett som jest dla "
     "przy oraz nebo ve mis uma dos não com bir ile için"
 ).split()
-"""Function words of languages in Latin script that English doesn't have."""
+"""Function words of other languages in Latin script that English does not have."""
 
 ENGLISH = "the a an of and in on with for to at is by from his her their near this that".split()
-"""Function words that show English where a caption has both."""
+"""Function words that show English if a caption has both."""
 
-REASONS = (
-    "empty", *PATTERNS, "keyword_list", "script", "language", "too_short", "too_long",
-)  # fmt: skip
+REASONS = ("empty", *PATTERNS, "keyword_list", "script", "language", "too_short", "too_long")
 """Every reason, in the order in which rules are tried."""
 
 _NON_LATIN = r"[^\P{L}\p{Latin}]"
@@ -49,19 +47,19 @@ def _words(words: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class GateSettings:
-    """Thresholds of the gate."""
+class QualityGateSettings:
+    """Thresholds of the quality gate."""
 
     min_words: int = 3
-    """Captions of fewer space-separated words are dropped; a pair needs three."""
+    """Fewest space-separated words; a pair needs three."""
     max_words: int = 60
-    """Longer ones too: alt text of that length is a page's text. None of them is parsed."""
+    """Most words; longer alt text is the text of a page."""
     max_separators: int = 12
-    """Commas, bars and bullets of a keyword list."""
+    """Most commas, bars and bullets; more make a keyword list."""
     max_non_latin: int = 3
-    """Letters of other scripts that an English caption may hold, e.g. a name."""
+    """Most letters of other scripts in an English caption, e.g. in a name."""
     min_foreign: int = 2
-    """Foreign function words that make a caption foreign where English ones are fewer."""
+    """Foreign function words that make a caption foreign if English ones are fewer."""
 
 
 _SUSPECT = "(?i)" + "|".join(
@@ -70,8 +68,8 @@ _SUSPECT = "(?i)" + "|".join(
 )
 
 
-def gate(captions: pa.StringArray, settings: GateSettings) -> pa.DictionaryArray:
-    """Reason for which each caption is dropped; null where it passes. Same length as the input."""
+def gate(captions: pa.StringArray, settings: QualityGateSettings) -> pa.DictionaryArray:
+    """The reason to drop each caption, null if it passes; same length as the input."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -87,7 +85,7 @@ def gate(captions: pa.StringArray, settings: GateSettings) -> pa.DictionaryArray
         return rows
 
     filled = pc.fill_null(captions, "")
-    # One more than the spaces: a sixth of the time that counting words takes.
+    # Spaces plus one takes a sixth of the time of counting words.
     words = pc.add(pc.count_substring(filled, " "), 1)
     drop("empty", where(pc.match_substring_regex(filled, r"^\s*$")))
     suspects = where(pc.match_substring_regex(filled, _SUSPECT))

@@ -1,61 +1,57 @@
-"""The core that every engine runs: captions in, pairs out, one row for one row.
+"""The core that every engine runs: captions in, pairs out, row by row.
 
-Knows no file, no URL and no engine. A `Miner` is a pure function of its settings: batch sizes,
-shards and engines never change a row.
+It knows no files, URLs or engines. The result depends only on the settings: batch sizes, shards
+and engines change no row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .extract import Extractor, Pair, spatial_words
+from .extract import CaptionPair, Extractor, spatial_words
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
-from .text import DIRTY, hard, normalise
+from .text import DIRTY, hard, normalize
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1000
-"""Captions parsed at once: 64 cost nearly three times as much."""
+"""Captions parsed at once; batches of 64 cost nearly three times as much."""
 
 
 @dataclass(frozen=True)
 class Mined:
-    """What one caption holds."""
+    """The pairs of one caption."""
 
     text: str
-    """The normalised text, to which all offsets refer."""
-    pairs: tuple[Pair, ...]
-    """In the order of their link in the sentence; empty only where `error` is not."""
+    """The normalized text, to which all offsets refer."""
+    pairs: tuple[CaptionPair, ...]
+    """Pairs in the order of their links in the sentence; empty only if there is an error."""
     tokens: int
-    """Tokens of the parser."""
+    """Number of tokens in the parsed caption."""
     spatial: tuple[str, ...]
-    """The caption's words that speak of layout."""
+    """The layout words of the caption."""
     error: str
-    """Why the caption could not be parsed; empty where it could."""
-
-    def record(self) -> dict[str, Any]:
-        """As nested plain Python."""
-        return asdict(self)
+    """Why the caption could not be parsed; empty if it was."""
 
 
 @dataclass(frozen=True)
 class MinerSettings:
-    """How captions are mined; none of it changes a pair."""
+    """How captions are mined; no setting changes a pair."""
 
     prefilter: bool = True
-    """Whether captions that can't hold a pair skip the parser."""
+    """Skip the parser for captions that can't hold a pair."""
     fast: bool = True
-    """Whether spaCy is sped up."""
+    """Use the fast tok2vec."""
 
 
 @dataclass
 class Counts:
-    """What a miner did so far."""
+    """What a miner has done so far."""
 
     candidates: int = 0
     """Captions that passed the prefilter."""
@@ -68,10 +64,10 @@ class Counts:
 
 
 class Miner:
-    """Captions to pairs. Loading takes seconds: make one a process."""
+    """Captions to pairs. Loading takes seconds: make one per process."""
 
     def __init__(self, settings: MinerSettings, ontology: Ontology | None = None) -> None:
-        """Raises ModelMissing where spaCy or its model isn't installed."""
+        """Raises ModelMissing if spaCy or its model is not installed."""
         self.settings = settings
         self.ontology = ontology or Ontology.read()
         self.parser: Parser = load_parser(settings.fast)
@@ -80,7 +76,7 @@ class Miner:
         self.counts = Counts()
 
     def __call__(self, captions: pa.StringArray) -> list[Mined | None]:
-        """One entry a caption, in order; None where it holds no pair (or is null)."""
+        """One entry per caption, in order; None if it holds no pair or is null."""
         found: list[Mined | None] = [None] * len(captions)
         texts = self.candidates(captions)
         for (row, text), (doc, error) in zip(
@@ -93,14 +89,14 @@ class Miner:
         return found
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
-        """Number and normalised text of the rows that are to be parsed."""
+        """Index and normalized text of the rows to parse."""
         import pyarrow.compute as pc
 
         if not self.settings.prefilter:
-            texts = [(i, normalise(c)) for i, c in enumerate(captions.to_pylist()) if c]
+            texts = [(i, normalize(c)) for i, c in enumerate(captions.to_pylist()) if c]
             self.counts.candidates += len(texts)
             return texts
-        # Hard rows are normalised and tested in Python; all others meet RE2 first.
+        # Hard rows are normalized and tested in Python; RE2 filters all others first.
         hard_rows = pc.match_substring_regex(captions, hard())
         wanted = pc.or_(hard_rows, self.prefilter.candidates(captions))
         rows = pc.indices_nonzero(pc.fill_null(wanted, False))
@@ -110,23 +106,23 @@ class Miner:
         for row, caption, changed in zip(
             rows.to_pylist(), chosen.to_pylist(), dirty.to_pylist(), strict=True
         ):
-            text = normalise(caption) if changed else caption
+            text = normalize(caption) if changed else caption
             if self.prefilter.may_hold_pair(text):
                 texts.append((row, text))
         self.counts.candidates += len(texts)
         return texts
 
     def _parse(self, texts: list[str]) -> Iterator[tuple[Any, str]]:
-        """The parsed document and an error, of which one is empty, for each text in order.
+        """The parsed document or an error for each text, in order.
 
-        When a batch raises, its captions are parsed one by one and only the bad one gets an error.
+        If a batch raises, its captions are parsed one by one, and only the bad one gets an error.
         """
         nlp = self.parser.nlp
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
             try:
                 docs = [(doc, "") for doc in nlp.pipe(batch, batch_size=BATCH)]
-            except Exception:  # the parser is foreign code; one caption must not end a run
+            except Exception:  # third-party code: one caption must not end a run
                 docs = [self._parse_one(text) for text in batch]
             for doc, error in docs:
                 self.counts.parsed += 1

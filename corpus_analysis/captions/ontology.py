@@ -1,8 +1,8 @@
 """The ontology bank: nouns that name something visible, in seven categories.
 
-`corpus_analysis/bank/*.yaml` holds one category a file, and `not_visual.yaml` what merely looks
-like one. From it come the surface forms that the prefilter and the parser's rules both read, so
-that the two can't disagree about what an entity is.
+`corpus_analysis/bank/*.yaml` holds one category per file, and `not_visual.yaml` names that only
+look like entities. The prefilter and the parser's rules read the same surface forms, so they can't
+disagree about what an entity is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from ...errors import DataError
 from ...schema import Struct
@@ -24,12 +23,18 @@ FOLDER = Path(__file__).parents[1] / "bank"
 """The bank that ships with the package."""
 
 CATEGORIES = (
-    "people", "animals", "vehicles", "furniture", "food_kitchen", "devices_leisure", "everyday",
-)  # fmt: skip
-"""Names of the seven categories, each a file."""
+    "people",
+    "animals",
+    "vehicles",
+    "furniture",
+    "food_kitchen",
+    "devices_leisure",
+    "everyday",
+)
+"""The seven categories, each a file."""
 
 NOT_VISUAL = "not_visual"
-"""The file of names that are no entity although they end like one."""
+"""The file of names that end like an entity but are none."""
 
 
 class OntologyError(DataError):
@@ -44,9 +49,9 @@ class Noun(Struct):
     also: tuple[str, ...] = ()
     """Synonyms, singular."""
     plural: tuple[str, ...] = ()
-    """Plurals of the name, where the rules are wrong."""
+    """Plurals of the name if the regular one is wrong."""
     is_: str = ""
-    """What it is a kind of; empty: the root of its file."""
+    """What it is a kind of; empty for the root of its file."""
     gendered: bool = False
     """Whether `male X` and `female X` are entities too."""
 
@@ -60,39 +65,41 @@ class Noun(Struct):
 
 
 @dataclass(frozen=True)
-class Entity:
-    """Something that a caption can name and a picture can show."""
+class CaptionEntity:
+    """Something that a caption can name and an image can show."""
 
     name: str
     """Canonical name."""
     category: str
     """One of `CATEGORIES`."""
     kinds: frozenset[str]
-    """Names of everything that it is a kind of, itself left out."""
+    """Names of everything that it is a kind of, without itself."""
 
 
 @dataclass(frozen=True)
-class Form:
+class SurfaceForm:
     """One way to write a name, keyed by its last word."""
 
     before: tuple[str, ...]
     """Words before the last one, nearest first."""
-    entity: Entity | None
-    """What it names; None for what is not visual."""
+    entity: CaptionEntity | None
+    """What it names; None if that is not visual."""
 
 
 class Ontology:
     """Entities by name, and their surface forms by last word, longest first."""
 
-    def __init__(self, entities: dict[str, Entity], forms: dict[str, Entity | None]) -> None:
+    def __init__(
+        self, entities: dict[str, CaptionEntity], forms: dict[str, CaptionEntity | None]
+    ) -> None:
         self.entities = entities
         """Canonical name -> entity."""
         self.surface = forms
         """Surface form, lower case, words separated by one space -> entity or None."""
-        by_last: dict[str, list[Form]] = {}
+        by_last: dict[str, list[SurfaceForm]] = {}
         for surface, entity in forms.items():
             *before, last = surface.split(" ")
-            by_last.setdefault(last, []).append(Form(tuple(reversed(before)), entity))
+            by_last.setdefault(last, []).append(SurfaceForm(tuple(reversed(before)), entity))
         self.by_last = {
             word: tuple(sorted(group, key=lambda f: (-len(f.before), f.before)))
             for word, group in sorted(by_last.items())
@@ -102,16 +109,16 @@ class Ontology:
     @classmethod
     @cache
     def read(cls, folder: Path = FOLDER) -> Ontology:
-        """Raises OntologyError for a file, name, form or `is` that can't be used."""
-        entities: dict[str, Entity] = {}
-        forms: dict[str, Entity | None] = {}
+        """Reads a bank folder. Raises OntologyError for an invalid file, name, form or `is`."""
+        entities: dict[str, CaptionEntity] = {}
+        forms: dict[str, CaptionEntity | None] = {}
         for category in CATEGORIES:
             nouns = _read(folder / f"{category}.yaml")
             kinds = _kinds(nouns, folder / f"{category}.yaml")
             for noun in nouns:
                 for name, found in _entities(noun, category, kinds[noun.name]):
                     if name.name in entities:
-                        raise OntologyError(f"{folder}: {name.name!r} stands twice")
+                        raise OntologyError(f"{folder}: {name.name!r} is defined twice")
                     entities[name.name] = name
                     _add(forms, found, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
@@ -128,7 +135,7 @@ class Ontology:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def distinct(first: Entity, second: Entity) -> bool:
+def distinct(first: CaptionEntity, second: CaptionEntity) -> bool:
     """Whether the two are different things: neither the same nor a kind of the other."""
     return (
         first.name != second.name
@@ -156,16 +163,16 @@ def _read(path: Path) -> list[Noun]:
     try:
         items: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
-        raise OntologyError(f"{path}: no readable bank file ({error})") from None
+        raise OntologyError(f"{path}: not a readable bank file ({error})") from None
     if not isinstance(items, list) or not items:
-        raise OntologyError(f"{path}: a bank file is a list of entries")
+        raise OntologyError(f"{path}: not a list of entries")
     nouns = []
     for number, item in enumerate(items, 1):
         try:
             fields = dict(item)
             fields["is_"] = fields.pop("is", "")
             nouns.append(Noun.model_validate(fields))
-        except (TypeError, ValueError, ValidationError) as error:
+        except (TypeError, ValueError) as error:
             raise OntologyError(f"{path}, entry {number} ({item}): {error}") from None
     return nouns
 
@@ -180,7 +187,7 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
         at = above[name]
         while at:
             if at not in above or at in chain:
-                raise OntologyError(f"{path}, {name}: is {at!r}, which is not there or a circle")
+                raise OntologyError(f"{path}, {name}: is {at!r}, which is missing or forms a cycle")
             chain.append(at)
             at = above[at]
         found[name] = frozenset(chain)
@@ -189,22 +196,25 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
 
 def _entities(
     noun: Noun, category: str, kinds: frozenset[str]
-) -> Iterator[tuple[Entity, Iterable[str]]]:
-    yield Entity(noun.name, category, kinds), noun.forms()
+) -> Iterator[tuple[CaptionEntity, Iterable[str]]]:
+    yield CaptionEntity(noun.name, category, kinds), noun.forms()
     if noun.gendered:
         for gender in ("male", "female"):
-            entity = Entity(f"{gender} {noun.name}", category, kinds | {noun.name})
+            entity = CaptionEntity(f"{gender} {noun.name}", category, kinds | {noun.name})
             yield entity, [f"{gender} {form}" for form in noun.forms()]
 
 
 def _add(
-    forms: dict[str, Entity | None], surfaces: Iterable[str], entity: Entity | None, where: str
+    forms: dict[str, CaptionEntity | None],
+    surfaces: Iterable[str],
+    entity: CaptionEntity | None,
+    where: str,
 ) -> None:
     for surface in surfaces:
         words = surface.split(" ")
         if not all(word.isascii() and word.isalpha() and word.islower() for word in words):
             raise OntologyError(
-                f"{where}: {surface!r} must be lower-case letters and single spaces"
+                f"{where}: {surface!r} must consist of lower-case letters and single spaces"
             )
         if forms.setdefault(surface, entity) is not entity:
             other = forms[surface]

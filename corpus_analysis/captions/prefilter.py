@@ -1,8 +1,8 @@
-"""Which captions can't hold a pair, told without a parser.
+"""Finds captions that can't hold a pair, without a parser.
 
-Lossless by construction: `extract.Extractor` accepts two mentions only where both end in a head
-word that stands alone between non-letters, where the heads name different things, and where
-`triggered` holds for the text between them. Every test here is weaker than these three together.
+Lossless by construction: `extract.Extractor` accepts two mentions only if both end in a head word
+between non-letters, the heads name different things, and `triggered` holds for the text between
+them. Every test here is weaker than these three conditions together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .ontology import Ontology
+from .ontology import Ontology, OntologyError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,25 +20,25 @@ SPATIAL = frozenset(
     "near beside next with by on under behind above below over beneath underneath alongside "
     "against atop inside around".split()
 )
-"""Prepositions that link two things by themselves."""
+"""Prepositions that link two things on their own."""
 
 PLACES = frozenset(
     "next close adjacent front top side left right middle foreground background rear behind back "
     "edge opposite".split()
 )
-"""Parts of prepositions of several words: next to, in front of, on the left of."""
+"""Parts of multiword prepositions: next to, in front of, on the left of."""
 
 COORDINATORS = frozenset(
     "and or nor plus but vs versus along then n und et y as than like not".split()
 )
-"""Words that may coordinate two noun phrases."""
+"""Words that can coordinate two noun phrases."""
 
 PUNCTUATION = ",;&+/"
-"""Characters that may. Others ("Falchion Knife | Rust Coat") only separate the fields of alt text;
-the parser calls a few of those conjuncts (1 pair in 196 of LAION), and they are no coordination."""
+"""Characters that can coordinate. Others ("Falchion Knife | Rust Coat") only separate fields of alt
+text, although the parser calls a few of them conjuncts (1 pair in 196 on LAION)."""
 
 TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
-"""A pair has one of these inside it."""
+"""Every pair has one of these between its halves."""
 
 _WORD = re.compile(rf"[a-z]+|[{PUNCTUATION}]")
 
@@ -53,26 +53,28 @@ def triggered(between: str) -> bool:
 
 
 class Prefilter:
-    """Two heads that aren't all one name, and a trigger between them."""
+    """Keeps captions with two different heads and a trigger between them."""
 
     def __init__(self, ontology: Ontology) -> None:
         self.heads = {
             word: frozenset(f.entity.name for f in forms if f.entity)
             for word, forms in ontology.by_last.items()
         }
-        """Last word of any form -> names that it may end; "bear" ends several."""
+        """Last word of a form -> the names that end with it; several end with "bear"."""
         # `may_hold_pair` reads a word as one or the other.
         if both := TRIGGERS & set(self.heads):
-            raise ValueError(f"the ontology names {sorted(both)}, which link entities")
+            raise OntologyError(
+                f"the ontology names {sorted(both)}, which link entities; rename them"
+            )
         head = f"(?:{_trie(self.heads)})"
         self.two_heads = rf"(?s)(?:^|[^a-z]){head}[^a-z](?:.*[^a-z])?{head}(?:$|[^a-z])"
-        """RE2, on lower-case printable ASCII; `s`, because the text may hold a line break."""
+        """RE2 for lower-case printable ASCII; `s`, since the text may contain a line break."""
         self.trigger = rf"(?:^|[^a-z])(?:{_trie(t for t in TRIGGERS if t.isalpha())})(?:$|[^a-z])"
         self.trigger += rf"|[{PUNCTUATION}]"
-        """RE2, likewise: a trigger anywhere."""
+        """RE2 for the same text: a trigger anywhere."""
 
     def may_hold_pair(self, text: str) -> bool:
-        """The exact test, on one normalised text."""
+        """The exact test, on one normalized text."""
         names: set[str] = set()
         linked: set[str] = set()  # names of heads that a trigger has followed
         for word in _WORD.findall(text.lower()):
@@ -88,11 +90,11 @@ class Prefilter:
     def candidates(self, captions: pa.StringArray) -> pa.BooleanArray:
         """The RE2 passes over raw captions; null stays null.
 
-        Sound for captions that don't match `text.hard()`: their normalised text has the same words
-        of ASCII letters, and the same punctuation between them.
+        Sound for captions that don't match `text.hard()`: their normalized text has the same words
+        of ASCII letters and the same punctuation between them.
 
-        Two cheap patterns instead of one that also knows the order: it would need eight times as
-        long, and `may_hold_pair` sees the survivors anyway.
+        Two cheap patterns: a single one that also checks the order takes eight times as long, and
+        `may_hold_pair` checks the survivors anyway.
         """
         import pyarrow.compute as pc
 
@@ -104,7 +106,7 @@ class Prefilter:
 
 
 def _trie(words: Iterable[str]) -> str:
-    """An alternation with common prefixes shared: RE2 scans it fifty times as fast as a flat one.
+    """An alternation with shared prefixes, which RE2 scans fifty times as fast as a flat one.
 
     >>> _trie(["cat", "cats", "cow"])
     'c(?:at(?:s)?|ow)'

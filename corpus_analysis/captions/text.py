@@ -1,7 +1,7 @@
-"""The text that prefilter and parser both read.
+"""Normalizes the text that prefilter and parser both read.
 
-Losslessness is meant relative to this text: what the parser would misread (character references,
-zero-width and full-width letters, glued "cat+dog") is mended before either sees it.
+The prefilter is lossless relative to this text: what the parser would misread (character
+references, zero-width and full-width letters, a joined "cat+dog") is repaired first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import unicodedata
 from functools import cache
 
 DIRTY = r"[^ -~]|  |^ | $|[A-Za-z][&+][A-Za-z]|&#?\w+;"
-"""RE2 and Python: what a caption holds that `normalise` may change; it leaves others alone."""
+"""Pattern for RE2 and Python: matches every caption that `normalize` may change."""
 
 _ENTITY = re.compile(r"&#?\w+;")
 _GLUE = re.compile(r"(?<=[^\W\d_])([&+])(?=[^\W\d_])")
@@ -24,11 +24,11 @@ _INVISIBLE = dict.fromkeys(
 
 @cache
 def hard() -> str:
-    """RE2: what a caption holds whose normalised text may have other words of ASCII letters.
+    """RE2 pattern: matches captions whose normalized text may have other words of ASCII letters.
 
-    All but ASCII and what is known to stay as harmless as it is: no compatibility form, no mark
-    that composes with a letter, invisible or lower-cased to ASCII. Judged character by character,
-    in the blocks where captions have most of theirs.
+    That is all but ASCII and characters known to be harmless: no compatibility forms, no marks that
+    combine with a letter, nothing invisible or lower-cased to ASCII. Checked character by character
+    in the blocks that captions mostly use.
     """
     blocks = (range(0x80, 0x2FF), range(0x370, 0x530), range(0x2010, 0x2700), range(0x4E00, 0x9FB0))
     harmless = [chr(i) for block in blocks for i in block if _harmless(chr(i))]
@@ -42,7 +42,7 @@ def _harmless(char: str) -> bool:
 
 
 def _ranges(chars: list[str]) -> str:
-    """The characters as ranges of an RE2 class."""
+    """The characters as ranges of an RE2 character class."""
     spans: list[list[int]] = []
     for code in map(ord, chars):
         if spans and spans[-1][1] == code - 1:
@@ -52,16 +52,16 @@ def _ranges(chars: list[str]) -> str:
     return "".join(rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in spans)
 
 
-def normalise(caption: str) -> str:
-    """References resolved, NFKC, no format characters, single spaces, "+" and "&" set apart.
+def normalize(caption: str) -> str:
+    """Resolves references, applies NFKC, drops format characters, and spaces words, "+" and "&".
 
-    The raw caption stays in its own column.
+    The raw caption is kept in its own column.
 
-    >>> normalise("a cat&amp;amp;dog \u200bnear a  \uff54ree+house")
+    >>> normalize("a cat&amp;amp;dog \u200bnear a  \uff54ree+house")
     'a cat & dog near a tree + house'
     """
-    # Twice, because "&amp;amp;" occurs; one reference at a time, because html.unescape of the whole
-    # knows references without a semicolon and would eat "black&notebook".
+    # Twice, since "&amp;amp;" occurs; one reference at a time, since html.unescape of a whole text
+    # also resolves references without a semicolon and would change "black&notebook".
     if "&" in caption:
         for _ in range(2):
             caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)

@@ -1,1 +1,1 @@
-"""URLs to pictures: what may be fetched, how much of it, and what is kept."""
+"""Addresses to images: what may be fetched, how much of it, and what is kept."""

@@ -1,7 +1,7 @@
-"""Where the fetcher may connect: public addresses only, and only to the one that was checked.
+"""Where the fetcher may connect: only to public addresses, and only to the one that was checked.
 
-A name is resolved once, every address it has is checked, and the socket is opened to one of them:
-a second answer of the name server has nothing to change. TLS still verifies the name.
+A name is resolved once, all its addresses are checked, and the socket is opened to one of them, so
+a second answer of the name server can't change anything. TLS still verifies the name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import httpcore
 
 Resolve = Callable[[str, int], list[str]]
-"""Host and port to the addresses of the host."""
+"""Resolves a host and port to the addresses of the host."""
 
 DEADLINE: ContextVar[float] = ContextVar("deadline")
-"""Monotonic time at which the present fetch must be over, whatever it is doing."""
+"""Monotonic time by which the current fetch must be done."""
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
@@ -39,11 +39,11 @@ class UnknownHost(Exception):
 
 
 class OutOfTime(Exception):
-    """The fetch's deadline is over."""
+    """The fetch has passed its deadline."""
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is one of the public Internet; one inside another address counts too.
+    """Whether an address is on the public Internet, including any address embedded in it.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1")]
     [True, False, False, False]
@@ -59,7 +59,7 @@ def is_public(address: str) -> bool:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host by the system's resolver. Raises UnknownHost."""
+    """The addresses of a host, from the system's resolver. Raises UnknownHost."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -68,16 +68,16 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 class CheckedNetwork:
-    """A network backend of httpcore that connects to checked addresses and keeps the deadline."""
+    """An httpcore network backend that connects only to checked addresses, within the deadline."""
 
     def __init__(self, resolve: Resolve = resolve, loopback: bool = False) -> None:
-        """`loopback` lets 127.0.0.0/8 and ::1 in: for tests against a server of their own."""
+        """`loopback` allows 127.0.0.0/8 and ::1, for tests against their own server."""
         import httpcore
 
         self._resolve = resolve
         self._loopback = loopback
         self._network = httpcore.SyncBackend()
-        # getaddrinfo knows no timeout; a name that hangs costs one of these threads.
+        # getaddrinfo has no timeout; a name that hangs costs one of these threads.
         self._resolvers = ThreadPoolExecutor(64, thread_name_prefix="resolve")
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class CheckedNetwork:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        """Raises RefusedAddress, UnknownHost or OutOfTime, or httpcore's errors."""
+        """Raises RefusedAddress, UnknownHost, OutOfTime or one of httpcore's errors."""
         address = self.check(host, port)
         stream = self._network.connect_tcp(address, port, _left(timeout))
         return _Timed(stream)
@@ -131,7 +131,7 @@ class CheckedNetwork:
 
 
 class _Timed:
-    """A stream of httpcore on which no operation outlasts the deadline."""
+    """An httpcore stream on which no operation outlasts the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -158,7 +158,7 @@ class _Timed:
 
 
 def _left(timeout: float | None) -> float:
-    """Seconds that an operation may take. Raises OutOfTime where there are none."""
+    """Seconds that an operation may take. Raises OutOfTime if none are left."""
     left = DEADLINE.get() - time.monotonic()
     if left <= 0:
         raise OutOfTime("the deadline of the whole fetch")

@@ -1,7 +1,7 @@
-"""One address to one stored picture, or to the reason why not. Never raises for what a server does.
+"""Fetches one address: a stored image or the reason why not. Never raises for what a server does.
 
-Statuses are img2dataset's (`success`, `failed_to_download`, `failed_to_resize`), so that its tools
-read the table; `reason` says more.
+Statuses are those of img2dataset (`success`, `failed_to_download`, `failed_to_resize`), so that its
+tools can read the table; `reason` says more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .addresses import (
     UnknownHost,
     resolve,
 )
-from .pixels import BadPicture, PixelLimits, Stored, sniff, store
+from .pixels import BadImage, PixelLimits, Stored, sniff, store
 
 if TYPE_CHECKING:
     import httpcore
@@ -32,85 +32,82 @@ if TYPE_CHECKING:
 
 Status = Literal["success", "failed_to_download", "failed_to_resize"]
 
-USER_AGENT = "counterprior-corpus-miner/1 (research; honours X-Robots-Tag noai and noindex)"
-"""Sent with every request; `FetchSettings.contact` is added."""
+USER_AGENT = "counterprior-corpus-miner/1 (research; honors X-Robots-Tag noai and noindex)"
+"""Sent with every request, with `FetchSettings.contact` added."""
 
 AGENT_NAME = "counterprior"
-"""What an X-Robots-Tag may single out."""
+"""The agent name that an X-Robots-Tag can address."""
 
 OPT_OUTS = frozenset(("noai", "noimageai", "noindex", "noimageindex"))
-"""Directives of X-Robots-Tag that mean: not for this."""
-
-REASONS = (
-    "ok", "bad_url", "scheme", "refused_address", "dns", "connect", "tls", "timeout", "protocol",
-    "redirects", "http", "opted_out", "too_large", "encoding", "not_image", "decode", "animated",
-    "too_many_pixels", "too_small", "aspect", "duplicate_url", "duplicate_image", "internal",
-)  # fmt: skip
-"""Every reason; `http` comes with its number, as in `http_404`."""
+"""X-Robots-Tag directives that forbid this use."""
 
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 
 
 @dataclass(frozen=True)
 class FetchSettings:
-    """How politely and how cautiously pictures are fetched."""
+    """How politely and how cautiously images are fetched."""
 
     deadline_s: float = 15.0
-    """Of one try, from resolving the name to the last byte, redirects included."""
+    """Seconds for one attempt, from resolving the name to the last byte, including redirects."""
     max_bytes: int = 20_000_000
-    """Of a body, after any Content-Encoding."""
+    """Largest body in bytes, after decoding."""
     redirects: int = 4
-    """Hops that are followed; each is checked like the first address."""
+    """Most redirects to follow; each is checked like the first address."""
     tries: int = 2
-    """Of what may pass: 408, 429, 5xx, a name or connection that failed."""
+    """Attempts for transient failures: 408, 429, 5xx, failed names or connections."""
     wait_s: float = 2.0
-    """Before another try, where no Retry-After says how long."""
+    """Seconds before another attempt without a Retry-After."""
     max_wait_s: float = 20.0
-    """Longest Retry-After that is waited for; a longer one ends the tries."""
+    """Longest Retry-After to wait for, in seconds; a longer one ends the attempts."""
     per_host: int = 2
     """Connections to one host at a time."""
     contact: str = ""
-    """A page or mail address for whoever runs a server; part of the User-Agent."""
+    """A page or mail address for site owners; part of the User-Agent."""
     loopback: bool = False
-    """Lets loopback addresses in. For tests against a server of their own, never else."""
+    """Allow loopback addresses; only for tests against their own server."""
     pixels: PixelLimits = field(default_factory=PixelLimits)
-    """Which pictures are kept."""
+    """Which images are kept."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What became of an address."""
+    """The outcome for one address."""
 
     url: str
     status: Status
     reason: str
-    """One of `REASONS`; `http` with its number."""
+    """`ok`; of the connection `bad_url`, `scheme`, `refused_address`, `dns`, `connect`, `tls`,
+    `timeout`, `protocol`; of the answer `redirects`, `http_404` and the like, `opted_out`,
+    `too_large`, `encoding`; of the image `not_image`, `decode`, `animated`, `too_many_pixels`,
+    `too_small`, `aspect`, `internal`."""
     message: str = ""
-    """Detail, for people."""
+    """Detail for people."""
     tries: int = 1
-    picture: Stored | None = None
-    """Where the status is `success`."""
+    """Attempts made."""
+    image: Stored | None = None
+    """The image, if the status is `success`."""
 
 
 class _Stop(Exception):
-    """The end of a fetch; carries the reason."""
+    """Ends a fetch with a reason."""
 
     def __init__(self, reason: str, message: str = "", wait: float | None = None) -> None:
         super().__init__(message)
         self.reason, self.message = reason, message
         self.wait = wait
-        """Seconds after which another try makes sense; None: never."""
+        """Seconds until another attempt makes sense; None for never."""
 
 
 class Fetcher:
-    """Fetches pictures; one instance serves many threads."""
+    """Fetches images; one instance serves many threads."""
 
     def __init__(self, settings: FetchSettings, resolve: Resolve = resolve) -> None:
         import httpcore
 
         self.settings = settings
         network: Any = CheckedNetwork(resolve, settings.loopback)
-        # Proxies of the environment are not used: they would connect where they like.
+        # Proxies from the environment are not used: they could connect anywhere.
         self._pool = httpcore.ConnectionPool(
             max_connections=256, max_keepalive_connections=0, network_backend=network
         )
@@ -120,7 +117,7 @@ class Fetcher:
         self._agent = f"{USER_AGENT[:-1]}{contact})" if contact else USER_AGENT
 
     def fetch(self, url: str) -> Fetched:
-        """The picture at an address, or why there is none."""
+        """The image at an address, or why there is none."""
         for number in range(1, self.settings.tries + 1):
             token = DEADLINE.set(time.monotonic() + self.settings.deadline_s)
             try:
@@ -128,7 +125,9 @@ class Fetcher:
             except _Stop as stop:
                 wait = stop.wait
                 if wait is None or number == self.settings.tries:
-                    return Fetched(url, "failed_to_download", stop.reason, stop.message, number)
+                    return Fetched(
+                        url, "failed_to_download", stop.reason, stop.message, tries=number
+                    )
             else:
                 return self._keep(url, body, number)
             finally:
@@ -138,12 +137,13 @@ class Fetcher:
 
     def _keep(self, url: str, body: bytes, tries: int) -> Fetched:
         try:
-            picture = store(body, self.settings.pixels)
-        except BadPicture as bad:
-            return Fetched(url, "failed_to_resize", bad.reason, str(bad), tries)
+            image = store(body, self.settings.pixels)
+        except BadImage as bad:
+            return Fetched(url, "failed_to_resize", bad.reason, str(bad), tries=tries)
         except Exception as error:  # a decoder's bug must not end a run of millions
-            return Fetched(url, "failed_to_resize", "internal", f"{type(error).__name__}", tries)
-        return Fetched(url, "success", "ok", "", tries, picture)
+            name = type(error).__name__
+            return Fetched(url, "failed_to_resize", "internal", name, tries=tries)
+        return Fetched(url, "success", "ok", tries=tries, image=image)
 
     def _follow(self, url: str) -> bytes:
         """The body at the end of the redirects."""
@@ -233,7 +233,7 @@ class Fetcher:
         return bytes(body)
 
     def _decoded(self, response: httpcore.Response, encoding: str) -> Iterator[bytes]:
-        """The body's pieces. One gzip is undone although none was asked for, piece by piece."""
+        """The body in pieces; decompresses a single gzip layer although none was requested."""
         if encoding in ("", "identity"):
             yield from response.iter_stream()
             return
@@ -249,13 +249,13 @@ class Fetcher:
             raise _Stop("encoding", f"broken gzip: {error}") from None
 
     def _retry_after(self, headers: dict[str, str]) -> float:
-        """Seconds to wait before another try. A date is not read: such waits are long."""
+        """Seconds to wait before another attempt. Dates are ignored, since such waits are long."""
         value = headers.get("retry-after", "").strip()
         return float(value) if re.fullmatch(r"\d{1,6}", value) else self.settings.wait_s
 
     @contextmanager
     def _host(self, host: str) -> Iterator[None]:
-        """A turn at a host; waiting for it counts towards no deadline, connecting does."""
+        """A turn at a host; waiting for it does not count toward the deadline."""
         with self._lock:
             turns = self._hosts.setdefault(
                 host.lower(), threading.BoundedSemaphore(self.settings.per_host)
@@ -269,12 +269,12 @@ class Fetcher:
 def _known_start(body: bytearray) -> None:
     try:
         sniff(bytes(body[:16]))
-    except BadPicture as bad:
+    except BadImage as bad:
         raise _Stop(bad.reason, str(bad)) from None
 
 
 def opted_out(headers: list[tuple[str, str]]) -> bool:
-    """Whether a server asks not to be used: for all agents, or for this one by name.
+    """Whether a server opts out, for all agents or for this one by name.
 
     >>> opted_out([("x-robots-tag", "googlebot: noindex")])
     False

@@ -1,27 +1,25 @@
-"""All pictures of a run: fetched once an address, noted as they come, resumed after any end."""
+"""The images of a run: each address is fetched and recorded once, and a new run resumes."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...storage import RecordLog, read_records
+from ...progress import Progress
+from ...storage import PARTIAL, RecordLog, read_records, write_whole
 from .fetch import Fetched, Fetcher, FetchSettings
 
-LOG = "fetched.jsonl"
-"""One record an address."""
+FETCHED = "fetched.jsonl"
+"""One record per address."""
 
 FAILURES_WARN = 0.5
-"""Share of failed downloads from which a run says that something may be wrong with it."""
-
-Progress = Callable[[str, int, int], None]
+"""Share of failed downloads above which a run warns."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,13 @@ class Retrieved:
     records: dict[str, dict[str, Any]]
     """Key of an address -> its record."""
     folder: Path
-    """Where the pictures are."""
+    """Folder of the images."""
 
-    def picture(self, key: str) -> Path:
-        return picture_path(self.folder, key)
+    def image(self, key: str) -> Path:
+        return image_path(self.folder, key)
 
     def reasons(self) -> dict[str, int]:
-        """How many addresses ended how, the most frequent first."""
+        """Number of addresses by outcome, most frequent first."""
         counts = Counter(record["reason"] for record in self.records.values())
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -48,11 +46,12 @@ class Retrieved:
 
 
 def url_key(url: str) -> str:
-    """16 hex digits of the address' SHA-256: name of its picture and its record."""
+    """First 16 hex digits of the address's SHA-256; names its image and its record."""
     return hashlib.sha256(url.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def picture_path(folder: Path, key: str) -> Path:
+def image_path(folder: Path, key: str) -> Path:
+    """Where the image of an address is stored."""
     return folder / key[:2] / f"{key}.jpg"
 
 
@@ -64,17 +63,16 @@ def retrieve(
     progress: Progress,
     fetcher: Fetcher | None = None,
 ) -> Retrieved:
-    """Fetches every address that has no record yet; the folder holds pictures and records.
+    """Fetches every address that has no record yet into the folder of images and records.
 
-    An address that occurs twice is fetched once. What failed stays failed: delete its line in the
-    log to try it again. Pictures are stored before they are noted, so a picture that is noted is
-    whole.
+    An address that occurs twice is fetched once. A failure is final: delete its line in the log to
+    try again. Images are stored before they are recorded, so a recorded image is whole.
     """
-    # By key, so that neighbours in a corpus, often of one host, are far apart.
+    # Sorted by key, which separates neighbors in a corpus: they are often on one host.
     wanted = {url_key(url): url for url in urls}
-    for leftover in folder.glob("*/*.tmp"):
+    for leftover in folder.glob(f"*/*{PARTIAL}"):
         leftover.unlink()
-    log_path = folder / LOG
+    log_path = folder / FETCHED
     records = {record["key"]: record for record in read_records(log_path)}
     todo = iter(sorted(set(wanted) - set(records)))
     fetch = (fetcher or Fetcher(settings)).fetch
@@ -100,7 +98,7 @@ def retrieve(
 
 
 def duplicates(retrieved: Retrieved, order: Iterable[str]) -> Iterator[str]:
-    """Keys of pictures that an earlier one in `order` equals, by bytes or by difference hash."""
+    """Keys of images that equal an earlier one in `order`, by bytes or by difference hash."""
     seen: set[str] = set()
     known: set[str] = set()
     for key in order:
@@ -123,13 +121,8 @@ def _note(key: str, fetched: Fetched, folder: Path, log: RecordLog) -> dict[str,
         "error_message": fetched.message or None,
         "tries": fetched.tries,
     }
-    if fetched.picture is not None:
-        path = picture_path(folder, key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(fetched.picture.data)
-        os.replace(temporary, path)
-        kept = {name: value for name, value in vars(fetched.picture).items() if name != "data"}
-        record |= kept
+    if fetched.image is not None:
+        write_whole(image_path(folder, key), fetched.image.data)
+        record |= {name: value for name, value in vars(fetched.image).items() if name != "data"}
     log.append(record)
     return record

@@ -368,7 +368,7 @@ def test_a_row_that_stands_in_both_is_named(damaged: tuple[Path, Path]) -> None:
     public, private = damaged
     row = next(iter_records(private, RULE))
     rewrite(public, RULE, lambda records: [*records, row])
-    assert f"{private}/{RULE}:{row['id']}: stands in the public release too" in problems(*damaged)
+    assert f"{private}/{RULE}:{row['id']}: is in the public release too" in problems(*damaged)
 
 
 def test_a_row_on_the_wrong_side_is_named(damaged: tuple[Path, Path]) -> None:
@@ -379,7 +379,7 @@ def test_a_row_on_the_wrong_side_is_named(damaged: tuple[Path, Path]) -> None:
     recount(public, -1)
     recount(private, 1)
     found = problems(*damaged)
-    assert f"{public}/{RULE}:{row['id']}: is public, the salt says otherwise" in found
+    assert f"{public}/{RULE}:{row['id']}: is public, but the salt says otherwise" in found
     assert not any("elsewhere" in problem for problem in found)
 
 

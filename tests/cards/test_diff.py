@@ -11,7 +11,7 @@ import pytest
 
 from counterprior.cards.diff import diff
 from counterprior.cards.versions import Bump
-from counterprior.release import parquet_path
+from counterprior.release import ReleaseError, parquet_path
 
 Records = list[dict[str, Any]]
 CONFIG = "spatial_uc"
@@ -64,6 +64,12 @@ def test_a_changed_document_is_a_patch(text_release: Path, copy: Path) -> None:
     (copy / "checksums.json").write_text(json.dumps(checksums))
     found = diff(text_release, copy)
     assert (found.bump, found.files) == ("PATCH", ("README.md",))
+
+
+def test_an_unreadable_file_is_named(text_release: Path, copy: Path) -> None:
+    (copy / parquet_path(CONFIG)).write_bytes(b"PAR1")
+    with pytest.raises(ReleaseError, match=f"{parquet_path(CONFIG)}: not a readable parquet file"):
+        diff(text_release, copy)
 
 
 def test_a_column_more_is_minor_and_one_less_is_major(text_release: Path, copy: Path) -> None:

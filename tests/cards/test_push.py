@@ -23,7 +23,7 @@ from counterprior.cards.errors import HubError
 from counterprior.cards.plan import planned
 from counterprior.cards.push import execute
 from counterprior.cards.remote import Repository
-from counterprior.cards.validate import Report, validate
+from counterprior.cards.validate import ReleaseReport, validate
 from counterprior.release import parquet_path
 from counterprior.schema import CANARY, Row
 
@@ -321,7 +321,7 @@ def test_damage_on_the_hub_is_found_before_the_tag(world: World, tmp_path: Path)
             path.write_bytes(path.read_bytes()[::-1])
 
         hub.before("HEAD", f"/resolve/.*{ATTRIBUTES}", damage)
-        with pytest.raises(HubError, match=r"^damaged-file: .* hands out other bytes of"):
+        with pytest.raises(HubError, match=r"^damaged-file: .* serves other bytes of"):
             push(world.next, at(hub.url, "1.1.0"))
         assert set(hub.tags(REPO)) == {"v1.0.0"}
 
@@ -329,7 +329,7 @@ def test_damage_on_the_hub_is_found_before_the_tag(world: World, tmp_path: Path)
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "version-too-small": ({"version": "1.0.1"}, "--version 1.1.0 or higher"),
     "version-not-above": ({"version": "0.9.0"}, "--version 1.0.1 or higher"),
-    "version-reused": ({"version": "1.0.0"}, "push it as a new version"),
+    "version-reused": ({"version": "1.0.0"}, "push a new version"),
     "visibility": ({"private": True}, "choose another repository"),
 }
 
@@ -350,7 +350,7 @@ def test_a_hold_out_never_becomes_public(tmp_path: Path) -> None:
     held = Holdout(private=True, fraction=0.1, salt_sha256="", held_out_sha256="", full_hmac="")
     folder = small_release(tmp_path / "held", facts=lambda build: replace(build, holdout=held))
     with online(), LoopbackHub(tmp_path / "hub") as hub:
-        with pytest.raises(HubError, match=r"^visibility: .* is a hold-out.*: --private"):
+        with pytest.raises(HubError, match=r"^visibility: .* is a hold-out.*: add --private"):
             push(folder, at(hub.url, "1.0.0"))
         assert not hub.requests
         push(folder, at(hub.url, "1.0.0", private=True))
@@ -370,15 +370,15 @@ def test_published_files_are_dropped_only_on_purpose(world: World, tmp_path: Pat
         assert hub.tree(REPO, "v1.0.0") == world.old
 
 
-def test_another_licence_needs_a_flag(world: World, tmp_path: Path) -> None:
+def test_another_license_needs_a_flag(world: World, tmp_path: Path) -> None:
     def relicensed(rows: list[Row]) -> list[Row]:
         return [rows[0].model_copy(update={"license": "MIT"}), *rows[1:]]
 
     other = small_release(tmp_path / "other", (RULES,), relicensed)
     with copied(world, tmp_path) as hub:
-        with pytest.raises(HubError, match=r"^licence-change: rule_decoupling-\w+; .*--allow-lic"):
+        with pytest.raises(HubError, match=r"^license-change: rule_decoupling-\w+; .*--allow-lic"):
             push(other, at(hub.url, "2.0.0"))
-        push(other, at(hub.url, "2.0.0", allow_licence_change=True))
+        push(other, at(hub.url, "2.0.0", allow_license_change=True))
 
 
 def test_a_config_under_other_terms_needs_a_flag(world: World, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_config_under_other_terms_needs_a_flag(world: World, tmp_path: Path) -
         return replace(build, configs=(replace(build.configs[0], license="MIT"),))
 
     other = small_release(tmp_path / "other", (RULES,), facts=relicensed)
-    was = r"^licence-change: rule_decoupling was CC-BY-4.0 and is MIT"
+    was = r"^license-change: rule_decoupling was CC-BY-4.0 and is MIT"
     with copied(world, tmp_path) as hub, pytest.raises(HubError, match=was):
         push(other, at(hub.url, "1.0.1"))
 
@@ -400,7 +400,7 @@ def test_no_repository_and_no_token_are_told(
         push(world.next, at(hub.url, "1.0.0", private=True))
         assert Repository(REPO, hub.url).head().private  # type: ignore[union-attr]
         monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-        with pytest.raises(HubError, match=r"^hub-refuses: .*401.* use a token that may write"):
+        with pytest.raises(HubError, match=r"^hub-refuses: .*401.* use a token with write access"):
             push(world.next, at(hub.url, "1.0.1"))
         monkeypatch.delenv("HF_TOKEN")
         monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
@@ -442,16 +442,17 @@ def test_somebody_who_tags_first_is_not_overruled(world: World, tmp_path: Path) 
         assert hub.tags(REPO)["v1.1.0"] == world.first
 
 
-def check(folder: Path) -> Report:
+def check(folder: Path) -> ReleaseReport:
     return validate(folder, row_checks(DEFAULT_BANK), bank_digest(DEFAULT_BANK))
 
 
 def check_refused(folder: Path, why: str) -> None:
-    """Refused before anybody is asked, and nothing is left beside the folder."""
+    """Refused before anybody is asked, and only locks are left beside the folder."""
     nobody = at("http://127.0.0.1:9", "1.1.0")
     with online(), pytest.raises(HubError, match=why), planned(folder, nobody, check):
         raise AssertionError("planned")
-    assert not [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+    left = [path for path in folder.parent.iterdir() if path.name.startswith(".")]
+    assert {path.suffix for path in left} == {".lock"}
 
 
 def test_a_dirty_canary_and_an_invalid_folder_are_refused(tmp_path: Path) -> None:

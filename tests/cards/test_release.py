@@ -73,7 +73,7 @@ def test_columns_are_pushed_down(full_release: Path) -> None:
 
 
 @pytest.mark.parametrize("config", ["i2i_homogenization", "i2i_correctness"])
-def test_seed_pictures_decode(full_release: Path, config: str) -> None:
+def test_seed_images_decode(full_release: Path, config: str) -> None:
     dataset = datasets.load_dataset(str(full_release), config, split="test")
     sizes = set()
     for number in range(0, len(dataset), 100):
@@ -171,6 +171,10 @@ def test_a_repository_is_read_at_one_commit(
 def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="has no config 'spatial_visor'"):
         counterprior.load(text_release, "spatial_visor")
+    (tmp_path / "checksums.json").write_text("[]")
+    with pytest.raises(ReleaseError, match="has no `files` table"):
+        counterprior.load(tmp_path, "spatial_uc")
+    (tmp_path / "checksums.json").unlink()
     with pytest.raises(ReleaseError, match="is a folder and has no revisions"):
         counterprior.load(text_release, "spatial_uc", revision="v1")
     with pytest.raises(ReleaseError, match=r"is .* a release made by `build`"):
@@ -200,7 +204,7 @@ def test_verify_finds_changed_missing_and_foreign_files(text_release: Path, tmp_
     assert found == {("LICENSE", "bytes"), ("datasheet.md", "is"), ("extra.txt", "is")}
 
 
-def test_pictures_are_the_bytes_that_the_row_names(full_release: Path) -> None:
+def test_images_are_the_bytes_that_the_row_names(full_release: Path) -> None:
     import hashlib
 
     for record in list(iter_records(full_release, "i2i_correctness"))[::200]:

@@ -196,7 +196,7 @@ def test_nothing_stale_is_returned(life: Life, tmp_path: Path) -> None:
         assert same == old, "a cached commit needs no Hub"
         for refused in refusals:
             assert "the Hub can't be asked for revision" in refused
-            assert "give the 40-digit commit of one that you have loaded before" in refused
+            assert "give the 40-digit commit of a revision that you have loaded before" in refused
         with reading(hub, tmp_path / "home", HF_HUB_OFFLINE="1") as offline:
             same, refused = offline.read((RULES, commit, "load"), (RULES, "v1.1.0", "load"))
         assert same == old and "the Hub can't be asked for revision" in refused

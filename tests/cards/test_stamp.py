@@ -19,6 +19,7 @@ from counterprior.cards.facts import read_facts
 from counterprior.cards.stamp import Mark, stamp
 from counterprior.cards.validate import validate
 from counterprior.cards.versions import BUMPS, Bump, Version, check_above, check_step, latest
+from counterprior.errors import UsageError
 from counterprior.release import iter_records
 from counterprior.schema import Row
 
@@ -53,7 +54,7 @@ def test_versions_only_go_up(released: list[Version], version: Version) -> None:
 
 @pytest.mark.parametrize("text", ["v1.0.0", "1.0", "1.0.0-rc1", "01.0.0", "1.0.0.0", "", "1.0.٣"])
 def test_only_three_plain_numbers_are_a_version(text: str) -> None:
-    with pytest.raises(ValueError, match="not of the form"):
+    with pytest.raises(UsageError, match="not of the form"):
         Version.parse(text)
 
 

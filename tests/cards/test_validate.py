@@ -134,7 +134,7 @@ def test_a_dropped_row_contradicts_the_manifest(release: Path) -> None:
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path)
     messages = [str(p) for p in problems(release)]
-    assert any("has 199 rows, checksums.json says 200" in m for m in messages)
+    assert any("has 199 rows, but checksums.json says 200" in m for m in messages)
     assert any(m.startswith("manifest.json:spatial_uc:rows") for m in messages)
 
 
@@ -237,14 +237,14 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
         cut = good | {"bytes": good["bytes"][: len(good["bytes"]) // 2]}
         return [
             records[0] | {"seed_image": cut},
-            records[1] | {"seed_image": good | {"bytes": b"no picture"}},
+            records[1] | {"seed_image": good | {"bytes": b"no image"}},
             *records[2:],
         ]
 
     rewrite(root, config, damage)
     rows = [r["id"] for r in pq.read_table(root / parquet_path(config), columns=["id"]).to_pylist()]
     faults = problems(root)
-    found = {(p.row, p.field) for p in faults if "no readable image" in p.message}
+    found = {(p.row, p.field) for p in faults if "not a readable image" in p.message}
     assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
     wrong = {p.row for p in faults if p.field == "image_sha256"}
     assert wrong == {rows[0], rows[1]}

@@ -15,6 +15,7 @@ from releases import RULES, small_release
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.errors import UsageError
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
@@ -101,7 +102,7 @@ def test_every_difference_is_named(published: Published, what: str) -> None:
 def test_a_tag_that_was_moved_is_found(published: Published) -> None:
     api = Repository(REPO).api
     api.create_tag(REPO, tag="v7.0.0", revision="v1.0.0", repo_type="dataset")
-    assert found(REPO, "v7.0.0") == ["manifest.json:changes: says 1.0.0, the tag is v7.0.0"]
+    assert found(REPO, "v7.0.0") == ["manifest.json:changes: says 1.0.0, but the tag is v7.0.0"]
     api.delete_tag(REPO, tag="v7.0.0", repo_type="dataset")
 
 
@@ -116,16 +117,18 @@ def test_bytes_that_the_hub_does_not_list_are_a_problem(published: Published) ->
     try:
         with patch("counterprior.cards.verify.Repository", partial(Repository, waits=())):
             (problem,) = found(REPO)
-        assert f"hands out other bytes of {parquet_path(RULES)} than it lists" in problem
+        assert f"serves other bytes of {parquet_path(RULES)} than it lists" in problem
     finally:
         path.write_bytes(good)
 
 
 def test_what_is_not_there_is_told(published: Published, tmp_path: Path) -> None:
-    with pytest.raises(HubError, match=r"^no-revision: .* name a tag or commit"):
+    with pytest.raises(HubError, match=r"^no-revision: .* give a tag or commit"):
         found(REPO, "bogus")
     with pytest.raises(HubError, match=r"^no-repository: tester/nothing .*check the name"):
         found("tester/nothing")
+    with pytest.raises(UsageError, match="neither a folder nor a repository NAMESPACE/NAME"):
+        found("dist/no/folder")
     with pytest.raises(ReleaseError, match=r"leave out --revision"):
         found(str(tmp_path), "v1.0.0")
     published.hub.create("tester/other")
@@ -133,6 +136,6 @@ def test_what_is_not_there_is_told(published: Published, tmp_path: Path) -> None
         found("tester/other")
     with (
         patch("huggingface_hub.constants.HF_HUB_OFFLINE", True),
-        pytest.raises(HubError, match=r"^hub-unreachable: HF_HUB_OFFLINE forbids it"),
+        pytest.raises(HubError, match=r"^hub-unreachable: HF_HUB_OFFLINE forbids requests"),
     ):
         found(REPO)

@@ -1,4 +1,4 @@
-"""From captions to the answer on pictures whose true alignment is set, and its arithmetic."""
+"""From captions to the answer on images of known alignment, and its arithmetic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from counterprior.corpus_analysis.layout import (
     ASPECTS,
     PROBES,
     Answers,
-    Candidate,
+    PairToJudge,
     gate_questions,
     order_questions,
     verify,
@@ -39,9 +39,9 @@ from counterprior.corpus_analysis.page import render_page
 from counterprior.corpus_analysis.run import Finished, RunSettings, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
-from counterprior.eval.core import ImageRequest, Question, Verdict
-from counterprior.eval.generators import open_generator
-from counterprior.eval.judges import open_judge
+from counterprior.eval.generators import ImageRequest, open_generator
+from counterprior.eval.judges import Question, Verdict, open_judge
+from counterprior.progress import silent
 
 ANIMALS = (
     "cat rabbit hamster hedgehog dog sheep pig goat fox horse cow elephant giraffe bear".split()
@@ -51,12 +51,8 @@ OBJECTS = (
 )
 
 
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
-
-
 @pytest.fixture
-def pictures() -> Iterator[tuple[str, dict[str, bytes]]]:
+def images() -> Iterator[tuple[str, dict[str, bytes]]]:
     """A loopback server's address and what it serves."""
     bodies: dict[str, bytes] = {}
 
@@ -92,7 +88,7 @@ def noise(seed: int) -> bytes:
 
 
 class Corpus:
-    """Captions, pictures and boxes in which a set share has the first-mentioned on the left."""
+    """Captions, images and boxes in which a given share has the first-mentioned on the left."""
 
     def __init__(self, base: str, bodies: dict[str, bytes], share: float, count: int, draw: bool):
         rng = random.Random(f"corpus {share} {count}")
@@ -143,7 +139,7 @@ def run_all(source: Path, out: Path, judge: str) -> Finished:
         pytest.skip(str(error))
     mined = MineSettings(ShardSettings(SourceSettings((str(source),))), out, "pool", 1)
     fetch = FetchSettings(loopback=True, per_host=8)
-    return run(RunSettings(mined, "layout", judge, fetch, 8), quiet)
+    return run(RunSettings(mined, "layout", judge, fetch, 8), silent)
 
 
 @pytest.fixture
@@ -170,16 +166,16 @@ def _inline(jobs: Any, settings: ShardSettings, workers: int) -> Iterator[dict[s
 
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
 def test_the_true_alignment_is_found(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None, share: float
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None, share: float
 ) -> None:
-    corpus = Corpus(*pictures, share, 80, draw=False)
+    corpus = Corpus(*images, share, 80, draw=False)
     source, boxes = corpus.write(tmp_path)
     found = run_all(source, tmp_path / "out", f"boxes:{boxes}")
     assert found.alignment is not None and not found.warnings
     single = found.alignment.single_probe
     assert single.n > 70
     assert share in single.wilson and share in single.by_pair
-    assert math.isnan(single.by_host.low)  # all pictures are on one host: nothing to resample
+    assert math.isnan(single.by_host.low)  # all images are on one host: nothing to resample
     truth = dict(zip(corpus.urls, corpus.aligned, strict=True))
     rows = pq.read_table(tmp_path / "out" / "dataset" / "pairs").to_pylist()
     assert {row["url"]: row["aligned"] for row in rows if row["aligned"] is not None}.items() <= (
@@ -197,9 +193,9 @@ def test_the_true_alignment_is_found(
 @pytest.mark.lane
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
 def test_the_true_alignment_is_found_in_rendered_scenes(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, share: float
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, share: float
 ) -> None:
-    corpus = Corpus(*pictures, share, 120, draw=True)
+    corpus = Corpus(*images, share, 120, draw=True)
     source, _ = corpus.write(tmp_path)
     command = [
         sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path / "out",
@@ -215,9 +211,9 @@ def test_the_true_alignment_is_found_in_rendered_scenes(
 
 
 def test_a_judge_with_known_faults_is_seen_through(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
-    corpus = Corpus(*pictures, 0.5, 120, draw=False)
+    corpus = Corpus(*images, 0.5, 120, draw=False)
     source, boxes = corpus.write(tmp_path)
     spec = f"boxes:{boxes}"
     right = open_judge(spec)
@@ -251,27 +247,27 @@ def test_a_judge_with_known_faults_is_seen_through(
 
 
 def test_a_run_that_is_done_asks_and_fetches_nothing(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
-    corpus = Corpus(*pictures, 0.7, 20, draw=False)
+    corpus = Corpus(*images, 0.7, 20, draw=False)
     source, boxes = corpus.write(tmp_path)
     run_all(source, tmp_path / "out", f"boxes:{boxes}")
     before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    pictures[1].clear()
-    for name in ("alignment.json.1.tmp", "dataset/pairs/test-0.parquet.1.tmp"):
+    images[1].clear()
+    for name in ("alignment.json.1.partial", "dataset/pairs/test-0.parquet.1.partial"):
         (tmp_path / "out" / name).write_text("what kill -9 leaves")
     run_all(source, tmp_path / "out", f"boxes:{boxes}")
     after = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     assert before == after
-    assert not [p for p in after if p.suffix == ".tmp"]
+    assert not [p for p in after if p.suffix == ".partial"]
 
 
 def test_load_dataset_reads_the_result(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     import datasets
 
-    corpus = Corpus(*pictures, 0.7, 20, draw=False)
+    corpus = Corpus(*images, 0.7, 20, draw=False)
     source, boxes = corpus.write(tmp_path)
     run_all(source, tmp_path / "out", f"boxes:{boxes}")
     pairs = datasets.load_dataset(str(tmp_path / "out" / "dataset"), "pairs", split="test")
@@ -282,11 +278,11 @@ def test_load_dataset_reads_the_result(
 
 
 def test_a_failed_network_is_warned_about(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
-    corpus = Corpus(*pictures, 0.7, 10, draw=False)
+    corpus = Corpus(*images, 0.7, 10, draw=False)
     source, boxes = corpus.write(tmp_path)
-    pictures[1].clear()
+    images[1].clear()
     found = run_all(source, tmp_path / "out", f"boxes:{boxes}")
     assert len(found.warnings) == 1 and "100% of the downloads failed" in found.warnings[0]
     assert found.alignment is not None and found.alignment.single_probe.n == 0
@@ -296,11 +292,11 @@ def test_a_failed_network_is_warned_about(
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
     mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
     with pytest.raises(ValueError, match="needs a judge"):
-        run(RunSettings(mined, "layout"), quiet)
+        run(RunSettings(mined, "layout"), silent)
     with pytest.raises(ValueError, match="no stage 'more'"):
-        run(RunSettings(mined, "more"), quiet)
+        run(RunSettings(mined, "more"), silent)
     with pytest.raises(ValueError, match="no judge 'oracle'"):
-        run(RunSettings(mined, "layout", "oracle"), quiet)
+        run(RunSettings(mined, "layout", "oracle"), silent)
 
 
 # --- choosing ----------------------------------------------------------------------------------
@@ -328,7 +324,7 @@ def record(number: int, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def test_one_caption_an_address_and_one_picture_of_those_that_are_equal() -> None:
+def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
     same = {"url": "http://host/same.jpg"}
     pairs = [
         pair_row(1),
@@ -336,7 +332,7 @@ def test_one_caption_an_address_and_one_picture_of_those_that_are_equal() -> Non
         pair_row(3, **same),  # another pair of the same caption
         pair_row(4, "cow", "pig", **same),  # another caption of the same address
         pair_row(5),  # the same bytes as 1
-        pair_row(6),  # the same picture as 1, encoded anew
+        pair_row(6),  # the same image as 1, encoded anew
         pair_row(7),  # not there
         pair_row(8, url=None),
     ]
@@ -350,7 +346,7 @@ def test_one_caption_an_address_and_one_picture_of_those_that_are_equal() -> Non
     chosen, counts = choose(pairs, Retrieved(records, Path("x")))
     assert [c.pair["id"] for c in chosen] == ["pair-1", "pair-2", "pair-3"]
     assert counts == {
-        "pairs_with_url": 7, "pairs_with_picture": 6, "pairs_distinct": 3, "duplicate_url": 1,
+        "pairs_with_url": 7, "pairs_with_image": 6, "pairs_distinct": 3, "duplicate_url": 1,
         "duplicate_image": 2, "addresses": 5, "reasons": {"ok": 4, "dns": 1},
     }  # fmt: skip
 
@@ -378,7 +374,7 @@ def test_the_four_probes_ask_the_same_in_other_words() -> None:
     assert len({q.id for q in asked.values()}) == 4
 
 
-def test_the_gate_has_three_answers_of_picture_and_mirror_image() -> None:
+def test_the_gate_has_three_answers_of_image_and_mirror_image() -> None:
     asked = list(gate_questions(pair_row(1), Image.new("RGB", (10, 10))))
     assert [q.facts["aspect"] for q in asked] == [*ASPECTS, *ASPECTS]
     assert {q.facts["mirrored"] for q in asked[:3]} == {"no"}
@@ -404,16 +400,16 @@ class Scripted:
             yield question, Verdict(self.labels.get(name, default), "said")
 
 
-def candidate(tmp_path: Path, number: int = 1) -> Candidate:
+def candidate(tmp_path: Path, number: int = 1) -> PairToJudge:
     path = tmp_path / f"{number}.jpg"
     ImageOps.mirror(Image.new("RGB", (120, 120))).save(path)
-    return Candidate(pair_row(number), path, f"sha{number}")
+    return PairToJudge(pair_row(number), path, f"sha{number}")
 
 
 @pytest.mark.parametrize("label", ["no", "unparsed", "refused", "missing"])
 def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> None:
     judge = Scripted(separation=label)
-    answers = verify([candidate(tmp_path)], judge, tmp_path, quiet)["pair-1"]
+    answers = verify([candidate(tmp_path)], judge, tmp_path, silent)["pair-1"]
     assert not answers.valid and answers.order == {}
     assert answers.gate["separation", "original"] == label
     assert len(judge.asked) == 6
@@ -421,21 +417,21 @@ def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> Non
 
 def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
     judge = Scripted(order="error")
-    first = verify([candidate(tmp_path)], judge, tmp_path, quiet)["pair-1"]
+    first = verify([candidate(tmp_path)], judge, tmp_path, silent)["pair-1"]
     assert set(first.order.values()) == {"error"} and len(judge.asked) == 10
     again = Scripted()
-    second = verify([candidate(tmp_path)], again, tmp_path, quiet)["pair-1"]
+    second = verify([candidate(tmp_path)], again, tmp_path, silent)["pair-1"]
     assert set(second.order.values()) == {"first_left"} and len(again.asked) == 4
-    other = replace(candidate(tmp_path), sha256="another picture")
+    other = replace(candidate(tmp_path), sha256="another image")
     anew = Scripted()
-    verify([other], anew, tmp_path, quiet)
+    verify([other], anew, tmp_path, silent)
     assert len(anew.asked) == 10
 
 
-def test_an_unreadable_picture_stays_without_answers(tmp_path: Path) -> None:
-    broken = replace(candidate(tmp_path), picture=tmp_path / "gone.jpg")
+def test_an_unreadable_image_stays_without_answers(tmp_path: Path) -> None:
+    broken = replace(candidate(tmp_path), image=tmp_path / "gone.jpg")
     judge = Scripted()
-    answers = verify([broken, candidate(tmp_path, 2)], judge, tmp_path, quiet)
+    answers = verify([broken, candidate(tmp_path, 2)], judge, tmp_path, silent)
     assert answers["pair-1"].gate == {} and not answers["pair-1"].valid
     assert answers["pair-2"].valid
 
@@ -458,7 +454,7 @@ def test_rate_counts_sides_only() -> None:
 
 
 def test_intervals_follow_clusters() -> None:
-    # One picture said forty times is one picture.
+    # One image described forty times is one image.
     alike = [judged(i, "first_left", url="http://one/1.jpg") for i in range(20)]
     alike += [judged(i, "first_right", url="http://two/2.jpg") for i in range(20)]
     found = rate(alike)
@@ -508,7 +504,7 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     evil = judged(1, "first_left", caption="<script>alert(1)</script> a cat & a dog")
     captions = {"rows": 9, "passed": 8, "parsed": 8, "captions": 7, "pairs": 6,
                 "dropped": {"spam": 1}}  # fmt: skip
-    images = {"pairs_with_url": 5, "pairs_with_picture": 4, "pairs_distinct": 3,
+    images = {"pairs_with_url": 5, "pairs_with_image": 4, "pairs_distinct": 3,
               "duplicate_url": 77, "duplicate_image": 0, "reasons": {"http_404": 2}}  # fmt: skip
     found = align({"kind": "x<y"}, {"captions": captions, "images": images}, [evil])
     page = render_page(found, "a <b> run")
@@ -521,10 +517,10 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
 
 
 def test_a_judge_of_the_chat_backend_answers_with_letters(
-    pictures: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
+    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     """A model that always says A: through ledger and parser, and seen through."""
-    corpus = Corpus(*pictures, 0.7, 6, draw=False)
+    corpus = Corpus(*images, 0.7, 6, draw=False)
     source, _ = corpus.write(tmp_path)
     script = tmp_path / "script.json"
     rules = [

@@ -31,7 +31,7 @@ from counterprior.corpus_analysis.captions.ontology import (
 )
 from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
 from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
-from counterprior.corpus_analysis.captions.text import DIRTY, hard, normalise
+from counterprior.corpus_analysis.captions.text import DIRTY, hard, normalize
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
 ONTOLOGY = Ontology.read()
@@ -125,8 +125,8 @@ CAPTIONS = st.lists(st.tuples(PIECES, st.sampled_from([" ", " ", " ", "", "  "])
 @given(CAPTIONS | st.text(max_size=60))
 def test_clean_captions_are_left_alone(caption: str) -> None:
     if not re.search(DIRTY, caption):
-        assert normalise(caption) == caption
-    assert "  " not in normalise(caption)
+        assert normalize(caption) == caption
+    assert "  " not in normalize(caption)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_clean_captions_are_left_alone(caption: str) -> None:
         ("R&B 7+1", "R & B 7+1"),
     ],
 )
-def test_normalise(raw: str, expected: str) -> None:
-    assert normalise(raw) == expected
+def test_normalize(raw: str, expected: str) -> None:
+    assert normalize(raw) == expected
 
 
 # --- the prefilter -----------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_prefilter(text: str, passes: bool) -> None:
 @settings(max_examples=400)
 def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:
     column = pa.array([caption])
-    if PREFILTER.may_hold_pair(normalise(caption)):
+    if PREFILTER.may_hold_pair(normalize(caption)):
         hard_row = pc.match_substring_regex(column, hard())[0].as_py()
         assert hard_row or PREFILTER.candidates(column)[0].as_py()
 
@@ -194,7 +194,7 @@ def test_harmless_characters_add_no_ascii_letter(char: str) -> None:
     if not pc.match_substring_regex(pa.array([char]), hard())[0].as_py():
         for around in (f"cat{char}dog", f"cat {char} dog", char):
             pattern = r"[a-z]+|[,;&+/]"
-            assert re.findall(pattern, normalise(around).lower()) == re.findall(
+            assert re.findall(pattern, normalize(around).lower()) == re.findall(
                 pattern, around.lower() if char.isascii() else around
             )
 

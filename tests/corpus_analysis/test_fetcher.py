@@ -24,13 +24,14 @@ from PIL import Image, ImageCms
 
 from counterprior.corpus_analysis.images.addresses import UnknownHost, is_public
 from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings, opted_out
-from counterprior.corpus_analysis.images.pixels import BadPicture, PixelLimits, dhash, store
+from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, dhash, store
 from counterprior.corpus_analysis.images.retrieve import (
-    LOG,
+    FETCHED,
     duplicates,
     retrieve,
     url_key,
 )
+from counterprior.progress import silent
 
 pytest.importorskip("httpcore")
 
@@ -38,7 +39,7 @@ SIZE = (160, 120)
 
 
 def halves(left: str, right: str, size: tuple[int, int] = SIZE) -> Image.Image:
-    """A picture whose left half has one colour and whose right half another."""
+    """An image whose halves have different colors."""
     image = Image.new("RGB", size, right)
     image.paste(left, (0, 0, size[0] // 2, size[1]))
     return image
@@ -51,7 +52,7 @@ def encoded(image: Image.Image, kind: str = "JPEG", **options: object) -> bytes:
 
 
 def bomb_png(width: int, height: int) -> bytes:
-    """A PNG whose header promises a huge picture."""
+    """A PNG whose header promises a huge image."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         checked = struct.pack(">I", zlib.crc32(name + data))
@@ -267,7 +268,7 @@ def test_every_answer_has_its_reason(server: str, fetcher: Fetcher, path: str) -
         "success" if found.reason == "ok"
         else "failed_to_resize" if found.reason in decoding else "failed_to_download"
     )  # fmt: skip
-    assert (found.picture is not None) == (found.status == "success")
+    assert (found.image is not None) == (found.status == "success")
 
 
 @pytest.mark.parametrize(
@@ -435,10 +436,10 @@ def test_no_private_address_is_public(address: object) -> None:
             assert not is_public(f"64:ff9b::{address}")
 
 
-# --- pictures ----------------------------------------------------------------------------------
+# --- images ------------------------------------------------------------------------------------
 
 
-def left_colour(data: bytes) -> tuple[int, ...]:
+def left_color(data: bytes) -> tuple[int, ...]:
     image = Image.open(BytesIO(data))
     assert image.mode == "RGB" and image.format == "JPEG"
     return image.getpixel((image.width // 4, image.height // 2))  # type: ignore[return-value]
@@ -450,7 +451,7 @@ def left_colour(data: bytes) -> tuple[int, ...]:
 )  # fmt: skip
 def test_left_stays_left_and_red_stays_red(path: str) -> None:
     stored = store(BODIES[path], PixelLimits())
-    red, green, blue = left_colour(stored.data)
+    red, green, blue = left_color(stored.data)
     assert red > 180 and green < 80 and blue < 80
     assert max(stored.width, stored.height) <= 768
 
@@ -469,12 +470,12 @@ def test_every_orientation_is_undone(orientation: int) -> None:
     exif[0x0112] = orientation
     kept = store(encoded(stored_as, exif=exif), PixelLimits())
     assert (kept.width, kept.height) == (200, 150)
-    assert left_colour(kept.data)[0] > 180
+    assert left_color(kept.data)[0] > 180
     assert b"Exif" not in kept.data[:64]
 
 
 def test_transparency_becomes_white() -> None:
-    assert left_colour(store(BODIES["/transparent.png"], PixelLimits()).data) == (255, 255, 255)
+    assert left_color(store(BODIES["/transparent.png"], PixelLimits()).data) == (255, 255, 255)
 
 
 @given(
@@ -482,18 +483,18 @@ def test_transparency_becomes_white() -> None:
     st.sampled_from([b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b""]),
 )
 def test_garbage_is_refused_not_raised(data: bytes, start: bytes) -> None:
-    with pytest.raises(BadPicture):
+    with pytest.raises(BadImage):
         store(start + data, PixelLimits())
 
 
-def test_broken_pictures_at_every_length_are_refused() -> None:
+def test_broken_images_at_every_length_are_refused() -> None:
     data = encoded(Image.effect_noise(SIZE, 90).convert("RGB"), "PNG")
     for length in range(0, len(data) - 100, 997):
-        with pytest.raises(BadPicture):
+        with pytest.raises(BadImage):
             store(data[:length], PixelLimits())
 
 
-def test_mirrored_pictures_have_other_hashes() -> None:
+def test_mirrored_images_have_other_hashes() -> None:
     noise = Image.effect_noise((17 * 8, 16 * 8), 90)
     assert dhash(noise) != dhash(noise.transpose(Image.Transpose.FLIP_LEFT_RIGHT))
     assert dhash(noise) == dhash(noise.resize((17 * 16, 16 * 16), Image.Resampling.NEAREST))
@@ -502,21 +503,17 @@ def test_mirrored_pictures_have_other_hashes() -> None:
 # --- whole runs --------------------------------------------------------------------------------
 
 
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
-
-
 def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) -> None:
     urls = [server + path for path in EXPECTED if "drip" not in path]
-    first = retrieve(urls[:9] + urls[:3], tmp_path, SETTINGS, 4, quiet)
+    first = retrieve(urls[:9] + urls[:3], tmp_path, SETTINGS, 4, silent)
     assert len(first.records) == 9
-    with (tmp_path / LOG).open("a") as log:
+    with (tmp_path / FETCHED).open("a") as log:
         log.write('{"key": "torn')
-    half = tmp_path / "ab" / "abcd.jpg.1.tmp"
+    half = tmp_path / "ab" / "abcd.jpg.1.partial"
     half.parent.mkdir(exist_ok=True)
     half.write_bytes(b"half")
     Handler.seen = []
-    whole = retrieve(urls, tmp_path, SETTINGS, 4, quiet)
+    whole = retrieve(urls, tmp_path, SETTINGS, 4, silent)
     assert not {f"{server}{path}" for path, _ in Handler.seen} & {
         u for u in urls[:9] if "to_" not in u and u != f"{server}/ok.jpg"
     }
@@ -524,9 +521,9 @@ def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) 
     for url in urls:
         record = whole.records[url_key(url)]
         assert record["reason"] == EXPECTED[url.removeprefix(server)]
-        assert whole.picture(record["key"]).exists() == (record["status"] == "success")
-    assert not list(tmp_path.glob("*/*.tmp"))
-    again = retrieve(random.Random(1).sample(urls, len(urls)), tmp_path, SETTINGS, 2, quiet)
+        assert whole.image(record["key"]).exists() == (record["status"] == "success")
+    assert not list(tmp_path.glob("*/*.partial"))
+    again = retrieve(random.Random(1).sample(urls, len(urls)), tmp_path, SETTINGS, 2, silent)
     assert again.records == whole.records
     assert sum(whole.reasons().values()) == len(urls)
     assert 0.3 < whole.failed_share() < 0.8
@@ -534,7 +531,7 @@ def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) 
 
 def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:
     urls = [server + path for path in ("/ok.jpg", "/to_ok", "/mirrored.jpg", "/html.jpg")]
-    found = retrieve(urls, tmp_path, SETTINGS, 2, quiet)
+    found = retrieve(urls, tmp_path, SETTINGS, 2, silent)
     keys = [url_key(url) for url in urls]
     assert list(duplicates(found, keys)) == [keys[1], keys[2]]
     assert list(duplicates(found, [keys[2], keys[1], keys[2], keys[0]])) == [keys[1], keys[0]]
@@ -543,7 +540,7 @@ def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:
 def test_a_host_is_asked_little_at_a_time(server: str, tmp_path: Path) -> None:
     urls = [f"{server}/slow/{i}" for i in range(12)]
     patient = replace(SETTINGS, deadline_s=0.4)
-    found = retrieve(urls, tmp_path, patient, 8, quiet)
+    found = retrieve(urls, tmp_path, patient, 8, silent)
     assert Handler.most_busy <= SETTINGS.per_host
     # Waiting for a turn is not the server's fault and costs nobody the deadline.
     assert found.reasons() == {"ok": 12}
@@ -557,5 +554,5 @@ def test_an_interrupted_run_keeps_what_it_has(server: str, tmp_path: Path) -> No
     urls = [f"{server}/slow/{i}" for i in range(8)]
     with pytest.raises(KeyboardInterrupt):
         retrieve(urls, tmp_path, SETTINGS, 1, interrupt)
-    assert len((tmp_path / LOG).read_text().splitlines()) == 3
-    assert len(retrieve(urls, tmp_path, SETTINGS, 2, quiet).records) == 8
+    assert len((tmp_path / FETCHED).read_text().splitlines()) == 3
+    assert len(retrieve(urls, tmp_path, SETTINGS, 2, silent).records) == 8

@@ -22,16 +22,13 @@ from counterprior.corpus_analysis.flips import (
     make_flips,
     read_handed,
 )
-from counterprior.corpus_analysis.images.retrieve import picture_path, url_key
+from counterprior.corpus_analysis.images.retrieve import image_path, url_key
 from counterprior.corpus_analysis.layout import PROBES
-from counterprior.eval.core import Question, Verdict
-from counterprior.eval.judges import open_judge
+from counterprior.errors import UsageError
+from counterprior.eval.judges import Question, Verdict, open_judge
+from counterprior.progress import silent
 
 HANDED = read_handed()
-
-
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
 
 
 def row(number: int, aligned: bool | None = True, **fields: Any) -> dict[str, Any]:
@@ -110,20 +107,20 @@ def mined(tmp_path: Path) -> Path:
     for number, pair in enumerate(rows[:13]):
         image = Image.new("RGB", (160, 120 + number), "blue")
         image.paste("red", (0 if pair["aligned"] else 80, 0, 80 if pair["aligned"] else 160, 140))
-        path = picture_path(folder / "images", url_key(pair["url"]))
+        path = image_path(folder / "images", url_key(pair["url"]))
         path.parent.mkdir(parents=True, exist_ok=True)
         image.save(path, "JPEG", quality=95)
     return folder
 
 
-def test_both_pictures_under_one_caption(mined: Path, tmp_path: Path) -> None:
+def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
     import datasets
 
     out = tmp_path / "flips"
-    found = make_flips(mined, out, FlipSettings(), None, quiet)
+    found = make_flips(mined, out, FlipSettings(), None, silent)
     assert found.pairs == 12
     assert {k: v for k, v in found.dropped.items() if v} == {
-        "handed": 1, "unreadable": 1, "same_picture": 1,
+        "handed": 1, "unreadable": 1, "same_image": 1,
     }  # fmt: skip
     loaded = datasets.load_dataset(str(out), split="train")
     assert len(loaded) == 24 and {"image", "text"} <= set(loaded.column_names)
@@ -138,25 +135,25 @@ def test_both_pictures_under_one_caption(mined: Path, tmp_path: Path) -> None:
         assert two[True]["text"] == two[False]["text"]
         assert two[True]["left"] == two[False]["right"]
     assert Counter(e["left"] for e in loaded) == {"cat": 12, "dog": 12}
-    assert not list(tmp_path.glob(".*tmp"))
+    assert not list(tmp_path.glob(".*.partial"))
 
 
 def test_the_set_is_the_same_twice_and_count_limits_it(mined: Path, tmp_path: Path) -> None:
-    (tmp_path / ".a.99999.tmp" / "train").mkdir(parents=True)  # what kill -9 leaves
+    (tmp_path / ".a.partial" / "train").mkdir(parents=True)  # what kill -9 leaves
     for name in ("a", "b"):
-        make_flips(mined, tmp_path / name, FlipSettings(count=5, seed=2), None, quiet)
+        make_flips(mined, tmp_path / name, FlipSettings(count=5, seed=2), None, silent)
     files = [
         {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
         for name in ("a", "b")
     ]
     assert files[0] == files[1]
     lines = (tmp_path / "a" / "train" / "metadata.jsonl").read_text().splitlines()
-    assert not list(tmp_path.glob(".*tmp"))
+    assert not list(tmp_path.glob(".*.partial"))
     assert len(lines) == 10 and json.loads(lines[0])["file_name"].endswith(".jpg")
 
 
 class Reader:
-    """Sees writing in every third picture and can't tell of every fifth."""
+    """Sees writing in every third image and can't tell for every fifth."""
 
     def identity(self) -> dict[str, str]:
         return {"kind": "reader"}
@@ -170,7 +167,7 @@ class Reader:
 
 
 def test_a_judge_keeps_writing_out(mined: Path, tmp_path: Path) -> None:
-    found = make_flips(mined, tmp_path / "flips", FlipSettings(), Reader(), quiet)
+    found = make_flips(mined, tmp_path / "flips", FlipSettings(), Reader(), silent)
     assert found.dropped["text_seen"] == 4 and found.dropped["not_judged"] == 2
     assert found.pairs == 6
 
@@ -181,22 +178,22 @@ def test_an_empty_set_is_an_error_that_says_why(mined: Path, tmp_path: Path) -> 
             yield from ((question, Verdict("missing", "")) for question in questions)
 
     with pytest.raises(CorpusError, match=r"no pair is left \(.*handed 1, .*not_judged 12"):
-        make_flips(mined, tmp_path / "flips", FlipSettings(), Blind(), quiet)
-    assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*tmp"))
+        make_flips(mined, tmp_path / "flips", FlipSettings(), Blind(), silent)
+    assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*.partial"))
 
 
 def test_no_layout_or_a_full_folder_is_an_error(mined: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="--stage layout"):
-        make_flips(tmp_path, tmp_path / "flips", FlipSettings(), None, quiet)
-    with pytest.raises(CorpusError, match="there already"):
-        make_flips(mined, mined, FlipSettings(), None, quiet)
+        make_flips(tmp_path, tmp_path / "flips", FlipSettings(), None, silent)
+    with pytest.raises(UsageError, match="is not empty; give another --out"):
+        make_flips(mined, mined, FlipSettings(), None, silent)
 
     def stop(stage: str, done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         make_flips(mined, tmp_path / "flips", FlipSettings(), None, stop)
-    assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*tmp"))
+    assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*.partial"))
 
 
 # --- the judge that knows boxes ----------------------------------------------------------------

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
 
-from counterprior.corpus_analysis.captions.gate import REASONS, GateSettings, gate
+from counterprior.corpus_analysis.captions.gate import REASONS, QualityGateSettings, gate
 from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.engines import (
@@ -33,9 +33,9 @@ from counterprior.corpus_analysis.mine import (
     PAIRS,
     MineError,
     MineSettings,
-    locked_manifest,
     mine_pairs,
 )
+from counterprior.corpus_analysis.run import LOCK, RunSettings, run
 from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker, write_parquet
 from counterprior.corpus_analysis.sources import (
     SourceError,
@@ -43,16 +43,15 @@ from counterprior.corpus_analysis.sources import (
     list_shards,
     read_shard,
 )
+from counterprior.errors import InUseError, UsageError
+from counterprior.progress import silent
+from counterprior.storage import Lock
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
 
 
 def golden_captions(count: int) -> list[str]:
     return [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][:count]
-
-
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
 
 
 # --- the quality gate --------------------------------------------------------------------------
@@ -85,13 +84,13 @@ def quiet(stage: str, done: int, total: int) -> None:
     ],
 )
 def test_gate(caption: str | None, reason: str | None) -> None:
-    assert gate(pa.array([caption], pa.string()), GateSettings()).to_pylist() == [reason]
+    assert gate(pa.array([caption], pa.string()), QualityGateSettings()).to_pylist() == [reason]
 
 
 def test_gate_counts_each_caption_once_and_its_thresholds_are_settings() -> None:
     captions = pa.array(["<b>free shipping</b>", "cat dog", "a cat and a dog"])
-    assert gate(captions, GateSettings()).to_pylist() == ["html", "too_short", None]
-    loose = GateSettings(min_words=2, max_words=4)
+    assert gate(captions, QualityGateSettings()).to_pylist() == ["html", "too_short", None]
+    loose = QualityGateSettings(min_words=2, max_words=4)
     assert gate(captions, loose).to_pylist() == ["html", None, "too_long"]
     assert set(REASONS) >= {"html", "too_short"}
     assert gate(pa.array([], pa.string()), loose).to_pylist() == []
@@ -280,7 +279,7 @@ def test_a_source_that_does_not_fit_is_named(
 
 def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(SourceError, match=r"bad\.parquet: no readable parquet"):
+    with pytest.raises(SourceError, match=r"bad\.parquet: not a readable parquet"):
         list_shards(SourceSettings((str(tmp_path),)))
     with pytest.raises(SourceError, match="no such file"):
         list_shards(SourceSettings((str(tmp_path / "none.csv"),)))
@@ -362,7 +361,7 @@ def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     out = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: Inline())
-        funnel = mine_pairs(settings_for(captions, out), quiet)
+        funnel = mine_pairs(settings_for(captions, out), silent)
     rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
     assert rows == funnel.pairs > 1000
     assert funnel.rows == sum(funnel.dropped.values()) + funnel.passed
@@ -432,14 +431,14 @@ def test_an_interrupted_run_goes_on(
     engines = iter([first, second])
     monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: next(engines))
     with pytest.raises(KeyboardInterrupt):
-        mine_pairs(settings_for(captions, tmp_path), quiet)
+        mine_pairs(settings_for(captions, tmp_path), silent)
     # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
     names = sorted(expected)
-    (tmp_path / PAIRS / f"{names[3]}.123.tmp").write_bytes(b"half")
+    (tmp_path / PAIRS / f"{names[3]}.123.partial").write_bytes(b"half")
     (tmp_path / PAIRS / names[4]).write_bytes(b"not noted")
     with (tmp_path / MANIFEST).open("a") as log:
         log.write('{"key": "torn')
-    mine_pairs(settings_for(captions, tmp_path), quiet)
+    mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
     assert results(tmp_path) == expected
 
@@ -447,14 +446,14 @@ def test_an_interrupted_run_goes_on(
 def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
     captions: Path, tmp_path: Path, inline: Inline
 ) -> None:
-    mine_pairs(settings_for(captions, tmp_path), quiet)
+    mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(inline.mined) == SHARDS
-    mine_pairs(settings_for(captions, tmp_path), quiet)
+    mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(inline.mined) == SHARDS
-    changed = ShardSettings(SourceSettings((str(captions),)), gate=GateSettings(max_words=8))
+    changed = ShardSettings(SourceSettings((str(captions),)), gate=QualityGateSettings(max_words=8))
     Inline.worker = None
     try:
-        mine_pairs(MineSettings(changed, tmp_path, "pool", 1), quiet)
+        mine_pairs(MineSettings(changed, tmp_path, "pool", 1), silent)
     finally:
         Inline.worker = None
     assert len(inline.mined) == 2 * SHARDS
@@ -471,17 +470,19 @@ def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inli
     with pytest.raises(
         MineError, match=r"1 of 2 shards failed; the first, .*b\.parquet: SourceError"
     ):
-        mine_pairs(settings, quiet)
+        mine_pairs(settings, silent)
     assert len(inline.mined) == 2
     assert len(results(tmp_path / "out")) == 1
 
 
-def test_two_runs_in_one_folder_do_not_mix(tmp_path: Path) -> None:
-    first, second = (locked_manifest(tmp_path / MANIFEST) for _ in range(2))
-    with first, pytest.raises(MineError, match="in use"), second:
-        pass
-    with locked_manifest(tmp_path / MANIFEST) as (entries, _):
-        assert entries == []
+def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
+    settings = RunSettings(MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path))
+    with Lock(tmp_path / LOCK, "the folder"):
+        with pytest.raises(InUseError, match=f"{tmp_path} is in use") as refused:
+            run(settings, silent)
+        assert refused.value.exit_code == 1
+    with pytest.raises(SourceError, match="no such file"):
+        run(settings, silent)
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,7 +533,7 @@ def test_an_engine_is_started_again_with_what_is_left(captions: Path) -> None:
 
 
 def test_an_unknown_engine_is_named() -> None:
-    with pytest.raises(EngineError, match="choose from local, pool, ray"):
+    with pytest.raises(UsageError, match="choose from local, pool, ray"):
         engine("spark")
 
 
