@@ -150,8 +150,11 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         for question, worth in suite.worths.items()
     }
     images = {case: image.sha256 for case, image in run.images().items()}
-    checked = check_labels(read_labels(labels), {case.id for case in run.cases()}, answers)
-    return single_labels(labels_of_images(checked, images, several))
+    given = read_labels(labels)
+    if several:  # a file of labels of several suites: those of other images are of other runs
+        given = labels_of_images(given, images, several)
+    checked = check_labels(given, {case.id for case in run.cases()}, answers)
+    return single_labels(labels_of_images(checked, images))
 
 
 def check_comparable(results: Sequence[Result]) -> None:

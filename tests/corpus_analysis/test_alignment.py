@@ -39,8 +39,9 @@ from counterprior.corpus_analysis.page import render_page
 from counterprior.corpus_analysis.run import Finished, RunSettings, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
-from counterprior.eval.generators import ImageRequest, open_generator
-from counterprior.eval.judges import Question, Verdict, open_judge
+from counterprior.eval.core import ImageRequest, Question, Verdict
+from counterprior.eval.generators import open_generator
+from counterprior.eval.judges import open_judge
 from counterprior.progress import silent
 
 ANIMALS = (

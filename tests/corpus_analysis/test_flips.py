@@ -25,7 +25,8 @@ from counterprior.corpus_analysis.flips import (
 from counterprior.corpus_analysis.images.retrieve import image_path, url_key
 from counterprior.corpus_analysis.layout import PROBES
 from counterprior.errors import UsageError
-from counterprior.eval.judges import Question, Verdict, open_judge
+from counterprior.eval.core import Question, Verdict
+from counterprior.eval.judges import open_judge
 from counterprior.progress import silent
 
 HANDED = read_handed()
