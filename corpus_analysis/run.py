@@ -105,7 +105,7 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
         chosen, images = choose(pairs, retrieved)
         alignment = None
         if judge is not None:
-            found = _Found(funnel, images, pairs, retrieved, chosen)
+            found = _Gathered(funnel, images, pairs, retrieved, chosen)
             alignment = _judge(out, found, judge, progress)
         return Finished(funnel, images, alignment, warnings)
 
@@ -128,7 +128,7 @@ def _retrieve(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Gathered:
     """What a run knows before it asks a judge."""
 
     funnel: Funnel
@@ -138,7 +138,7 @@ class _Found:
     chosen: list[PairToJudge]
 
 
-def _judge(out: Path, found: _Found, judge: Judge, progress: Progress) -> Alignment:
+def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Alignment:
     """Asks the judge about every chosen pair and writes the result, the page and the dataset."""
     log = open_log(out / JUDGMENTS, judge)
     answers = verify(found.chosen, judge, log, progress)

@@ -46,9 +46,12 @@ def edit(records: Records) -> Records:
     ],
 )
 def test_rows_decide(
-    text_release: Path, copy: Path, change: Callable[[Records], Records], bump: Bump,
+    text_release: Path,
+    copy: Path,
+    change: Callable[[Records], Records],
+    bump: Bump,
     counts: tuple[int, int, int],
-) -> None:  # fmt: skip
+) -> None:
     rewritten(copy, change)
     found = diff(text_release, copy)
     config = next(c for c in found.configs if c.name == CONFIG)

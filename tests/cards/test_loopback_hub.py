@@ -139,7 +139,9 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         trees = {revision: hub.tree(REPO, revision) for revision in ("main", "v1.0.0")}
         url = hub.url
     saw["write"] = json.loads(json.dumps(saw["write"]).replace(url, "HUB"))
-    return Played(request.param, saw["write"], saw["read"], hub.requests, trees, hub.root)
+    return Played(
+        request.param, saw["write"], saw["read"], hub.requests, trees=trees, root=hub.root
+    )
 
 
 def test_a_client_writes(played: Played) -> None:

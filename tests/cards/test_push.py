@@ -148,7 +148,7 @@ def suffered(
 ) -> None:
     """The fault at the step, then a push without: all that must hold after each."""
     with copied(world, tmp_path, transport) as hub:
-        ended = ordeal(hub, world.next, "1.1.0", step, fault, transport)
+        ended = ordeal(hub, world.next, "1.1.0", step=step, fault=fault, transport=transport)
         check_whole(hub, world)
         if fault in ("once", "lost", "cut"):
             assert ended == "done"
@@ -219,7 +219,7 @@ def test_a_first_release_is_whole_whatever_goes_wrong(
     if fault == "somebody":
         pytest.skip("nobody else writes to a repository that is not there")
     with online(), LoopbackHub(tmp_path / "hub") as hub:
-        ended = ordeal(hub, world.next, "1.0.0", step, fault, "lfs")
+        ended = ordeal(hub, world.next, "1.0.0", step=step, fault=fault, transport="lfs")
         if hub.exists(REPO):
             main = hub.tree(REPO, "main")
             assert set(main) == {".gitattributes"} or set(main) >= set(world.new)

@@ -101,9 +101,10 @@ def test_two_folders_of_one_name_do_not_share_a_cache(text_release: Path, tmp_pa
         out = tmp_path / str(number) / "repo"
         command = [str(Path(sys.executable).with_name("counterprior")), "build", "--out", str(out)]
         subprocess.run(
-            [*command, "--config", "spatial_multi", "--seed", str(number)], check=True,
+            [*command, "--config", "spatial_multi", "--seed", str(number)],
+            check=True,
             capture_output=True,
-        )  # fmt: skip
+        )
         folders.append(out)
     loaded = [
         datasets.load_dataset(str(out), "spatial_multi", split="test", cache_dir=tmp_path / "cache")

@@ -61,8 +61,11 @@ def reading(hub: LoopbackHub, home: Path, **environment: str) -> Iterator[Reader
     with subprocess.Popen(
         [sys.executable, "-c", READER],
         env=hub.environment | {"HF_HOME": str(home)} | environment,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         yield Reader(process)
 
 
@@ -106,8 +109,10 @@ def run(hub: LoopbackHub, *arguments: object) -> "subprocess.CompletedProcess[st
     """The command line as a maintainer runs it; it tells nobody the token."""
     done = subprocess.run(
         [sys.executable, "-m", "counterprior", *map(str, arguments)],
-        env=hub.environment, capture_output=True, text=True,
-    )  # fmt: skip
+        env=hub.environment,
+        capture_output=True,
+        text=True,
+    )
     assert TOKEN not in done.stdout + done.stderr
     return done
 
@@ -189,9 +194,12 @@ def test_nothing_stale_is_returned(life: Life, tmp_path: Path) -> None:
         assert refused.startswith("ReleaseError") and "a stale cache or a changed file" in refused
         hub.stop()
         stale, *refusals, same = reader.read(
-            (RULES, "v2.0.0", "load_dataset"), (RULES, "v2.0.0", "load"), (RULES, None, "load"),
-            (RULES, life.commits["2.0.0"], "load"), (RULES, commit, "load"),
-        )  # fmt: skip
+            (RULES, "v2.0.0", "load_dataset"),
+            (RULES, "v2.0.0", "load"),
+            (RULES, None, "load"),
+            (RULES, life.commits["2.0.0"], "load"),
+            (RULES, commit, "load"),
+        )
         assert stale == old, "datasets has mended it: the trap is gone"
         assert same == old, "a cached commit needs no Hub"
         for refused in refusals:

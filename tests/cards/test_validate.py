@@ -82,19 +82,33 @@ def test_a_changed_byte_is_found(release: Path, cli: Run) -> None:
 ROWS_DAMAGED: list[tuple[str, str, Callable[[Records], Records], str, bool]] = [
     ("dropped row", "t2i_homogenization", lambda r: r[1:], "pair_type", False),
     ("duplicated id", "t2i_homogenization", lambda r: [r[0], *r[:-1]], "id", True),
-    ("spatial word", "t2i_homogenization",
-     edited(prompt="One cat beside one dog."), "id", True),
-    ("spatial word, swapped prompt", "t2i_homogenization",
-     edited(swapped_prompt="One cat beside one dog."), "swapped_prompt", True),
-    ("swapped prompts of a pair", "t2i_correctness",
-     swapped("aligned_prompt", "reverse_prompt"), "aligned_prompt", True),
-    ("swapped sides of a pair", "t2i_correctness",
-     swapped("left", "right"), "aligned_prompt", True),
+    ("spatial word", "t2i_homogenization", edited(prompt="One cat beside one dog."), "id", True),
+    (
+        "spatial word, swapped prompt",
+        "t2i_homogenization",
+        edited(swapped_prompt="One cat beside one dog."),
+        "swapped_prompt",
+        True,
+    ),
+    (
+        "swapped prompts of a pair",
+        "t2i_correctness",
+        swapped("aligned_prompt", "reverse_prompt"),
+        "aligned_prompt",
+        True,
+    ),
+    (
+        "swapped sides of a pair",
+        "t2i_correctness",
+        swapped("left", "right"),
+        "aligned_prompt",
+        True,
+    ),
     ("wrong literal", "t2i_correctness", edited(difficulty="easy"), "difficulty", True),
     ("foreign id", "spatial_uc", edited(id="spatial_uc-000000000000"), "id", True),
     ("published text", "spatial_uc", edited(prompt="A photo of an apple."), "prompt", True),
     ("no review", "spatial_uc", edited(review=[]), "review", True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -198,10 +198,8 @@ def test_the_true_alignment_is_found_in_rendered_scenes(
 ) -> None:
     corpus = Corpus(*images, share, 120, draw=True)
     source, _ = corpus.write(tmp_path)
-    command = [
-        sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path / "out",
-        "--stage", "layout", "--judge", "pixels", "--loopback-for-tests", "--workers", "1",
-    ]  # fmt: skip
+    command = [sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path / "out"]
+    command += "--stage layout --judge pixels --loopback-for-tests --workers 1".split()
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "out" / "alignment.json").read_text())
@@ -309,11 +307,18 @@ def pair_row(number: int, first: str = "cat", second: str = "dog", **fields: Any
         return {"name": name, "category": category, "phrase": f"a {name}"}
 
     return {
-        "id": f"pair-{number}", "url": f"http://host{number % 3}/{number}.jpg",
-        "text": f"a {first} and a {second}", "caption": f"a {first} and a {second}",
-        "first": half(first), "second": half(second), "pattern": "coordination",
-        "relation": "and", "spatial_words": [], "tokens": 5, **fields,
-    }  # fmt: skip
+        "id": f"pair-{number}",
+        "url": f"http://host{number % 3}/{number}.jpg",
+        "text": f"a {first} and a {second}",
+        "caption": f"a {first} and a {second}",
+        "first": half(first),
+        "second": half(second),
+        "pattern": "coordination",
+        "relation": "and",
+        "spatial_words": [],
+        "tokens": 5,
+        **fields,
+    }
 
 
 def record(number: int, **fields: Any) -> dict[str, Any]:
@@ -347,9 +352,14 @@ def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
     chosen, counts = choose(pairs, Retrieved(records, Path("x")))
     assert [c.pair["id"] for c in chosen] == ["pair-1", "pair-2", "pair-3"]
     assert counts == {
-        "pairs_with_url": 7, "pairs_with_image": 6, "pairs_distinct": 3, "duplicate_url": 1,
-        "duplicate_image": 2, "addresses": 5, "reasons": {"ok": 4, "dns": 1},
-    }  # fmt: skip
+        "pairs_with_url": 7,
+        "pairs_with_image": 6,
+        "pairs_distinct": 3,
+        "duplicate_url": 1,
+        "duplicate_image": 2,
+        "addresses": 5,
+        "reasons": {"ok": 4, "dns": 1},
+    }
 
 
 # --- questions ---------------------------------------------------------------------------------
@@ -470,13 +480,24 @@ def test_groups_controls_and_both_orders() -> None:
         judged(1, "first_left", "first_left"),
         judged(2, "first_right", "first_left"),  # says A first, then thinks
         judged(3, "first_right", None, first="dog", second="cat", spatial_words=["left"]),
-        judged(4, "first_left", None, first="man", second="dog", tokens=30, relation="next to",
-               pattern="preposition", spatial_words=["behind"]),
-    ]  # fmt: skip
+        judged(
+            4,
+            "first_left",
+            None,
+            first="man",
+            second="dog",
+            tokens=30,
+            relation="next to",
+            pattern="preposition",
+            spatial_words=["behind"],
+        ),
+    ]
     found = align({"kind": "x"}, {"captions": {}, "images": {}}, pairs)
     assert {name: r.n for name, r in found.groups["layout words"].items()} == {
-        "none": 2, "left or right": 1, "other words of layout": 1,
-    }  # fmt: skip
+        "none": 2,
+        "left or right": 1,
+        "other layout words": 1,
+    }
     assert found.groups["all"]["no left or right in the caption"].n == 3
     assert found.groups["people"]["person first"].rate == 1
     assert found.groups["caption length"]["more than 24 tokens"].n == 1
@@ -492,8 +513,12 @@ def test_groups_controls_and_both_orders() -> None:
 
 def test_always_first_is_a_bias_and_no_alignment() -> None:
     """A judge that says that the first-mentioned is on the left, mirrored or not."""
-    order = {"original": "first_left", "swap": "first_left",
-             "mirror": "first_right", "mirror_swap": "first_right"}  # fmt: skip
+    order = {
+        "original": "first_left",
+        "swap": "first_left",
+        "mirror": "first_right",
+        "mirror_swap": "first_right",
+    }
     pairs = [Judged(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
     found = align({}, {}, pairs)
     assert found.single_probe.rate == 1 and found.four_probes["rate"] == 0.5
@@ -503,10 +528,22 @@ def test_always_first_is_a_bias_and_no_alignment() -> None:
 
 def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     evil = judged(1, "first_left", caption="<script>alert(1)</script> a cat & a dog")
-    captions = {"rows": 9, "passed": 8, "parsed": 8, "captions": 7, "pairs": 6,
-                "dropped": {"spam": 1}}  # fmt: skip
-    images = {"pairs_with_url": 5, "pairs_with_image": 4, "pairs_distinct": 3,
-              "duplicate_url": 77, "duplicate_image": 0, "reasons": {"http_404": 2}}  # fmt: skip
+    captions = {
+        "rows": 9,
+        "passed": 8,
+        "parsed": 8,
+        "captions": 7,
+        "pairs": 6,
+        "dropped": {"spam": 1},
+    }
+    images = {
+        "pairs_with_url": 5,
+        "pairs_with_image": 4,
+        "pairs_distinct": 3,
+        "duplicate_url": 77,
+        "duplicate_image": 0,
+        "reasons": {"http_404": 2},
+    }
     found = align({"kind": "x<y"}, {"captions": captions, "images": images}, [evil])
     page = render_page(found, "a <b> run")
     assert "<script" not in page and "&lt;script&gt;" in page

@@ -151,8 +151,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send(b"", int(path.rsplit("/", 1)[1]))
         if path == "/later.jpg":
             tries = sum(seen == path for seen, _ in type(self).seen)
-            return self.send(JPEG if tries > 1 else b"", 200 if tries > 1 else 429,
-                             [("Retry-After", "0")])  # fmt: skip
+            return self.send(
+                JPEG if tries > 1 else b"", 200 if tries > 1 else 429, [("Retry-After", "0")]
+            )
         if path == "/much_later.jpg":
             return self.send(b"", 429, [("Retry-After", "86400")])
         if path == "/gzip_bomb.jpg":
@@ -240,21 +241,48 @@ def fetcher() -> Fetcher:
 
 
 EXPECTED = {
-    "/ok.jpg": "ok", "/ok.png": "ok", "/ok.webp": "ok", "/to_ok": "ok", "/cmyk.jpg": "ok",
-    "/mirrored.jpg": "ok", "/icc.jpg": "ok", "/bad_icc.jpg": "ok", "/transparent.png": "ok",
-    "/large.jpg": "ok", "/gzip.jpg": "ok", "/other_bot.jpg": "ok", "/later.jpg": "ok",
-    "/html.jpg": "not_image", "/empty.jpg": "not_image", "/tiff.jpg": "not_image",
-    "/truncated.jpg": "decode", "/animated.gif": "animated", "/tiny.png": "too_small",
-    "/strip.png": "aspect", "/bomb.png": "too_many_pixels",
-    "/noai.jpg": "opted_out", "/tdm.jpg": "opted_out",
-    "/to_file": "scheme", "/to_data": "scheme", "/to_ftp": "scheme",
-    "/to_private": "refused_address", "/to_metadata": "refused_address",
-    "/to_mapped": "refused_address", "/loop": "redirects",
-    "/status/404": "http_404", "/status/403": "http_403", "/status/500": "http_500",
-    "/much_later.jpg": "http_429", "/gzip_bomb.jpg": "too_large", "/brotli.jpg": "encoding",
-    "/endless.jpg": "too_large", "/liar.jpg": "too_large",
-    "/drip.jpg": "timeout", "/drip_headers.jpg": "timeout", "/garbage": "protocol",
-}  # fmt: skip
+    "/ok.jpg": "ok",
+    "/ok.png": "ok",
+    "/ok.webp": "ok",
+    "/to_ok": "ok",
+    "/cmyk.jpg": "ok",
+    "/mirrored.jpg": "ok",
+    "/icc.jpg": "ok",
+    "/bad_icc.jpg": "ok",
+    "/transparent.png": "ok",
+    "/large.jpg": "ok",
+    "/gzip.jpg": "ok",
+    "/other_bot.jpg": "ok",
+    "/later.jpg": "ok",
+    "/html.jpg": "not_image",
+    "/empty.jpg": "not_image",
+    "/tiff.jpg": "not_image",
+    "/truncated.jpg": "decode",
+    "/animated.gif": "animated",
+    "/tiny.png": "too_small",
+    "/strip.png": "aspect",
+    "/bomb.png": "too_many_pixels",
+    "/noai.jpg": "opted_out",
+    "/tdm.jpg": "opted_out",
+    "/to_file": "scheme",
+    "/to_data": "scheme",
+    "/to_ftp": "scheme",
+    "/to_private": "refused_address",
+    "/to_metadata": "refused_address",
+    "/to_mapped": "refused_address",
+    "/loop": "redirects",
+    "/status/404": "http_404",
+    "/status/403": "http_403",
+    "/status/500": "http_500",
+    "/much_later.jpg": "http_429",
+    "/gzip_bomb.jpg": "too_large",
+    "/brotli.jpg": "encoding",
+    "/endless.jpg": "too_large",
+    "/liar.jpg": "too_large",
+    "/drip.jpg": "timeout",
+    "/drip_headers.jpg": "timeout",
+    "/garbage": "protocol",
+}
 
 
 @pytest.mark.parametrize("path", EXPECTED)
@@ -264,10 +292,8 @@ def test_every_answer_has_its_reason(server: str, fetcher: Fetcher, path: str) -
     assert found.reason == EXPECTED[path], found
     assert time.monotonic() - began < 5
     decoding = ("decode", "animated", "too_small", "aspect", "too_many_pixels")
-    assert found.status == (
-        "success" if found.reason == "ok"
-        else "failed_to_resize" if found.reason in decoding else "failed_to_download"
-    )  # fmt: skip
+    status = {"ok": "success", **dict.fromkeys(decoding, "failed_to_resize")}
+    assert found.status == status.get(found.reason, "failed_to_download")
     assert (found.image is not None) == (found.status == "success")
 
 
@@ -415,11 +441,17 @@ def test_it_says_who_it_is(server: str, fetcher: Fetcher) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("noai", True), ("all", False), ("NoIndex", True), ("otherbot: noai", False),
-        ("counterprior: noindex", True), ("nofollow, noimageai", True),
-        ("otherbot: noindex, nofollow", False), ("*: noai", True), ("", False),
+        ("noai", True),
+        ("all", False),
+        ("NoIndex", True),
+        ("otherbot: noai", False),
+        ("counterprior: noindex", True),
+        ("nofollow, noimageai", True),
+        ("otherbot: noindex, nofollow", False),
+        ("*: noai", True),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_opt_outs(value: str, expected: bool) -> None:
     assert opted_out([("x-robots-tag", value)]) is expected
 
@@ -446,9 +478,18 @@ def left_color(data: bytes) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/ok.jpg", "/ok.png", "/ok.webp", "/icc.jpg", "/bad_icc.jpg", "/mirrored.jpg",
-             "/cmyk.jpg", "/large.jpg"],
-)  # fmt: skip
+    "path",
+    [
+        "/ok.jpg",
+        "/ok.png",
+        "/ok.webp",
+        "/icc.jpg",
+        "/bad_icc.jpg",
+        "/mirrored.jpg",
+        "/cmyk.jpg",
+        "/large.jpg",
+    ],
+)
 def test_left_stays_left_and_red_stays_red(path: str) -> None:
     stored = store(BODIES[path], PixelLimits())
     red, green, blue = left_color(stored.data)
@@ -460,11 +501,14 @@ def test_left_stays_left_and_red_stays_red(path: str) -> None:
 def test_every_orientation_is_undone(orientation: int) -> None:
     upright = halves("red", "blue", (200, 150))
     turned = {
-        2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
-        4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
-        6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE,
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
         8: Image.Transpose.ROTATE_270,
-    }  # fmt: skip
+    }
     stored_as = upright.transpose(turned[orientation]) if orientation > 1 else upright
     exif = Image.Exif()
     exif[0x0112] = orientation

@@ -35,12 +35,17 @@ HANDED = read_handed()
 def row(number: int, aligned: bool | None = True, **fields: Any) -> dict[str, Any]:
     label = {True: "first_left", False: "first_right", None: "invalid"}[aligned]
     return {
-        "id": f"pair-{number:04d}", "url": f"http://x/{number}.jpg",
-        "text": "a cat and a dog", "spatial_words": [], "valid": True, "aligned": aligned,
+        "id": f"pair-{number:04d}",
+        "url": f"http://x/{number}.jpg",
+        "text": "a cat and a dog",
+        "spatial_words": [],
+        "valid": True,
+        "aligned": aligned,
         "first": {"name": "cat", "category": "animals"},
         "second": {"name": "dog", "category": "animals"},
-        **{f"order_{probe}": label for probe in PROBES}, **fields,
-    }  # fmt: skip
+        **{f"order_{probe}": label for probe in PROBES},
+        **fields,
+    }
 
 
 def thing(name: str, category: str = "everyday") -> dict[str, str]:
@@ -121,8 +126,10 @@ def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
     found = make_flips(mined, out, FlipSettings(), None, silent)
     assert found.pairs == 12
     assert {k: v for k, v in found.dropped.items() if v} == {
-        "handed": 1, "unreadable": 1, "same_image": 1,
-    }  # fmt: skip
+        "handed": 1,
+        "unreadable": 1,
+        "same_image": 1,
+    }
     loaded = datasets.load_dataset(str(out), split="train")
     assert len(loaded) == 24 and {"image", "text"} <= set(loaded.column_names)
     by_pair: dict[str, dict[bool, Any]] = {}
@@ -200,10 +207,15 @@ def test_no_layout_or_a_full_folder_is_an_error(mined: Path, tmp_path: Path) -> 
 # --- the judge that knows boxes ----------------------------------------------------------------
 
 COCO = {
-    "images": [{"id": 7, "file_name": "7.jpg", "coco_url": "http://c/7.jpg", "width": 200,
-                "height": 100}],
-    "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}, {"id": 3, "name": "person"},
-                   {"id": 4, "name": "bird"}],
+    "images": [
+        {"id": 7, "file_name": "7.jpg", "coco_url": "http://c/7.jpg", "width": 200, "height": 100}
+    ],
+    "categories": [
+        {"id": 1, "name": "cat"},
+        {"id": 2, "name": "dog"},
+        {"id": 3, "name": "person"},
+        {"id": 4, "name": "bird"},
+    ],
     "annotations": [
         {"image_id": 7, "category_id": 1, "bbox": [10, 20, 40, 60]},
         {"image_id": 7, "category_id": 1, "bbox": [180, 20, 5, 5]},
@@ -212,7 +224,7 @@ COCO = {
         {"image_id": 7, "category_id": 4, "bbox": [15, 0, 30, 15]},
         {"image_id": 7, "category_id": 2, "bbox": [0, 0, 199, 99], "iscrowd": 1},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -225,9 +237,15 @@ def boxes(tmp_path: Path) -> str:
 def ask(spec: str, task: str, subjects: tuple[str, str], **facts: str) -> str:
     labels = ("yes", "no") if task == "gate" else ("first", "second", "neither")
     question = Question(
-        "case/name/original", task, subjects, labels, "", {}, (Image.new("RGB", (2, 2)),),  # type: ignore[arg-type]
-        {"url": "http://other/7.jpg", **facts},
-    )  # fmt: skip
+        id="case/name/original",
+        task=task,  # type: ignore[arg-type]
+        subjects=subjects,
+        labels=labels,
+        prompt="",
+        answers={},
+        images=(Image.new("RGB", (2, 2)),),
+        facts={"url": "http://other/7.jpg", **facts},
+    )
     ((_, verdict),) = open_judge(spec).judge([question])
     return verdict.label
 

@@ -232,8 +232,9 @@ def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_p
     metadata = pq.read_metadata(target)
     wanted = sum(
         metadata.row_group(group).column(column).total_compressed_size
-        for group in range(3) for column in (1, 3, 5)
-    )  # fmt: skip
+        for group in range(3)
+        for column in (1, 3, 5)
+    )
     fetched = [r.bytes for r in loopback_hub.requests if r.path.startswith("/storage")]
     assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
     one = read_from_hub(loopback_hub, "hf://datasets/someone/captions/data/b.csv.gz")
@@ -262,7 +263,7 @@ def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"caption_column": "body"}, "no column 'body' among TEXT, URL, WIDTH, junk; name it with"),
+        ({"caption_column": "body"}, "no column 'body' among TEXT, URL, WIDTH, junk; give it with"),
         ({"preset": "datacomp"}, "no column 'text'"),
         ({"preset": "imagenet"}, "no preset 'imagenet'"),
         ({"caption_column": "WIDTH"}, "is int64, not text"),
@@ -284,7 +285,7 @@ def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         list_shards(SourceSettings((str(tmp_path / "none.csv"),)))
     (tmp_path / "x.txt").write_text("a cat")
-    with pytest.raises(SourceError, match=r"give one of \.parquet"):
+    with pytest.raises(SourceError, match=r"not one of \.parquet"):
         list_shards(SourceSettings((str(tmp_path / "x.txt"),)))
     path = str(write_source(tmp_path / "a.csv"))
     with pytest.raises(SourceError, match="given twice"):
@@ -651,16 +652,13 @@ def test_daft_gives_the_same_bytes(
 
 
 def test_the_command_prints_the_funnel(captions: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "counterprior", "mine", str(captions / "0.parquet"), "--out",
-         str(tmp_path), "--engine", "pool", "--workers", "1", "--limit", "200"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    def mine(source: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path]
+        return subprocess.run([*command, *options.split()], capture_output=True, text=True)
+
+    done = mine(captions / "0.parquet", "--engine pool --workers 1 --limit 200")
     assert done.returncode == 0, done.stderr
     assert "passed the quality gate" in done.stdout and "pairs; en_core_web_sm" in done.stdout
-    wrong = subprocess.run(
-        [sys.executable, "-m", "counterprior", "mine", "nothing.csv", "--out", str(tmp_path)],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    wrong = mine("nothing.csv")
     assert wrong.returncode == 2
     assert wrong.stderr.strip().startswith("counterprior: nothing.csv: no such file")

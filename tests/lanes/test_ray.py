@@ -44,11 +44,13 @@ def test_ray_writes_the_same_bytes(python: Path, tmp_path: Path, workers: str) -
     found = {}
     for engine, interpreter in (("ray", python), ("local", Path(sys.executable))):
         out = tmp_path / engine
+        command = [interpreter, "-m", "counterprior", "mine", source, "--out", out]
         done = subprocess.run(
-            [interpreter, "-m", "counterprior", "mine", source, "--out", out, "--engine", engine,
-             "--workers", workers],
-            capture_output=True, text=True, timeout=400,
-        )  # fmt: skip
+            [*command, "--engine", engine, "--workers", workers],
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         found[engine] = {p.name: p.read_bytes() for p in sorted((out / "pairs").iterdir())}
     assert found["ray"] == found["local"]

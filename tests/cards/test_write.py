@@ -1,0 +1,43 @@
+"""A release folder is replaced whole or stays as it was, whatever happens during a build."""
+
+from pathlib import Path
+
+import pytest
+from releases import RULES, small_release
+
+from counterprior.cards.write import staged
+from counterprior.errors import InUseError
+from counterprior.release import ReleaseError, verify
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return small_release(tmp_path / "release", (RULES,))
+
+
+def test_a_build_that_fails_leaves_the_old_release(release: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), staged(release) as folder:
+        (folder / "manifest.json").write_text("{}")
+        raise KeyboardInterrupt
+    assert verify(release) == []
+    assert [path.name for path in release.parent.iterdir() if path != release] == [".release.lock"]
+
+
+def test_a_second_build_of_one_folder_is_refused(release: Path) -> None:
+    with staged(release), pytest.raises(InUseError, match="release is in use"), staged(release):
+        raise AssertionError("two builds at a time")
+
+
+def test_a_kill_between_the_two_renames_loses_nothing(release: Path) -> None:
+    """The old release was moved aside and the new one is not in its place yet."""
+    release.rename(release.with_name(".release.previous"))
+    (release.parent / ".release.partial").mkdir()
+    with pytest.raises(KeyboardInterrupt), staged(release):
+        raise KeyboardInterrupt
+    assert verify(release) == []
+
+
+def test_what_is_no_release_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ReleaseError, match="is not empty and not a release: choose another --out"):
+        staged(tmp_path)
