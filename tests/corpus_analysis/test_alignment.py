@@ -31,6 +31,7 @@ from counterprior.corpus_analysis.layout import (
     Answers,
     PairToJudge,
     gate_questions,
+    open_log,
     order_questions,
     verify,
 )
@@ -404,7 +405,7 @@ class Scripted:
         return {"kind": "scripted-here"}
 
     def judge(self, questions: list[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question in reversed(questions):
+        for question in reversed(list(questions)):
             self.asked.append(question.id)
             name = question.id.split("/")[1]
             default = "yes" if question.task == "gate" else "first_left"
@@ -420,7 +421,7 @@ def candidate(tmp_path: Path, number: int = 1) -> PairToJudge:
 @pytest.mark.parametrize("label", ["no", "unparsed", "refused", "missing"])
 def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> None:
     judge = Scripted(separation=label)
-    answers = verify([candidate(tmp_path)], judge, tmp_path, silent)["pair-1"]
+    answers = verify([candidate(tmp_path)], judge, open_log(tmp_path, judge), silent)["pair-1"]
     assert not answers.valid and answers.order == {}
     assert answers.gate["separation", "original"] == label
     assert len(judge.asked) == 6
@@ -428,21 +429,21 @@ def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> Non
 
 def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
     judge = Scripted(order="error")
-    first = verify([candidate(tmp_path)], judge, tmp_path, silent)["pair-1"]
+    first = verify([candidate(tmp_path)], judge, open_log(tmp_path, judge), silent)["pair-1"]
     assert set(first.order.values()) == {"error"} and len(judge.asked) == 10
     again = Scripted()
-    second = verify([candidate(tmp_path)], again, tmp_path, silent)["pair-1"]
+    second = verify([candidate(tmp_path)], again, open_log(tmp_path, again), silent)["pair-1"]
     assert set(second.order.values()) == {"first_left"} and len(again.asked) == 4
     other = replace(candidate(tmp_path), sha256="another image")
     anew = Scripted()
-    verify([other], anew, tmp_path, silent)
+    verify([other], anew, open_log(tmp_path, anew), silent)
     assert len(anew.asked) == 10
 
 
 def test_an_unreadable_image_stays_without_answers(tmp_path: Path) -> None:
     broken = replace(candidate(tmp_path), image=tmp_path / "gone.jpg")
     judge = Scripted()
-    answers = verify([broken, candidate(tmp_path, 2)], judge, tmp_path, silent)
+    answers = verify([broken, candidate(tmp_path, 2)], judge, open_log(tmp_path, judge), silent)
     assert answers["pair-1"].gate == {} and not answers["pair-1"].valid
     assert answers["pair-2"].valid
 
@@ -572,4 +573,4 @@ def test_a_judge_of_the_chat_backend_answers_with_letters(
     assert found.single_probe.rate == 1
     assert found.four_probes["rate"] == 0.5
     assert found.controls["name_bias"] == 0.5 and found.controls["flips"] == 0
-    assert list((tmp_path / "out" / "judgments").glob("*.jsonl"))  # the ledger
+    assert list((tmp_path / "out" / "ledgers").glob("*.jsonl"))  # the ledger

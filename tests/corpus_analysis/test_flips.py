@@ -237,7 +237,9 @@ def boxes(tmp_path: Path) -> str:
 def ask(spec: str, task: str, subjects: tuple[str, str], **facts: str) -> str:
     labels = ("yes", "no") if task == "gate" else ("first", "second", "neither")
     question = Question(
-        id="case/name/original",
+        case="case",
+        name="name",
+        probe="original",
         task=task,  # type: ignore[arg-type]
         subjects=subjects,
         labels=labels,

@@ -1,0 +1,218 @@
+"""Runs of the first edition, made again: every verdict and score is the same, save what is listed.
+
+`golden/recorded_runs.json` holds the scores that the first edition's code gave for these very runs:
+pixels, faulty and scripted judges on six suites. What differs on purpose is in `CHANGED`, each with
+its reason; a difference that is not there is a fault.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from counterprior.eval.core import ALL, Judge, Question, Score, Verdict
+from counterprior.eval.engine.costs import Cost
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
+from counterprior.eval.judges import as_judge
+from counterprior.eval.judges.faulty import FaultyJudge
+from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.studies.evaluation import prompts
+from counterprior.specs import Spec
+
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "golden" / "recorded_runs.json").read_text("utf-8")
+)
+
+RUNS: dict[str, tuple[str, int, tuple[str, ...], tuple[str, ...], int]] = {
+    "t2i_homogenization": (
+        "render:?order_bias=1.2&preference_sd=0.7&missing=0.08&vertical=0.05",
+        14,
+        ("pixels", "faulty:pixels?name=0.1&side=0.15&unparsed=0.05&refuse=0.03", "scripted"),
+        ("mirror", "swap"),
+        1,
+    ),
+    "i2i_homogenization": (
+        "render:?order_bias=1",
+        10,
+        ("pixels", "faulty:pixels?side=0.2&swap=0.1"),
+        ("mirror",),
+        1,
+    ),
+    "i2i_correctness": (
+        "render:?binding_bias=0.4",
+        10,
+        ("pixels", "faulty:pixels?name=0.2&unparsed=0.1"),
+        ("swap",),
+        1,
+    ),
+    "t2i_correctness": ("folder", 40, ("scripted",), ("mirror", "swap"), 1),
+    "counterfactual": ("folder", 30, ("scripted",), (), 1),
+    "spatial_uc": (
+        "render:?grounding=0.7&missing=0.1",
+        10,
+        ("pixels", "scripted"),
+        ("mirror",),
+        2,
+    ),
+}
+"""Suite -> generator, limit, judges, controls, seeds."""
+
+SCRIPT = [
+    ("dog", "It is hard to say."),
+    ("1: yes water", "2"),
+    ("1: yes", "1"),
+    ("2: yes light", "1"),
+    ("2: yes", "2"),
+    ("cat", "<think>3?</think>2"),
+    ("1: A is to the left", "1"),
+    ("3: neither", "2"),
+    ("", "1"),
+]
+"""What the scripted judge answers, by texts of the question; two texts stand around a space."""
+
+CHANGED = {
+    "valid": "a failure is no part of a rate, and the interval is over clusters",
+    "valid_aligned": "the same",
+    "valid_reverse": "the same",
+    "delta": "now Ali - Rev; the paired difference of old is delta_paired",
+    "signed_index_probes_averaged": "new: over the full 2 x 2",
+    "signed_index_mirror_averaged": "excluded has another name; bounds are shown",
+    "signed_index_swap_averaged": "the same",
+    "gate_passed": "groups without an L1 score are left out",
+}
+FIELDS = ("value", "interval", "n", "excluded", "null", "p_value")
+
+
+class _Remembering:
+    """Looks at each question once for all judges that stand on it."""
+
+    def __init__(self, inner: Judge) -> None:
+        self.inner = inner
+        self.seen: dict[str, Verdict] = {}
+
+    def identity(self) -> dict[str, str]:
+        return self.inner.identity()
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in questions:
+            if question.id not in self.seen:
+                ((_, self.seen[question.id]),) = self.inner.judge([question])
+            yield question, self.seen[question.id]
+
+
+def _judges(names: Iterable[str], script: Path) -> list[Judge | str]:
+    pixels = _Remembering(PixelJudge())
+    found: list[Judge | str] = []
+    for name in names:
+        if name == "pixels":
+            found.append(pixels)
+        elif name == "scripted":
+            found.append(f"scripted:{script}")
+        else:
+            faulty = as_judge(name)
+            assert isinstance(faulty, FaultyJudge)
+            found.append(FaultyJudge(pixels, faulty.faults))
+    return found
+
+
+def _folder(root: Path, suite: str, data: str, limit: int) -> str:
+    """Images of one color, some missing and some broken, as they were recorded."""
+    root.mkdir()
+    for number, case in enumerate(prompts(suite, data=data, limit=limit)):
+        if number % 11 == 5:
+            continue
+        path = root / case.file
+        if number % 17 == 3:
+            path.write_bytes(b"no picture")
+            continue
+        rng = random.Random(path.stem)
+        color = (rng.randrange(256), rng.randrange(256), rng.randrange(256))
+        Image.new("RGB", (64, 48), color).save(path)
+    return f"folder:{root}?name=recorded"
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, (int, float)):
+        return math.isclose(one, other, abs_tol=1e-7)
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("suite", RUNS)
+def test_scores_of_recorded_runs_are_unchanged(
+    suite: str, full_release: Path, tmp_path: Path
+) -> None:
+    generator, limit, judges, controls, seeds = RUNS[suite]
+    script = tmp_path / "answers.json"
+    rules = [
+        {"role": "judge", "contains": _texts(texts), "answer": answer} for texts, answer in SCRIPT
+    ]
+    script.write_text(json.dumps(rules))
+    if generator == "folder":
+        generator = _folder(tmp_path / "images", suite, str(full_release), limit)
+    run = RunSettings(suite, str(full_release), tmp_path / "run", seeds=seeds, limit=limit)
+    settings = JudgeSettings(controls=controls)
+    evaluate_run(run, generator, _judges(judges, script), settings, Cost())
+    found = score_run(run.out, ScoreSettings())
+    assert {Spec.parse(name).kind for name in judges} == {j.log.identity["kind"] for j in found}
+    for judged in found:
+        recorded = GOLDEN[suite][judged.log.identity["kind"]]
+        scores = {s.name: s for s in judged.result.scores if s.group == ALL}
+        assert judged.result.cases == recorded["cases"]
+        _compare(suite, scores, recorded["scores"])
+        _check_changes(scores, recorded["scores"])
+
+
+def _texts(texts: str) -> list[str]:
+    return {"1: yes water": ["1: yes", "water"], "2: yes light": ["2: yes", "light"]}.get(
+        texts, [texts] if texts else []
+    )
+
+
+def _compare(suite: str, scores: dict[str, Score], recorded: dict[str, Any]) -> None:
+    assert set(scores) - set(recorded) <= {*CHANGED, "delta_paired"}
+    assert set(recorded) <= set(scores)
+    few = {name for name, s in scores.items() if s.value == s.value and _has_few(suite)}
+    for name in set(recorded) - set(CHANGED):
+        now = scores[name].to_json()
+        for field in FIELDS:
+            if field == "interval" and name in few:
+                continue  # with fewer than 20 clusters the interval is wider on purpose
+            if name == "prr" and field == "n":
+                continue  # n was that of L3
+            assert _close(now[field], recorded[name][field]), (suite, name, field)
+
+
+def _has_few(suite: str) -> bool:
+    """Whether the recorded run has fewer than 20 clusters."""
+    return suite != "t2i_correctness"
+
+
+def _check_changes(scores: dict[str, Score], recorded: dict[str, Any]) -> None:
+    """What changed on purpose still stands on the same verdicts."""
+    if "delta" in recorded:
+        paired = scores["delta_paired"].to_json()
+        for field in ("value", "n", "excluded", "p_value"):
+            assert _close(paired[field], recorded["delta"][field]), field
+        ali, rev = scores["accuracy_aligned"].value, scores["accuracy_reverse"].value
+        assert scores["delta"].value == pytest.approx(ali - rev)
+    for name in ("signed_index_mirror_averaged", "signed_index_swap_averaged"):
+        if name in recorded:
+            assert scores[name].value == pytest.approx(recorded[name]["value"])
+            assert scores[name].n == recorded[name]["n"]
+    for name in ("valid", "valid_aligned", "valid_reverse"):
+        if name in recorded:
+            failed = sum(scores[name].excluded.values())
+            valid = round(scores[name].value * scores[name].n / 100)
+            assert scores[name].n + failed == recorded[name]["n"]
+            assert valid == round(recorded[name]["value"] * recorded[name]["n"] / 100)
