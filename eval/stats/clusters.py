@@ -1,11 +1,11 @@
 """The interval of every score: functions of means over items that come in clusters.
 
 - From 20 clusters on, whole clusters are resampled (`cluster_bootstrap`).
-- With fewer, resampling claims too much. Each mean then gets Wilson's interval with Student's t, for
-  as many items as would have the variance seen between clusters (Korn and Graubard 1998). A function
-  of several means takes its percentiles from draws of these means.
+- With fewer, resampling claims too much. Each mean then gets Wilson's interval with Student's t,
+  for as many items as would have the variance seen between clusters (Korn and Graubard 1998). A
+  function of several means takes its percentiles from draws of these means.
 - Where nothing varies, nothing is certain either. After G clusters without an exception, Wilson's
-  interval for 0 of G lets exceptions be T^2 / (T^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
+  interval for 0 of G lets exceptions be z^2 / (z^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
   each mean may move by that share of the way to either end.
 
 `benchmarks/coverage.py` prints the measured coverage.
@@ -288,4 +288,3 @@ def _skew(share: Array, items: Array, clusters: Array) -> Array:
 
 def _warning(clusters: int) -> str:
     return ""
-

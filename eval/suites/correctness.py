@@ -35,10 +35,10 @@ def accuracy_scores(outcomes: Sequence[Outcome], question: str, group: str) -> l
             if left_out > MANY * len(asked)
             else NOTHING
         )
+        interval = cluster_interval(values, clusters, (0, 1))[0].interval.scaled(100)
         scores.append(
-            Score(f"accuracy_{variant}", 100 * total / n if n else np.nan,
-                  cluster_interval(values, clusters, (0, 1))[0].interval.scaled(100), n, "%", excluded,
-                  group, bounds=limits)
+            Score(f"accuracy_{variant}", 100 * total / n if n else np.nan, interval, n, "%",
+                  excluded, group, bounds=limits)
         )  # fmt: skip
         scores.append(
             Score(f"valid_{variant}", 100 * n / len(asked) if asked else np.nan,
