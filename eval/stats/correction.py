@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .clusters import student_wilson
+from .clusters import MANY_CLUSTERS, student_wilson
 from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
 
 Array = NDArray[np.float64]
@@ -101,7 +101,9 @@ def ppi(
     can give (after Agresti and Min 2005), as errors too rare to be among the labels are possible.
     Items of a cluster may err together, so their errors are added up before they are squared; the
     variance is never below that of independent items. Student's t has one degree of freedom less
-    than there are labels, or clusters with labels. NOT_CORRECTED for fewer than two labels.
+    than there are labels, or clusters with labels. Covers 0.92 to 1 from 10 labels on, 0.96 on
+    average; with labels in fewer than 20 clusters 0.88 to 1, which `warning` then says.
+    NOT_CORRECTED for fewer than two labels.
     """
     f = np.asarray(judged, dtype=float)
     g, y = np.asarray(labeled_judged, dtype=float), np.asarray(labels, dtype=float)
@@ -163,4 +165,9 @@ def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> flo
 
 
 def _warning(groups: float, clustered: bool) -> str:
-    return ""
+    if not clustered or groups >= MANY_CLUSTERS:
+        return ""
+    return (
+        f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals held "
+        f"the truth in 88 to 100 % of simulations"
+    )

@@ -126,13 +126,11 @@ def test_properties(
         assert other.interval == pytest.approx(one.interval, abs=1e-6, nan_ok=True)
 
 
-@given(st.integers(2, 18), st.integers(1, 17))
-def test_more_clusters_tell_more(count: int, right: int) -> None:
-    def width(clusters: int) -> float:
-        values = np.tile(np.r_[np.ones(min(right, count - 1)), np.zeros(1)], 50)[: clusters * count]
-        return float(np.diff(mean(values, np.arange(len(values)) // count).interval)[0])
-
-    assert width(3) >= width(6) - 1e-9
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=9))
+def test_the_same_again_in_other_clusters_tells_more(values: list[float]) -> None:
+    once, twice = mean(values, range(len(values))), mean(values * 2, range(2 * len(values)))
+    assert np.diff(twice.interval) < np.diff(once.interval)
 
 
 def test_two_ways_of_clustering_are_wider_than_one() -> None:
@@ -166,11 +164,11 @@ def coverage(clusters: int, items: int, sd: float, rate: float, kind: str) -> fl
 @pytest.mark.parametrize(
     ("clusters", "items", "sd", "rate", "kind"),
     [
-        (5, 68, 1.5, 0.9, "mean"),  # percentile bootstrap: 0.66
-        (8, 68, 1.5, 0.95, "mean"),
-        (12, 20, 0.0, 0.5, "mean"),
-        (19, 68, 1.5, 0.9, "mean"),
-        (5, 4, 0.75, 0.9, "gap"),
+        (5, 68, 1.5, 0.9, "mean"),  # resampling covers 0.76
+        (8, 68, 1.5, 0.95, "mean"),  # 0.74
+        (12, 20, 0.0, 0.5, "mean"),  # 0.88
+        (19, 68, 1.5, 0.9, "mean"),  # 0.90
+        (5, 20, 0.75, 0.7, "gap"),
         (12, 20, 1.5, 0.7, "gap"),
     ],
 )
