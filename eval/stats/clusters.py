@@ -140,7 +140,7 @@ def cluster_interval(
     p_values = [found.p_value(i) for i in range(len(found.estimate))]
     few = rigid | (fewest < MANY_CLUSTERS)
     if statistic is None:
-        for i in np.flatnonzero(few):
+        for i in np.flatnonzero(few).tolist():
             intervals[i] = _mean_interval(means, i, ends)
     elif few.any():
         linear = _linear(means, ends, statistic)
@@ -238,7 +238,8 @@ def _wilson_at(means: _Means, t: Array) -> Array:
     share, items = means.share, np.maximum(means.items, 1e-9)
     center = share + t**2 / (2 * items)
     half = t * np.sqrt(share * (1 - share) / items + t**2 / (4 * items**2))
-    return np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    drawn: Array = np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    return drawn
 
 
 def _exceptions(means: _Means, t: Array) -> Array:
