@@ -144,7 +144,7 @@ def cluster_interval(
             intervals[i] = _mean_interval(means, i, ends)
     elif few.any():
         linear = _linear(means, ends, statistic)
-        for i in np.flatnonzero(few):
+        for i in np.flatnonzero(few).tolist():
             low, high, p_value = linear[i]
             intervals[i] = Interval(min(low, intervals[i].low), max(high, intervals[i].high))
             p_values[i] = max(p_value, p_values[i])
