@@ -18,11 +18,11 @@ class Kappa(NamedTuple):
     value: float
     """1 is perfect, 0 is chance; NaN where both raters use one label only."""
     interval: Interval
-    """Asymptotic, at the level asked for."""
+    """95 %."""
     agreement: float
     """Share of equal labels, in [0, 1]."""
     n: int
-    """Items that both labelled."""
+    """Items that both labeled."""
 
 
 def confusion(
@@ -42,10 +42,12 @@ def confusion(
     return matrix
 
 
-def cohen_kappa(matrix: ArrayLike, level: float = LEVEL) -> Kappa:
+def cohen_kappa(matrix: ArrayLike) -> Kappa:
     """Cohen's kappa of a confusion matrix of shape (L, L), unweighted (Cohen 1960).
 
-    The interval uses the large-sample variance of Fleiss, Cohen and Everitt (1969).
+    The interval uses the large-sample variance of Fleiss, Cohen and Everitt (1969), with two more
+    items spread evenly over the matrix: without these it claims far too much where raters hardly
+    ever disagree (for 2 % of 30 items it covers 0.45; with them 0.91 or more).
     """
     counts = np.asarray(matrix, dtype=float)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or (counts < 0).any():
@@ -53,20 +55,31 @@ def cohen_kappa(matrix: ArrayLike, level: float = LEVEL) -> Kappa:
     n = counts.sum()
     if n == 0:
         return Kappa(math.nan, NOTHING, math.nan, 0)
+    kappa, _ = _kappa_and_error(counts)
+    observed = float(np.trace(counts) / n)
+    if math.isnan(kappa):
+        return Kappa(math.nan, NOTHING, observed, int(n))
+    center, error = _kappa_and_error(counts + 2 / counts.size)
+    half = normal_quantile(LEVEL) * error
+    ends = Interval(max(-1.0, min(kappa, center - half)), min(1.0, max(kappa, center + half)))
+    return Kappa(kappa, ends, observed, int(n))
+
+
+def _kappa_and_error(counts: NDArray[np.float64]) -> tuple[float, float]:
+    """Kappa and its standard error; NaN where all items have one label."""
+    n = counts.sum()
     p = counts / n
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     observed, expected = float(np.trace(p)), float(rows @ columns)
     if expected == 1:
-        return Kappa(math.nan, NOTHING, observed, int(n))
+        return math.nan, math.nan
     kappa = (observed - expected) / (1 - expected)
     weight = columns[:, None] + rows[None, :]
     diagonal = np.diag(p) @ (1 - (rows + columns) * (1 - kappa)) ** 2
     off = (1 - kappa) ** 2 * float((p * weight**2).sum() - np.diag(p) @ (rows + columns) ** 2)
     spread = (kappa - expected * (1 - kappa)) ** 2
     variance = max(0.0, float(diagonal) + off - spread) / (n * (1 - expected) ** 2)
-    half = normal_quantile(level) * math.sqrt(variance)
-    ends = Interval(max(-1.0, kappa - half), min(1.0, kappa + half))
-    return Kappa(kappa, ends, observed, int(n))
+    return kappa, math.sqrt(variance)
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[str | None]]) -> float:

@@ -3,9 +3,10 @@
 - From 20 clusters on, whole clusters are resampled (`cluster_bootstrap`).
 - With fewer, resampling claims too much. Each mean then gets Wilson's interval with Student's t,
   for as many items as would have the variance seen between clusters (Korn and Graubard 1998). A
-  function of several means takes its percentiles from draws of these means.
+  function of several means takes its percentiles from draws of these means, or the ends of the
+  jackknife's t interval where these are farther out.
 - Where nothing varies, nothing is certain either. After G clusters without an exception, Wilson's
-  interval for 0 of G lets exceptions be T^2 / (T^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
+  interval for 0 of G lets exceptions be z^2 / (z^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
   each mean may move by that share of the way to either end.
 
 `benchmarks/coverage.py` prints the measured coverage.
@@ -13,6 +14,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from .intervals import NOTHING, Interval, student_quantile, wilson
 
 MANY_CLUSTERS = 20
 """Resampling from this number of clusters on."""
+ENOUGH_CLUSTERS = 60
+"""From this number on resampling covers 0.94 on average, 0.90 at worst."""
 _SKEW = 0.45
 """How much farther an interval reaches toward the middle, per skewness / sqrt(clusters). Johnson
 (1978) derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
@@ -65,8 +69,14 @@ class _Means:
     """Shape (k,): clusters of equal size that would carry the same weight, 1 / sum(weight^2)."""
     alike: NDArray[np.bool_]
     """Shape (k,): whether all values are equal."""
-    covariance: Array
-    """Shape (k, k): of the means, by the jackknife over clusters."""
+    changes: Array
+    """Shape (g, k): what leaving out each cluster takes from the means, scaled so that the squares
+    of a column add up to the variance of its mean (jackknife)."""
+
+    @property
+    def covariance(self) -> Array:
+        """Shape (k, k): of the means."""
+        return self.changes.T @ self.changes
 
     @property
     def varied(self) -> NDArray[np.bool_]:
@@ -105,7 +115,11 @@ def cluster_interval(
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
 
-    Raises ValueError where the shapes don't fit or a value is outside the ends.
+    Covers 0.93 or more with fewer than 20 clusters (0.96 to 0.99 on average; cluster rates
+    logit-normal with sd 0 to 1.5, 4 to 68 items, rates 0.5 to 0.95). Resampled, 0.87 to 0.97 with
+    20 to 59 clusters, which `warning` then says; from 60 on 0.94 on average. But a difference of
+    magnitudes |a| - |b| covers only 0.75 from 20 clusters on where a or b is 0. Raises ValueError
+    where the shapes don't fit or a value is outside the ends.
     """
     columns, groups = clustered(values, clusters)
     low, high = ends
@@ -122,15 +136,26 @@ def cluster_interval(
         draws = _together if statistic is None else _apart
         spare = _drawn(draws(means, resamples, seed), means, ends, statistic)
         found = Bootstrap(found.estimate, np.where(rigid, spare.draws, found.draws))
-    exact = rigid | (fewest < MANY_CLUSTERS) if statistic is None else np.zeros_like(rigid)
+    intervals = [found.interval(i) for i in range(len(found.estimate))]
+    p_values = [found.p_value(i) for i in range(len(found.estimate))]
+    few = rigid | (fewest < MANY_CLUSTERS)
+    if statistic is None:
+        for i in np.flatnonzero(few).tolist():
+            intervals[i] = _mean_interval(means, i, ends)
+    elif few.any():
+        linear = _linear(means, ends, statistic)
+        for i in np.flatnonzero(few).tolist():
+            low, high, p_value = linear[i]
+            intervals[i] = Interval(min(low, intervals[i].low), max(high, intervals[i].high))
+            p_values[i] = max(p_value, p_values[i])
     return [
         Estimate(
             value=float(value),
-            interval=_mean_interval(means, i, ends) if exact[i] else _around(found, i),
-            error=float(np.nanstd(found.draws[:, i])) if not math.isnan(value) else math.nan,
-            p_value=found.p_value(i) if not math.isnan(value) else math.nan,
+            interval=NOTHING if math.isnan(value) else intervals[i],
+            error=math.nan if math.isnan(value) else float(np.nanstd(found.draws[:, i])),
+            p_value=math.nan if math.isnan(value) else p_values[i],
             clusters=fewest,
-            warning=_warning(fewest),
+            warning="" if few[i] else _warning(fewest),
         )
         for i, value in enumerate(found.estimate)
     ]
@@ -147,17 +172,16 @@ def _means(columns: Array, groups: list[NDArray[np.intp]], ends: tuple[float, fl
     most, least = (np.where(present, columns, end) for end in (-np.inf, np.inf))
     k = columns.shape[1]
     clusters, effective = np.full(k, np.inf), np.full(k, np.inf)
-    covariance = np.zeros((k, k))
+    changes = []
     for group in groups:
         weight, change = _without_each(group, present, residuals, count)
         number = (weight > 0).sum(axis=0)
         clusters = np.minimum(clusters, number)
         effective = np.minimum(effective, 1 / np.where(number, (weight**2).sum(axis=0), 1.0))
-        change *= np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
-        covariance += change.T @ change
+        changes.append(change * np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1)))
     share = np.clip((mean - low) / span, 0, 1)
     alike = most.max(axis=0, initial=-np.inf) == least.min(axis=0, initial=np.inf)
-    return _Means(share, clusters, effective, alike, covariance)
+    return _Means(share, clusters, effective, alike, np.concatenate(changes))
 
 
 def _without_each(
@@ -189,7 +213,8 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
     wider = np.sqrt(means.freedom / np.maximum(chi2.ppf(level, means.freedom), 1e-300))
     t = normal * np.where(means.varied, wider, 1.0)
     t *= 1 + np.maximum(0, means.skew * np.sign(t)) * np.abs(t)
-    return np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
+    drawn: Array = np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
+    return drawn
 
 
 def _apart(means: _Means, resamples: int, seed: int) -> Array:
@@ -213,7 +238,8 @@ def _wilson_at(means: _Means, t: Array) -> Array:
     share, items = means.share, np.maximum(means.items, 1e-9)
     center = share + t**2 / (2 * items)
     half = t * np.sqrt(share * (1 - share) / items + t**2 / (4 * items**2))
-    return np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    drawn: Array = np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    return drawn
 
 
 def _exceptions(means: _Means, t: Array) -> Array:
@@ -234,12 +260,32 @@ def _drawn(
 def _rigid(found: Bootstrap, span: float) -> NDArray[np.bool_]:
     """Shape (m,): statistics that are the same in all draws that the interval covers."""
     ends = np.array([found.interval(i) for i in range(len(found.estimate))])
-    return ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span
+    rigid: NDArray[np.bool_] = ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span
+    return rigid
 
 
-def _around(found: Bootstrap, number: int) -> Interval:
-    value, (low, high) = found.estimate[number], found.interval(number)
-    return Interval(min(low, value), max(high, value))
+def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> Array:
+    """Shape (m, 3): ends of a t interval of each statistic, and its p-value, by the jackknife.
+
+    Draws alone are too narrow where all means reach an end of their range together, and shift where
+    the statistic is a magnitude.
+    """
+    from scipy.stats import t
+
+    low, span = ends[0], ends[1] - ends[0]
+    value = np.atleast_1d(statistic(low + span * means.share))
+    without = statistic(low + span * np.clip(means.share - means.changes, 0, 1))
+    error = np.sqrt(np.nansum((value - without) ** 2, axis=0))
+    freedom = float(min(means.freedom[means.clusters > 0], default=1))
+    places = (low, low + span / 2, low + span)
+    with np.errstate(all="ignore"):
+        possible = statistic(np.array(list(itertools.product(places, repeat=len(means.share)))))
+    least, most = np.nanmin(possible, axis=0), np.nanmax(possible, axis=0)
+    reach = student_quantile(freedom) * error
+    lower, upper = np.maximum(value - reach, least), np.minimum(value + reach, most)
+    off = np.divide(np.abs(value), error, out=np.zeros_like(value), where=error > _NO_WIDTH)
+    p_value = np.where(error > _NO_WIDTH, 2 * t.sf(off, freedom), 0.0)
+    return np.stack([lower, upper, p_value], axis=1)
 
 
 def _mean_interval(means: _Means, number: int, ends: tuple[float, float]) -> Interval:
@@ -287,4 +333,9 @@ def _skew(share: Array, items: Array, clusters: Array) -> Array:
 
 
 def _warning(clusters: int) -> str:
-    return ""
+    if not MANY_CLUSTERS <= clusters < ENOUGH_CLUSTERS:
+        return ""
+    return (
+        f"resampled {clusters} clusters: 95 % intervals from 20 to 59 clusters held the truth in "
+        f"87 to 97 % of simulations"
+    )

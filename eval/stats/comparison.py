@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-from .bootstrap import RESAMPLES, Bootstrap, cluster_bootstrap
 
 ALPHA = 0.05
 """Significance level wherever none is given."""
@@ -16,8 +13,8 @@ ALPHA = 0.05
 def mcnemar(only_first: int, only_second: int) -> float:
     """Exact two-sided p-value for paired yes/no results (McNemar 1947).
 
-    The counts are of items on which only the first, or only the second, is right; 1 where both are
-    0. Items on which both agree say nothing.
+    The counts are of items on which only the first, or only the second, is right. Items on which
+    both agree don't count; 1 without any others.
     """
     from scipy.stats import binomtest
 
@@ -25,18 +22,6 @@ def mcnemar(only_first: int, only_second: int) -> float:
         raise ValueError(f"counts {only_first}, {only_second} are negative")
     n = only_first + only_second
     return 1.0 if n == 0 else float(binomtest(only_first, n).pvalue)
-
-
-def paired_bootstrap(
-    first: ArrayLike,
-    second: ArrayLike,
-    clusters: ArrayLike,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Bootstrap:
-    """Mean difference first - second over the items that both have; all three of shape (n,)."""
-    difference = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    return cluster_bootstrap(difference, clusters, resamples=resamples, seed=seed)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -55,8 +40,8 @@ def tied_groups(
 ) -> list[list[str]]:
     """Maximal runs, best first, within which no two systems differ at `alpha`.
 
-    A system may be in two groups: it is tied with both neighbours though they differ. `p_values`
-    are adjusted ones, one for every unordered pair, keyed in either order.
+    A system may be in two groups: it is tied with both of its neighbors though they differ.
+    `p_values` are adjusted ones, one for every unordered pair, keyed in either order.
     """
     ranked = sorted(scores, key=lambda name: (-scores[name], name))
 

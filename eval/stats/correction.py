@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .clusters import student_wilson
+from .clusters import MANY_CLUSTERS, student_wilson
 from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
 
 Array = NDArray[np.float64]
@@ -20,7 +20,7 @@ class Corrected(NamedTuple):
     value: float
     """Of the truth, in the units of the labels."""
     interval: Interval
-    """95 %, or the level asked for."""
+    """95 %."""
     weight: float
     """How far the judge's labels were trusted, in [0, 1]; 1 where that is not estimated."""
     warning: str = ""
@@ -31,20 +31,25 @@ NOT_CORRECTED = Corrected(math.nan, NOTHING, math.nan)
 
 
 def rogan_gladen(
-    positives: int, n: int, true_positives: int, positive_n: int, true_negatives: int,
-    negative_n: int, level: float = LEVEL,
-) -> Corrected:  # fmt: skip
-    """True rate from a judge's rate and its errors on other, labelled items (Rogan, Gladen 1978).
+    positives: int,
+    n: int,
+    true_positives: int,
+    positive_n: int,
+    true_negatives: int,
+    negative_n: int,
+) -> Corrected:
+    """True rate from a judge's rate and its errors on other, labeled items (Rogan, Gladen 1978).
 
     positives of n: what the judge says; true_positives of positive_n and true_negatives of
     negative_n: its sensitivity and specificity, in a card. The interval adds the uncertainty of all
-    three (Lang, Reiczigel 2014, with their pseudo counts). NOT_CORRECTED where the judge is no
-    better than chance. Only for labels from elsewhere, and a judge with Youden index >= 0.85:
-    below that, labelling the run (`ppi`) is tighter.
+    three (Lang, Reiczigel 2014, with their pseudo counts): it covers 0.94 or more from 20 labels of
+    each kind on, if items are independent. NOT_CORRECTED where the judge is no better than chance.
+    Only for labels from elsewhere, and a judge with Youden index >= 0.85: below that, labels of the
+    run itself (`ppi`) give a narrower interval.
     """
     if not (positive_n and negative_n and n):
         return NOT_CORRECTED
-    z2 = normal_quantile(level) ** 2
+    z2 = normal_quantile(LEVEL) ** 2
     sensitivity = (true_positives + 1) / (positive_n + 2)
     specificity = (true_negatives + 1) / (negative_n + 2)
     rate = (positives + z2 / 2) / (n + z2)
@@ -96,7 +101,9 @@ def ppi(
     can give (after Agresti and Min 2005), as errors too rare to be among the labels are possible.
     Items of a cluster may err together, so their errors are added up before they are squared; the
     variance is never below that of independent items. Student's t has one degree of freedom less
-    than there are labels, or clusters with labels. NOT_CORRECTED for fewer than two labels.
+    than there are labels, or clusters with labels. Covers 0.92 to 1 from 10 labels on, 0.96 on
+    average; with labels in fewer than 20 clusters 0.88 to 1, which `warning` then says.
+    NOT_CORRECTED for fewer than two labels.
     """
     f = np.asarray(judged, dtype=float)
     g, y = np.asarray(labeled_judged, dtype=float), np.asarray(labels, dtype=float)
@@ -158,4 +165,9 @@ def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> flo
 
 
 def _warning(groups: float, clustered: bool) -> str:
-    return ""
+    if not clustered or groups >= MANY_CLUSTERS:
+        return ""
+    return (
+        f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals held "
+        f"the truth in 88 to 100 % of simulations"
+    )

@@ -19,18 +19,19 @@ class Correlation(NamedTuple):
     value: float
     """In [-1, 1]; NaN where one side is constant."""
     interval: Interval
-    """Percentile bootstrap over items."""
+    """95 %, percentile bootstrap over items."""
     n: int
     """Items that have both values."""
 
 
 def correlation(
-    x: ArrayLike, y: ArrayLike, kind: Kind, level: float = LEVEL, resamples: int = 1_000,
-    seed: int = 0,
-) -> Correlation:  # fmt: skip
+    x: ArrayLike, y: ArrayLike, kind: Kind, resamples: int = 1_000, seed: int = 0
+) -> Correlation:
     """Pearson's r, Spearman's rho or Kendall's tau-b of two arrays of shape (n,).
 
-    Items with NaN on either side are left out of both. Raises ValueError for unequal lengths.
+    Items with NaN on either side are left out of both. For normal values the interval covers 0.93
+    or more for rho and tau from 10 items on, but 0.86 to 0.91 for r below 20 and 0.88 to 0.94 at
+    20. Raises ValueError for unequal lengths.
     """
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if a.shape != b.shape or a.ndim != 1:
@@ -44,7 +45,7 @@ def correlation(
     draws = np.array(
         [_coefficient(a[i], b[i], kind) for i in rng.integers(0, len(a), (resamples, len(a)))]
     )
-    low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Correlation(value, Interval(float(low), float(high)), len(a))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ...errors import UsageError
+
 LEVEL = 0.95
 """Confidence level wherever none is given."""
 
@@ -29,12 +31,12 @@ NOTHING = Interval(math.nan, math.nan)
 def normal_quantile(level: float) -> float:
     """Two-sided quantile of the standard normal, e.g. 1.96 for 0.95.
 
-    Raises ValueError unless the level is in (0, 1).
+    Raises UsageError unless the level is in (0, 1).
     """
     from scipy.stats import norm
 
     if not 0 < level < 1:
-        raise ValueError(f"confidence level {level} is not between 0 and 1")
+        raise UsageError(f"confidence level {level} is not between 0 and 1")
     return float(norm.ppf((1 + level) / 2))
 
 
