@@ -20,7 +20,7 @@ GIVEN = "consistency"
 WITHHELD = "[withheld: it would rebuild held-out rows]"
 """Replaces the seed in the documents of a public release with a hold-out."""
 
-PRIVATE = """> **These rows are held out of the public release and must stay secret: keep this
+PRIVATE = """> **These rows are held out of the public release and must not become public: keep this
 > repository private or gated.** See "Hold-out" for the reason.
 
 """

@@ -146,14 +146,14 @@ def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path,
     card = (out / "README.md").read_text()
     head = yaml.safe_load(card.split("---\n")[1])
     assert head["license"] == ["cc-by-4.0", "cc0-1.0"]
-    assert "The 3 pictures of `consistency` were given" in card
-    assert "its 3 pictures were given" in (out / "datasheet.md").read_text()
+    assert "The 3 images of `consistency` were provided" in card
+    assert "provided its 3 images" in (out / "datasheet.md").read_text()
     assert (
-        "I2I configs embed one PNG seed picture each (0 pictures"
+        "each row of the I2I configs embeds one PNG seed image (0 images"
         in (out / "datasheet.md").read_text()
     )
     croissant = json.loads((out / "croissant.json").read_text())
-    assert "its pictures were given" in str(croissant["rai:personalSensitiveInformation"])
+    assert "its images were provided" in str(croissant["rai:personalSensitiveInformation"])
     fields = {f["name"]: f for r in croissant["recordSet"][1:] for f in r["field"]}
     assert fields["image"]["dataType"] == "sc:ImageObject"
 
