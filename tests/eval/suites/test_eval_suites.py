@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +15,14 @@ from PIL import Image
 
 from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Verdict
 from counterprior.eval.engine.data import read_rows
-from counterprior.eval.generators import open_generator
+from counterprior.eval.engine.evaluation import source_image
+from counterprior.eval.engine.verdicts import Answered, Asked
+from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.results.judge_card import judge_card
 from counterprior.eval.studies.selftest import selftest
-from counterprior.eval.suites import SUITES, open_suite, source_image
+from counterprior.eval.suites import SUITES, open_suite
 from counterprior.schema import Row
 
 LABELS = {
@@ -29,6 +31,7 @@ LABELS = {
     "t2i_correctness": ("arrangement", ("aligned", "reverse"), ("correct", "wrong")),
     "i2i_correctness": ("binding", ("aligned", "reverse"), ("correct", "wrong")),
 }
+FLAT = Image.new("RGB", (8, 8))
 LEFT_OUT = ("invalid", "unparsed", "refused", "error", "missing")
 
 
@@ -41,9 +44,12 @@ def outcomes_of(suite: str, labels: Sequence[str]) -> list[Outcome]:
         pair = (f"a{row % 3}", f"b{row % 3}")
         clusters = ("/".join(pair), *pair) if "homogenization" in suite else ("/".join(pair),)
         case = Case(f"row{row}", variants[variant], 0, 0, "", clusters, {"kind": str(row % 2)})
-        answered = {} if label == "missing" else {(question, "original"): label}
-        found.append(Outcome(case, answered))
+        found.append(outcome(case, {} if label == "missing" else {question: label}))
     return found
+
+
+def outcome(case: Case, labels: Mapping[str, str]) -> Outcome:
+    return Outcome(case, {(name, "original"): Verdict(label) for name, label in labels.items()})
 
 
 def by_name(scores: Sequence[Score]) -> dict[tuple[str, str], Score]:
@@ -108,7 +114,7 @@ def test_what_does_not_count_moves_no_value_and_always_shows(case: tuple) -> Non
 def test_nothing_valid_is_undefined_and_never_zero(case: tuple) -> None:
     name, outcomes = case
     question = LABELS[name][0]
-    nothing = [replace(outcome, labels={(question, "original"): "invalid"}) for outcome in outcomes]
+    nothing = [outcome(o.case, {question: "invalid"}) for o in outcomes]
     for score in open_suite(name).score(nothing):
         if not score.name.startswith("valid"):
             assert math.isnan(score.value) and score.n == 0
@@ -120,7 +126,7 @@ def test_exchanging_left_and_right_flips_the_sign_and_keeps_hom(case: tuple) -> 
     _, outcomes = case
     flip = {"first_left": "first_right", "first_right": "first_left"}
     flipped = [
-        replace(o, labels={key: flip.get(label, label) for key, label in o.labels.items()})
+        outcome(o.case, {name: flip.get(v.label, v.label) for (name, _), v in o.verdicts.items()})
         for o in outcomes
     ]
     suite = open_suite("t2i_homogenization")
@@ -159,7 +165,7 @@ def test_bounds_show_where_much_is_left_out() -> None:
 def world(group: str, level: str, answers: dict[str, str]) -> Outcome:
     weights = {"visual_integrity": 2.0, "assessment": 14.0, "logic_consistency": 8.0}
     case = Case(f"{group}-{level}", level, 0, 0, "", ("law", group), {"discipline": "X"}, weights)
-    return Outcome(case, {(name, "original"): label for name, label in answers.items()})
+    return outcome(case, answers)
 
 
 YES = dict.fromkeys(("visual_integrity", "assessment", "logic_consistency"), "yes")
@@ -195,7 +201,7 @@ def test_personas_are_two_versioned_prompts(full_release: Path) -> None:
         suite = open_suite("counterfactual", persona)
         (case,) = suite.cases(row, 1)
         questions = suite.questions(row, case, [image], "original")
-        assert [q.id.split("/")[1] for q in questions] == list(YES)
+        assert [q.name for q in questions] == list(YES)
         assert suite.questions(row, case, [image], "mirror") == []
         asked[persona] = questions[0].prompt
         assert set(questions[0].answers.values()) == {"yes", "no"}
@@ -235,8 +241,7 @@ def pictured(name: str, row: Row, bias: str) -> tuple[list[Image.Image], Case]:
     suite = open_suite(name)
     case = next(iter(suite.cases(row, 1)))
     source = source_image(row)
-    generator = open_generator(f"render:?{bias}")
-    made = generator.generate(ImageRequest(case.prompt, case.seed, source))
+    made = draw(open_generator(f"render:?{bias}"), ImageRequest(case.prompt, case.seed, source))
     return [made] if source is None else [source, made], case
 
 
@@ -355,7 +360,7 @@ def test_an_item_counts_in_the_categories_of_both_its_entities(text_release: Pat
     suite = open_suite("t2i_homogenization")
     rows = read_rows(str(text_release), "t2i_homogenization").rows[:40]
     cases = [case for row in rows for case in suite.cases(row, 1)]
-    found = by_name(suite.score([Outcome(c, {("order", "original"): "first_left"}) for c in cases]))
+    found = by_name(suite.score([outcome(c, {"order": "first_left"}) for c in cases]))
     assert found["hom", "all"].n == 80
     for category in {row.first.category for row in rows}:
         having = [r for r in rows if category in (r.first.category, r.second.category)]
