@@ -7,8 +7,9 @@ import pytest
 
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.extras import EXTRAS, named_extras, open_adapter
+from counterprior.eval.engine.costs import Cost
 from counterprior.eval.generators import open_generator
-from counterprior.eval.judges import CallPlan, open_judge
+from counterprior.eval.judges import open_judge
 from counterprior.specs import Spec
 
 
@@ -32,7 +33,7 @@ def test_a_missing_library_is_one_line(
         if spec.startswith(("diffusers", "openai-image")):
             open_generator(spec.format(here=tmp_path))
         else:
-            open_judge(spec.format(here=tmp_path), CallPlan(tmp_path))
+            open_judge(spec.format(here=tmp_path), Cost().plan(tmp_path))
 
 
 class Adapter:

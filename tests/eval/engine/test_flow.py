@@ -1,12 +1,15 @@
-"""How a run flows: questions and pictures without barriers, money under a cap."""
+"""How a run flows: questions and images without barriers, money under a cap."""
 
 from __future__ import annotations
 
 import io
 import json
+import operator
 import random
+import shutil
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -17,27 +20,31 @@ from PIL import Image
 
 from counterprior.agents.budget import BudgetError
 from counterprior.agents.threads import in_threads
+from counterprior.errors import CounterpriorError
 from counterprior.eval.core import Question, Verdict
-from counterprior.eval.engine import judging
-from counterprior.eval.engine.generate import GenerateSettings, generate
-from counterprior.eval.engine.judging import JudgeSettings, judge_run
+from counterprior.eval.engine import evaluation
+from counterprior.eval.engine.costs import Cost
+from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate, judge_run
+from counterprior.eval.engine.verdicts import VERDICTS, VerdictLog
+from counterprior.eval.generators import as_generator
+from counterprior.storage import read_records
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def settings_of(data: Path, out: Path, limit: int) -> RunSettings:
+    return RunSettings("t2i_homogenization", str(data), out, limit=limit)
+
+
 @pytest.fixture(scope="module")
-def pictures(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of 100 pictures, all alike."""
-    folder = tmp_path_factory.mktemp("flow")
-    (folder / "pictures").mkdir()
-    Image.new("RGB", (32, 32), "red").save(folder / "pictures" / "one.png")
-    settings = GenerateSettings(
-        "t2i_homogenization", f"folder:{folder / 'pictures'}?template=one", str(text_release),
-        folder / "run", limit=50,
-    )  # fmt: skip
-    assert len(generate(settings).images()) == 100
-    return folder / "run"
+def images(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 100 images, all alike; read only."""
+    out = tmp_path_factory.mktemp("flow") / "run"
+    red_square = as_generator(lambda prompt, seed: Image.new("RGB", (32, 32), "red"))
+    assert len(generate(settings_of(text_release, out, 50), red_square).run.images()) == 100
+    return out
 
 
 class Reading:
@@ -70,43 +77,46 @@ class Reading:
             yield question, Verdict(label, label)
 
 
-def judged(run: Path, out: Path, judge: Reading) -> list[dict[str, Any]]:
+def judged(run: Path, out: Path, judge: Reading) -> VerdictLog:
     """The verdicts on a copy of the run, which may have some already."""
     if not out.exists():
-        out.mkdir()
-        for name in ("run.json", "cases.jsonl", "images.jsonl"):
-            (out / name).write_bytes((run / name).read_bytes())
-    return list(judge_run(JudgeSettings(out, ("swap",)), judge).verdicts())
+        shutil.copytree(run, out)
+    ((log, _),) = judge_run(out, [judge], JudgeSettings(("swap",))).judged
+    return log
 
 
-def test_a_judge_may_read_as_far_ahead_as_it_likes(pictures: Path, tmp_path: Path) -> None:
-    plain = judged(pictures, tmp_path / "plain", Reading(1))
+def records(log: VerdictLog) -> list[dict[str, Any]]:
+    return list(read_records(log.root / VERDICTS))
+
+
+def test_a_judge_may_read_as_far_ahead_as_it_likes(images: Path, tmp_path: Path) -> None:
+    plain = records(judged(images, tmp_path / "plain", Reading(1)))
     eager = Reading(1000)
-    far = judged(pictures, tmp_path / "far", eager)
+    far = records(judged(images, tmp_path / "far", eager))
     assert eager.most == 200
-    key = lambda record: record["key"]  # noqa: E731
+    key = operator.itemgetter("key")
     assert plain != far and sorted(plain, key=key) == sorted(far, key=key)
 
 
-def test_pictures_are_opened_when_a_judge_wants_them(
-    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_images_are_opened_when_a_judge_wants_them(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Path] = []
-    real = judging.open_image
-    monkeypatch.setattr(judging, "open_image", lambda path: opened.append(path) or real(path))
+    real = evaluation.open_image
+    monkeypatch.setattr(evaluation, "open_image", lambda path: opened.append(path) or real(path))
     judge = Reading(1, dies_after=10)
     with pytest.raises(BudgetError):
-        judged(pictures, tmp_path / "run", judge)
+        judged(images, tmp_path / "run", judge)
     assert len(opened) == 6  # two questions each, and the one that was not answered
 
 
-def test_what_was_answered_is_not_asked_again(pictures: Path, tmp_path: Path) -> None:
+def test_what_was_answered_is_not_asked_again(images: Path, tmp_path: Path) -> None:
     first, second = Reading(64, dies_after=77), Reading(64)
     with pytest.raises(BudgetError):
-        judged(pictures, tmp_path / "run", first)
-    records = judged(pictures, tmp_path / "run", second)
+        judged(images, tmp_path / "run", first)
+    found = records(judged(images, tmp_path / "run", second))
     assert len(first.answered) == 77 and len(second.answered) == 200 - 77
-    assert len({record["key"] for record in records}) == len(records) == 200
+    assert len({record["key"] for record in found}) == len(found) == 200
 
 
 def test_an_error_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
@@ -127,7 +137,7 @@ def test_an_error_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
     assert sorted(began) == [0, 1, 2] and sorted(ended) == [0, 1]
 
 
-# Pictures that a server makes.
+# Images that a server makes.
 
 
 def spec(server: Any, options: str = "attempts=2&timeout=5") -> str:
@@ -135,10 +145,10 @@ def spec(server: Any, options: str = "attempts=2&timeout=5") -> str:
 
 
 def red(body: dict[str, Any]) -> bytes:
-    """A picture that its prompt decides."""
+    """An image that its prompt decides."""
     buffer = io.BytesIO()
-    colour = random.Random(body["prompt"]).randbytes(3)
-    Image.new("RGB", (32, 32), tuple(colour)).save(buffer, "PNG")
+    color = random.Random(body["prompt"]).randbytes(3)
+    Image.new("RGB", (32, 32), tuple(color)).save(buffer, "PNG")
     return buffer.getvalue()
 
 
@@ -148,26 +158,22 @@ def price_table(folder: Path, text: str = "{image: 0.04, edit: 0.06}") -> Path:
     return path
 
 
-def test_pictures_of_a_server_are_made_several_at_a_time(
+def test_images_of_a_server_are_made_several_at_a_time(
     text_release: Path, tmp_path: Path, server: Any
 ) -> None:
     together = threading.Barrier(4, timeout=10)
     server.draw = lambda body: together.wait() >= 0 and red(body)
-    data = str(text_release)
     made = {}
     for number in (4, 1):
-        out = tmp_path / str(number)
-        settings = GenerateSettings(
-            "t2i_homogenization", spec(server), data, out, limit=4, concurrency=number
-        )
-        run = generate(settings)
+        settings = settings_of(text_release, tmp_path / str(number), 4)
+        run = generate(settings, spec(server), Cost(concurrency=number)).run
         made[number] = {i.case: (i.status, i.sha256) for i in run.images().values()}
         server.draw = red
     assert made[4] == made[1] and len(made[4]) == 8
     assert {status for status, _ in made[4].values()} == {"made"}
 
 
-def test_a_cap_ends_the_pictures_and_a_higher_one_goes_on(
+def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
     text_release: Path, tmp_path: Path, server: Any, fault: Any, cli: Cli
 ) -> None:
     server.draw = red
@@ -178,7 +184,7 @@ def test_a_cap_ends_the_pictures_and_a_higher_one_goes_on(
     ]  # fmt: skip
     capped = cli(*words, "--max-usd", "0.3")
     assert capped.returncode == 1, capped.stderr
-    assert "picture may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr
+    assert "next image may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr
     assert len(server.asked) == 7  # 0.28; a refusal counts in full
     run = Run.open(tmp_path / "run")
     assert sum(Decimal(i.usd) for i in run.attempts()) == Decimal("0.28")
@@ -186,30 +192,25 @@ def test_a_cap_ends_the_pictures_and_a_higher_one_goes_on(
     assert cli(*words, "--max-usd", "0.31").returncode == 1 and len(server.asked) == 7
     done = cli(*words, "--max-usd", "0.4")
     assert done.returncode == 0, done.stderr
-    assert len(server.asked) == 10 and len(run.images()) == 10
+    assert len(server.asked) == 10 and len(Run.open(tmp_path / "run").images()) == 10
     assert "9 images; 1 refused; 0.40 USD" in done.stderr
 
 
-def test_lost_attempts_and_pictures_without_a_price_count(
+def test_lost_attempts_and_images_without_a_price_count(
     text_release: Path, tmp_path: Path, server: Any, fault: Any, naps: Any
 ) -> None:
     server.draw = red
-    plain = GenerateSettings(
-        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
-        concurrency=1,
-    )  # fmt: skip
+    settings = settings_of(text_release, tmp_path / "run", 1)
     server.faults.append(fault(cut=True))
-    unpriced = generate(plain)
+    unpriced = generate(settings, spec(server), Cost(concurrency=1)).run
     assert [image.usd for image in unpriced.attempts()] == ["", ""]
     lines = (tmp_path / "run" / "images.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "images.jsonl").write_text(lines[0])
     server.faults.append(fault(cut=True))
     table = price_table(tmp_path, "{image: 1, edit: 2}")
-    settings = {**plain.__dict__, "prices": table, "max_usd": 2.5}
-    with pytest.raises(BudgetError, match=r"may cost 1\.0000 USD; with 2\.0000 spent"):
-        generate(GenerateSettings(**settings))
-    settings["max_usd"] = 4
-    *_, last = generate(GenerateSettings(**settings)).attempts()
+    with pytest.raises(BudgetError, match=r"may cost 1\.0000 USD; with 2\.0000 USD spent"):
+        generate(settings, spec(server), Cost(1, 2.5, table))
+    *_, last = generate(settings, spec(server), Cost(1, 4, table)).run.attempts()
     assert last.usd == "2" and json.loads(last.report)["lost_attempts"] == 1
 
 
@@ -218,31 +219,54 @@ def test_a_lost_attempt_is_not_repeated_past_the_cap(
 ) -> None:
     server.draw = red
     server.faults.extend([fault(cut=True), fault(cut=True)])
-    settings = GenerateSettings(
-        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
-        concurrency=1, prices=price_table(tmp_path, "{image: 1, edit: 2}"), max_usd=1.5,
-    )  # fmt: skip
-    with pytest.raises(BudgetError, match=r"next attempt at a picture may cost 1\.0000 USD"):
-        generate(settings)
+    cost = Cost(1, 1.5, price_table(tmp_path, "{image: 1, edit: 2}"))
+    with pytest.raises(BudgetError, match=r"next attempt at an image may cost 1\.0000 USD"):
+        generate(settings_of(text_release, tmp_path / "run", 1), spec(server), cost)
     assert len(server.asked) == 1
+
+
+def test_one_cap_is_over_images_and_all_judges_together(
+    text_release: Path, tmp_path: Path, server: Any
+) -> None:
+    """The server's own tally of what it billed never passes the cap, however often it goes on."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(
+        "openai-image:img-1: {image: 0.04, edit: 0.06}\nopenai:m-1: {input: 1, output: 10}\n"
+        "anthropic:m-1: {input: 1, output: 10}\n"
+    )
+    server.draw, server.answer = red, lambda body: "1"
+    billed = {
+        "/v1/images/generations": Decimal("0.04"),
+        "/v1/chat/completions": Decimal(1 * 120 + 10 * 30) / 1_000_000,
+        "/v1/messages": Decimal(1 * 120 + 10 * 30) / 1_000_000,
+    }
+    settings = settings_of(text_release, tmp_path / "run", 3)
+    judges = [server.spec("openai"), server.spec("anthropic")]
+
+    def asked() -> Counter[str]:
+        return Counter(asked.path for asked in server.asked)
+
+    for cap in (0.22, 0.2595):
+        with pytest.raises(BudgetError, match=f"cap of {cap} USD"):
+            evaluate_run(settings, spec(server), judges, cost=Cost(1, cap, prices))
+        assert sum(number * billed[path] for path, number in asked().items()) <= cap
+    assert asked()["/v1/images/generations"] == 6 and 0 < asked()["/v1/chat/completions"] < 6
+    evaluate_run(settings, spec(server), judges, cost=Cost(1, 1, prices))
+    assert set(asked().values()) == {6} and asked().keys() == billed.keys()
 
 
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
         (None, "no price is known for openai-image:img-1"),
-        ("{input: 1, output: 2}", "give exactly `picture` and `edit`"),
+        ("{input: 1, output: 2}", "give exactly `image` and `edit`"),
         ("{image: 1, edit: -2}", "edit: must be 0 or more"),
     ],
 )
 def test_a_cap_needs_a_price(
     table: str | None, reason: str, text_release: Path, tmp_path: Path, server: Any
 ) -> None:
-    prices = price_table(tmp_path, table) if table else None
-    settings = GenerateSettings(
-        "t2i_homogenization", spec(server), str(text_release), tmp_path / "run", limit=1,
-        max_usd=1, prices=prices,
-    )  # fmt: skip
-    with pytest.raises((BudgetError, ValueError), match=reason):
-        generate(settings)
+    cost = Cost(max_usd=1, prices=price_table(tmp_path, table) if table else None)
+    with pytest.raises(CounterpriorError, match=reason):
+        generate(settings_of(text_release, tmp_path / "run", 1), spec(server), cost)
     assert server.asked == []

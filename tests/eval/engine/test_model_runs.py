@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from counterprior.eval.engine.generate import GenerateSettings, generate
-from counterprior.eval.engine.judging import JudgeSettings, judge_run
-from counterprior.eval.judges import open_judge
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.steps import evaluate_run
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -69,23 +68,42 @@ def test_a_cap_and_an_outage_are_one_line(
     spec = server.spec("openai", "attempts=1&timeout=5")
     server.close()
     gone = cli(*words, "--judge", spec)
-    assert gone.returncode == 0, gone.stderr
-    verdicts = next((tmp_path / "run").glob("verdicts/openai-*/verdicts.jsonl"))
-    labels = {json.loads(line)["label"] for line in verdicts.read_text().splitlines()}
-    assert labels == {"error"}
+    assert gone.returncode == 1 and "Connection" in gone.stderr
+    assert "Traceback" not in gone.stderr and "valid" not in gone.stdout
+    assert not (tmp_path / "run" / "images").exists()  # nothing is made for a judge that is gone
+
+
+def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
+    text_release: Path, tmp_path: Path, cli: Cli, server: Any, fault: Any
+) -> None:
+    words: list[object] = [
+        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "2",
+        "--generator", "render:", "--out", tmp_path / "run",
+        "--judge", server.spec("openai", "attempts=1&timeout=5"),
+    ]  # fmt: skip
+    server.faults.extend([fault(status=401, message="no such key")] * 40)
+    refused = cli(*words)
+    assert refused.returncode == 1 and "no such key" in refused.stderr
+    assert "Traceback" not in refused.stderr and "valid" not in refused.stdout
+    (result,) = json.loads(cli("score", tmp_path / "run", "--json").stdout)
+    valid = next(score for score in result["scores"] if score["name"] == "valid")
+    assert valid["value"] is None and valid["excluded"] == {"error": 4}
+    server.faults.clear()
+    server.answer = lambda body: "1"
+    assert cli(*words).returncode == 0
 
 
 def test_a_pipeline_is_judged_by_a_local_model(
     text_release: Path, tmp_path: Path, checkpoint: Callable[[str], Path]
 ) -> None:
     pipeline = f"diffusers:{checkpoint('sd15')}?device=cpu&steps=2&height=64&width=64"
-    judge = open_judge(f"hf-vlm:{checkpoint('llava')}?device=cpu&min_mass=0")
-    data = str(text_release)
-    run = generate(GenerateSettings("t2i_homogenization", pipeline, data, tmp_path, limit=1))
-    folder = judge_run(JudgeSettings(tmp_path), judge)
-    assert [image.status for image in run.images().values()] == ["made", "made"]
-    records = list(folder.verdicts())
-    assert len(records) == 2
-    for record in records:
-        assert record["label"] in record["labels"] and 0 < record["mass"] < 1
-        assert sum(record["probabilities"].values()) == pytest.approx(1)
+    judge = f"hf-vlm:{checkpoint('llava')}?device=cpu&min_mass=0"
+    settings = RunSettings("t2i_homogenization", str(text_release), tmp_path, limit=1)
+    done = evaluate_run(settings, pipeline, [judge])
+    assert [image.status for image in done.run.images().values()] == ["made", "made"]
+    ((log, _),) = done.judged
+    assert len(log.newest) == 2
+    for answered in log.newest.values():
+        verdict = answered.verdict
+        assert verdict.label in answered.labels and 0 < (verdict.mass or 0) < 1
+        assert sum((verdict.probabilities or {}).values()) == pytest.approx(1)

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from counterprior.agents.budget import BudgetError
+from counterprior.agents.budget import Budget, BudgetError, PriceTable
 from counterprior.agents.chat import BackendError, Completion
 from counterprior.eval.core import Question, Verdict
+from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.chat import PATIENCE, first_token_shares
 
@@ -30,7 +31,7 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
 
 @pytest.fixture
 def plan(tmp_path: Path) -> CallPlan:
-    return CallPlan(tmp_path / "ledgers", concurrency=4)
+    return CallPlan(tmp_path / "ledgers", Budget(PriceTable({})), concurrency=4)
 
 
 def one(spec: str, plan: CallPlan, question: Question) -> Verdict:
@@ -69,11 +70,11 @@ def test_refused_truncated_and_rejected_are_told_apart(
 ) -> None:
     server.answer = lambda body: "1"
     server.faults += [fault(finish="refusal"), fault(finish="length"),
-                      fault(status=400, message="too large a picture")]  # fmt: skip
+                      fault(status=400, message="too large an image")]  # fmt: skip
     judge = open_judge(server.spec(protocol), replace(plan, concurrency=1))
-    found = {q.id: v for q, v in judge.judge([ask(name) for name in "abc"])}
+    found = {q.case: v for q, v in judge.judge([ask(name) for name in "abc"])}
     assert [found[name].label for name in "abc"] == ["refused", "unparsed", "error"]
-    assert "too large a picture" in found["c"].raw
+    assert "too large an image" in found["c"].raw
 
 
 def test_a_filter_that_rejects_the_request_is_a_refusal(
@@ -122,7 +123,7 @@ def test_a_resumed_run_pays_for_no_question_twice(
     server.answer = lambda body: "1"
     questions = [ask(str(n)) for n in range(20)]
     first = open_judge(server.spec(protocol), plan).judge(questions)
-    some = [next(first)[0].id for _ in range(5)]
+    some = [next(first)[0].case for _ in range(5)]
     first.close()  # type: ignore[attr-defined]
     del first
     paid = server.paid
@@ -133,14 +134,14 @@ def test_a_resumed_run_pays_for_no_question_twice(
     assert server.paid == 20
 
 
-def test_a_picture_that_was_made_anew_is_a_new_question(
+def test_an_image_that_was_made_anew_is_a_new_question(
     server: Any, plan: CallPlan, ask: Ask
 ) -> None:
     server.answer = lambda body: "1"
-    one(server.spec("openai"), plan, ask(colour="red"))
-    one(server.spec("openai"), plan, ask(colour="blue"))
-    one(server.spec("openai"), plan, ask(colour="red", prompt="Other words.\n"))
-    one(server.spec("openai"), plan, ask(colour="red"))
+    one(server.spec("openai"), plan, ask(color="red"))
+    one(server.spec("openai"), plan, ask(color="blue"))
+    one(server.spec("openai"), plan, ask(color="red", prompt="Other words.\n"))
+    one(server.spec("openai"), plan, ask(color="red"))
     assert server.paid == 3
 
 
@@ -157,14 +158,17 @@ def test_a_process_that_is_killed_pays_for_no_question_twice(
     script = tmp_path / "judge.py"
     script.write_text(
         "import sys; from pathlib import Path; from PIL import Image\n"
-        "from counterprior.eval.judges import CallPlan, Question, open_judge\n"
+        "from counterprior.eval.core import Question\n"
+        "from counterprior.eval.engine.costs import Cost\n"
+        "from counterprior.eval.judges import open_judge\n"
         "answers = {'1': 'a', '2': 'b', '3': 'invalid'}\n"
-        "ask = [Question(str(n), 'order', ('dog', 'cat'), ('a', 'b', 'invalid'), f'{n}?', answers,"
+        "ask = [Question(str(n), 'order', 'original', 'order', ('dog', 'cat'),"
+        " ('a', 'b', 'invalid'), f'{n}?', answers,"
         " (Image.new('RGB', (32, 32), (n, 0, 0)),)) for n in range(60)]\n"
-        "plan = CallPlan(Path(sys.argv[2]), concurrency=3)\n"
+        "plan = Cost(concurrency=3).plan(Path(sys.argv[2]))\n"
         "print(sum(v.label == 'b' for q, v in open_judge(sys.argv[1], plan).judge(ask)))\n"
     )
-    command = [sys.executable, str(script), server.spec("openai"), str(tmp_path / "ledgers")]
+    command = [sys.executable, str(script), server.spec("openai"), str(tmp_path)]
     server.answer = lambda body: "2"
     lost = 0
     for stop_at in (7, 31, 45):
@@ -196,7 +200,7 @@ def test_the_judge_sees_pixels_and_no_metadata(server: Any, plan: CallPlan, ask:
     data = base64.b64decode(second["image_url"]["url"].partition(",")[2])
     seen = Image.open(io.BytesIO(data))
     assert seen.tobytes() == telling.tobytes() and seen.info == {} and b"cat" not in data
-    assert telling.info["scene"]  # the caller's own picture is left as it was
+    assert telling.info["scene"]  # the caller's own image is left as it was
 
 
 @PROTOCOLS
@@ -248,20 +252,21 @@ def test_a_first_token_that_is_no_answer_gives_no_probabilities(
 
 
 def test_a_cap_ends_the_run_before_it_is_passed(
-    server: Any, plan: CallPlan, ask: Ask, tmp_path: Path
+    server: Any, ask: Ask, tmp_path: Path
 ) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("openai:m-1: {input: 10, output: 10}\n")  # 0.0015 USD a call as it is billed
     server.answer = lambda body: "1"
-    capped = replace(plan, max_usd=0.2, prices=prices, concurrency=1)
-    judge = open_judge(server.spec("openai"), capped)
+    cost = Cost(max_usd=0.2, prices=prices, concurrency=1)
+    judge = open_judge(server.spec("openai"), cost.plan(tmp_path))
     with pytest.raises(BudgetError, match="--max-usd"):
         list(judge.judge([ask(str(n)) for n in range(200)]))
     paid = server.paid
     assert 0 < paid < 134
     del judge
     with pytest.raises(BudgetError):  # a new start has not a new purse
-        list(open_judge(server.spec("openai"), capped).judge([ask(str(n)) for n in range(200)]))
+        again = open_judge(server.spec("openai"), cost.plan(tmp_path))
+        list(again.judge([ask(str(n)) for n in range(200)]))
     assert server.paid == paid
 
 
@@ -285,8 +290,8 @@ def test_order_and_concurrency_change_no_verdict(server: Any, tmp_path: Path, as
     questions = [ask(str(n), prompt="x" * n) for n in range(30)]
     found = []
     for folder, concurrency, order in (("a", 1, questions), ("b", 8, questions[::-1])):
-        judge = open_judge(server.spec("openai"), CallPlan(tmp_path / folder, concurrency))
-        found.append({q.id: v for q, v in judge.judge(order)})
+        judge = open_judge(server.spec("openai"), Cost(concurrency).plan(tmp_path / folder))
+        found.append({q.case: v for q, v in judge.judge(order)})
     assert found[0] == found[1] and len({v.label for v in found[0].values()}) == 3
 
 
@@ -294,7 +299,7 @@ def test_a_scripted_judge_needs_no_server(tmp_path: Path, plan: CallPlan, ask: A
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"role": "judge", "contains": ["A and B"], "answer": "3"}]))
     judge = open_judge(f"scripted:{script}", plan)
-    found = {q.id: v.label for q, v in judge.judge([ask("a"), ask("b", prompt="other")])}
+    found = {q.case: v.label for q, v in judge.judge([ask("a"), ask("b", prompt="other")])}
     assert found == {"a": "invalid", "b": "error"}
 
 
@@ -313,7 +318,7 @@ def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan
         ("openai:m?max_tokens=many", "whole number from 1 to 20000, not 'many'"),
         ("openai:m?logprobs=21", "from 0 to 20"),
         ("anthropic:m?logprobs=5", "no log probabilities"),
-        ("openai:m?colour=red", "no option 'colour'"),
+        ("openai:m?color=red", "no option 'color'"),
         ("gemini:m", "choose from .*anthropic, .*openai"),
     ],
 )

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from counterprior.eval.engine.generate import GenerateSettings, generate
-from counterprior.eval.engine.judging import JudgeSettings, judge_run, outcomes
+from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.steps import generate, judge_run
 from counterprior.eval.judges.checker.detecting import DetectSettings, detect_manifest
 from counterprior.eval.judges.checker.run import CheckSettings, run_check
 from counterprior.eval.judges.pixels import PixelJudge
@@ -17,7 +17,7 @@ from counterprior.eval.judges.pixels import PixelJudge
 def run(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Images of prompts side by side and above each other, one of them lost; read only."""
     out = tmp_path_factory.mktemp("spatial") / "run"
-    made = generate(GenerateSettings("spatial_uc", "render:", str(text_release), out, limit=20))
+    made = generate(RunSettings("spatial_uc", str(text_release), out, limit=20), "render:").run
     first, *_ = [image for image in made.images().values() if image.status == "made"]
     made.image_path(first).unlink()
     return made
@@ -59,7 +59,7 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     assert (tmp_path / "metrics.md").read_text().startswith("| Images |")
 
 
-def test_pictures_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
+def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
     exchanged = tmp_path / "exchanged.jsonl"
     with exchanged.open("w") as file:
         for row in [row for row in rows_of(run) if (run.root / row["file"]).exists()][:4]:
@@ -73,7 +73,7 @@ def test_pictures_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path
 
 
 def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
-    folder = judge_run(JudgeSettings(run.root), PixelJudge())
-    said = [o for o in outcomes(run, folder) if o.label("order") in ("holds", "opposite")]
+    ((log, _),) = judge_run(run.root, [PixelJudge()]).judged
+    said = [o for o in outcomes(run, log) if o.label("order") in ("holds", "opposite")]
     assert {o.label("order") for o in said} == {"holds"}
     assert {o.case.groups["relation"] for o in said} == {"left_of", "right_of", "above", "below"}

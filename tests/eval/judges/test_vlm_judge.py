@@ -101,7 +101,7 @@ def test_a_batch_changes_no_answer(
     checkpoint: Callable[[str], Path], kind: str, questions: list[Question]
 ) -> None:
     one, four = (
-        {q.id: v for q, v in open_local(checkpoint(kind), f"min_mass=0&batch={n}").judge(questions)}
+        {q.case: v for q, v in open_local(checkpoint(kind), f"min_mass=0&batch={n}").judge(questions)}
         for n in (1, 4)
     )
     assert list(one) == list(four) == ["a", "b", "c", "d"]
@@ -110,15 +110,15 @@ def test_a_batch_changes_no_answer(
 
 
 @KINDS
-def test_pictures_and_words_decide(checkpoint: Callable[[str], Path], kind: str, ask: Ask) -> None:
+def test_images_and_words_decide(checkpoint: Callable[[str], Path], kind: str, ask: Ask) -> None:
     judge = open_local(checkpoint(kind))
     asked = [
         replace(ask("a"), images=(noise(1),)),
         replace(ask("b"), images=(Image.new("RGB", (64, 48)),)),
         replace(ask("c", prompt="cat?"), images=(noise(1),)),
     ]
-    first, other_picture, other_words = (v.probabilities for _, v in judge.judge(asked))
-    assert first != other_picture and first != other_words
+    first, other_image, other_words = (v.probabilities for _, v in judge.judge(asked))
+    assert first != other_image and first != other_words
 
 
 def test_a_model_that_would_write_something_else_is_unparsed(
@@ -132,21 +132,21 @@ def test_a_model_that_would_write_something_else_is_unparsed(
 def test_an_answer_of_several_tokens_is_an_error_of_its_own(
     checkpoint: Callable[[str], Path], questions: list[Question]
 ) -> None:
-    wordy = replace(questions[0], id="w", answers={"left": "first_left", "no": "invalid"})
+    wordy = replace(questions[0], case="w", answers={"left": "first_left", "no": "invalid"})
     judge = open_local(checkpoint("llava"), "min_mass=0&batch=5")
-    found = {q.id: v for q, v in judge.judge([*questions, wordy])}
+    found = {q.case: v for q, v in judge.judge([*questions, wordy])}
     assert found["w"].label == "error" and "'left' is not one token" in found["w"].raw
     assert "error" not in {found[name].label for name in "abcd"}
 
 
-def test_one_bad_picture_costs_the_others_nothing(
+def test_one_bad_image_costs_the_others_nothing(
     checkpoint: Callable[[str], Path], questions: list[Question]
 ) -> None:
-    bad = replace(questions[0], id="bad", images=(Image.new("RGB", (1, 900)),))
+    bad = replace(questions[0], case="bad", images=(Image.new("RGB", (1, 900)),))
     judge = open_local(checkpoint("qwen3-vl"), "min_mass=0&batch=3")
-    found = {q.id: v for q, v in judge.judge([questions[0], bad, questions[1]])}
+    found = {q.case: v for q, v in judge.judge([questions[0], bad, questions[1]])}
     assert found["bad"].label == "error" and "aspect ratio" in found["bad"].raw
-    plain = {q.id: v for q, v in judge.judge(questions[:2])}
+    plain = {q.case: v for q, v in judge.judge(questions[:2])}
     for name in "ab":
         assert found[name].probabilities == pytest.approx(plain[name].probabilities, abs=1e-5)
 

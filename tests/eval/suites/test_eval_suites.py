@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Verdict
+from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Task, Verdict
 from counterprior.eval.engine.data import read_rows
-from counterprior.eval.generators import open_generator
+from counterprior.eval.engine.evaluation import source_image
+from counterprior.eval.engine.verdicts import Answered, Asked
+from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.results.judge_card import judge_card
+from counterprior.eval.results.judge_card import JudgeCard, judge_card
 from counterprior.eval.studies.selftest import selftest
-from counterprior.eval.suites import SUITES, open_suite, source_image
+from counterprior.eval.suites import SUITES, open_suite
 from counterprior.schema import Row
 
 LABELS = {
@@ -29,6 +31,7 @@ LABELS = {
     "t2i_correctness": ("arrangement", ("aligned", "reverse"), ("correct", "wrong")),
     "i2i_correctness": ("binding", ("aligned", "reverse"), ("correct", "wrong")),
 }
+FLAT = Image.new("RGB", (8, 8))
 LEFT_OUT = ("invalid", "unparsed", "refused", "error", "missing")
 
 
@@ -41,9 +44,12 @@ def outcomes_of(suite: str, labels: Sequence[str]) -> list[Outcome]:
         pair = (f"a{row % 3}", f"b{row % 3}")
         clusters = ("/".join(pair), *pair) if "homogenization" in suite else ("/".join(pair),)
         case = Case(f"row{row}", variants[variant], 0, 0, "", clusters, {"kind": str(row % 2)})
-        answered = {} if label == "missing" else {(question, "original"): label}
-        found.append(Outcome(case, answered))
+        found.append(outcome(case, {} if label == "missing" else {question: label}))
     return found
+
+
+def outcome(case: Case, labels: Mapping[str, str]) -> Outcome:
+    return Outcome(case, {(name, "original"): Verdict(label) for name, label in labels.items()})
 
 
 def by_name(scores: Sequence[Score]) -> dict[tuple[str, str], Score]:
@@ -64,7 +70,7 @@ def judged(draw: st.DrawFn, suite: str | None = None) -> tuple[str, list[Outcome
     return name, outcomes_of(name, draw(st.lists(st.sampled_from(allowed), max_size=24)))
 
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12)
 
 
 @few
@@ -98,7 +104,8 @@ def test_what_does_not_count_moves_no_value_and_always_shows(case: tuple) -> Non
         assert score.n == without[metric, group].n
     if "hom" in {metric for metric, _ in scores}:
         assert sum(scores["hom", "all"].excluded.values()) == dropped
-        assert scores["valid", "all"].n == len(outcomes)
+        failed = sum(outcome.verdict(question).failed for outcome in outcomes)
+        assert scores["valid", "all"].n == len(outcomes) - failed
         counted = Counter(o.label(question) for o in outcomes if o not in valid)
         assert scores["hom", "all"].excluded == dict(sorted(counted.items()))
 
@@ -108,7 +115,7 @@ def test_what_does_not_count_moves_no_value_and_always_shows(case: tuple) -> Non
 def test_nothing_valid_is_undefined_and_never_zero(case: tuple) -> None:
     name, outcomes = case
     question = LABELS[name][0]
-    nothing = [replace(outcome, labels={(question, "original"): "invalid"}) for outcome in outcomes]
+    nothing = [outcome(o.case, {question: "invalid"}) for o in outcomes]
     for score in open_suite(name).score(nothing):
         if not score.name.startswith("valid"):
             assert math.isnan(score.value) and score.n == 0
@@ -120,7 +127,7 @@ def test_exchanging_left_and_right_flips_the_sign_and_keeps_hom(case: tuple) -> 
     _, outcomes = case
     flip = {"first_left": "first_right", "first_right": "first_left"}
     flipped = [
-        replace(o, labels={key: flip.get(label, label) for key, label in o.labels.items()})
+        outcome(o.case, {name: flip.get(v.label, v.label) for (name, _), v in o.verdicts.items()})
         for o in outcomes
     ]
     suite = open_suite("t2i_homogenization")
@@ -159,7 +166,7 @@ def test_bounds_show_where_much_is_left_out() -> None:
 def world(group: str, level: str, answers: dict[str, str]) -> Outcome:
     weights = {"visual_integrity": 2.0, "assessment": 14.0, "logic_consistency": 8.0}
     case = Case(f"{group}-{level}", level, 0, 0, "", ("law", group), {"discipline": "X"}, weights)
-    return Outcome(case, {(name, "original"): label for name, label in answers.items()})
+    return outcome(case, answers)
 
 
 YES = dict.fromkeys(("visual_integrity", "assessment", "logic_consistency"), "yes")
@@ -169,22 +176,125 @@ NO = dict.fromkeys(YES, "no")
 def test_worlds_are_weighted_gated_and_never_half_counted() -> None:
     half = YES | {"assessment": "no"}  # 10 of 24: below the gate
     outcomes = [
-        world("g1", "L1", YES), world("g1", "L2", YES), world("g1", "L3", half),
-        world("g2", "L1", half), world("g2", "L2", YES), world("g2", "L3", YES),
-        world("g3", "L1", YES), world("g3", "L2", NO),
+        world("g1", "L1", YES),
+        world("g1", "L2", YES),
+        world("g1", "L3", half),
+        world("g2", "L1", half),
+        world("g2", "L2", YES),
+        world("g2", "L3", YES),
+        world("g3", "L1", YES),
+        world("g3", "L2", NO),
         world("g3", "L3", YES | {"assessment": "refused"}),
-    ]  # fmt: skip
-    suite = open_suite("counterfactual")
-    scores = by_name(suite.score(outcomes))
+        world("g4", "L1", YES | {"assessment": "error"}),  # nobody knows: neither passed nor failed
+        world("g4", "L2", YES),
+        world("g4", "L3", YES),
+    ]
+    scores = by_name(open_suite("counterfactual").score(outcomes))
     assert scores["score_L1", "all"].value == pytest.approx((1 + 10 / 24 + 1) / 3)
     assert scores["score_L2", "all"].value == pytest.approx((1 + 0 + 0) / 3)
     assert scores["score_L3", "all"].value == pytest.approx((10 / 24 + 0) / 2)
     assert scores["score_L3", "all"].n == 2
-    assert scores["score_L3", "all"].excluded == {"group_incomplete": 1}
+    assert scores["score_L3", "all"].excluded == {"group_incomplete": 2}
     assert scores["gate_passed", "all"].value == pytest.approx(2 / 3)
+    assert scores["gate_passed", "all"].n == 3
     l1, l2, l3 = (scores[f"score_{level}", "all"].value for level in ("L1", "L2", "L3"))
     assert scores["prr", "all"].value == pytest.approx(l2 / math.sqrt(l1))
     assert scores["rrr", "all"].value == pytest.approx(l3 / math.sqrt(l2))
+
+
+def test_an_image_scores_by_the_probability_of_yes_where_the_judge_has_one() -> None:
+    case = world("g", "L2", YES).case
+    sure = {name: Verdict("yes", probabilities={"yes": 0.9, "no": 0.1}) for name in YES}
+    mixed = sure | {"assessment": Verdict("no"), "logic_consistency": Verdict("yes")}
+    score = open_suite("counterfactual").correctness
+    assert score(Outcome(case, {(n, "original"): v for n, v in sure.items()})) == pytest.approx(0.9)
+    by_both = score(Outcome(case, {(n, "original"): v for n, v in mixed.items()}))
+    assert by_both == pytest.approx((2 * 0.9 + 14 * 0 + 8 * 1) / 24)
+
+
+def test_a_described_outcome_is_scored_as_a_named_one_under_the_same_gate() -> None:
+    scores = by_name(
+        open_suite("counterfactual_denominalized").score(
+            [
+                world("g1", "plain", YES),
+                world("g1", "named", YES),
+                world("g1", "described", YES | {"assessment": "no"}),
+                world("g2", "plain", NO),
+                world("g2", "named", YES),
+                world("g2", "described", YES),
+            ]
+        )
+    )
+    values = {name: score.value for (name, _), score in scores.items()}
+    assert values["score_plain"] == values["score_named"] == pytest.approx(1 / 2)
+    assert values["score_described"] == pytest.approx(10 / 24 / 2)
+    assert values["denominalization_gain"] == pytest.approx(10 / 24 / 2 - 1 / 2)
+    assert values["prr_described"] == pytest.approx(10 / 24 / 2 / math.sqrt(1 / 2))
+    assert values["prr_named"] == pytest.approx(math.sqrt(1 / 2))
+    assert values["gate_passed"] == pytest.approx(1 / 2)
+
+
+def test_a_denominalized_row_shows_its_whole_group(full_release: Path) -> None:
+    row = read_rows(str(full_release), "counterfactual_denominalized").rows[0]
+    suite = open_suite("counterfactual_denominalized")
+    cases = {case.variant: case for case in suite.cases(row, 1)}
+    assert [case.prompt for case in cases.values()] == [
+        row.plain_prompt,
+        row.original_prompt,
+        row.prompt,
+    ]
+    asked = {
+        variant: [q.prompt for q in suite.questions(row, case, [FLAT], "original")]
+        for variant, case in cases.items()
+    }
+    assert row.plain_assessment.text in asked["plain"][1]
+    assert all(row.assessment.text in asked[name][1] for name in ("named", "described"))
+
+
+# Rates, deltas, probes.
+
+
+def test_delta_is_of_all_valid_images_and_its_pair_of_those_valid_in_both() -> None:
+    labels = ["correct", "wrong"] * 6 + ["correct", "correct"] * 2 + ["correct", "invalid"] * 2
+    scores = by_name(open_suite("t2i_correctness").score(outcomes_of("t2i_correctness", labels)))
+    assert scores["delta", "all"].value == pytest.approx(100 * (10 / 10 - 2 / 8))
+    assert scores["delta_paired", "all"].value == pytest.approx(100 * 6 / 8)
+    assert scores["delta_paired", "all"].n == 8
+    assert scores["delta_paired", "all"].excluded == {"not_valid_in_both": 2}
+    assert scores["delta_paired", "all"].p_value == pytest.approx(2 / 2**6)
+
+
+def test_a_failure_is_no_part_of_the_valid_rate() -> None:
+    labels = ["first_left"] * 6 + ["invalid"] * 2 + ["refused", "error", "missing", "unparsed"]
+    suite = open_suite("t2i_homogenization")
+    outcomes = outcomes_of("t2i_homogenization", labels)
+    outcomes[-4] = Outcome(outcomes[-4].case, {}, "refused")  # the generator's, not the judge's
+    valid = by_name(suite.score(outcomes))["valid", "all"]
+    assert (valid.value, valid.n) == (75, 8)
+    assert valid.excluded == {"refused": 1, "error": 1, "missing": 1, "unparsed": 1}
+    nothing = by_name(suite.score([replace(o, verdicts={}) for o in outcomes]))["valid", "all"]
+    assert math.isnan(nothing.value) and nothing.n == 0
+
+
+def test_probes_are_averaged_over_the_full_square() -> None:
+    """A judge that leans to a side and to a name, on images of which a half follow the prior."""
+    cases = [o.case for o in outcomes_of("t2i_homogenization", ["first_left"] * 40)]
+    left, right = Verdict("first_left"), Verdict("first_right")
+    probes = ("original", "mirror", "swap", "mirror_swap")
+    says = {"original": left, "mirror": right, "swap": left, "mirror_swap": right}
+    judged = [Outcome(c, {("order", p): says[p] for p in probes}) for c in cases]
+    scores = by_name(open_suite("t2i_homogenization").score(judged))
+    assert scores["signed_index", "all"].value == 100
+    assert scores["signed_index_mirror_averaged", "all"].value == 0
+    assert scores["signed_index_swap_averaged", "all"].value == 100
+    assert scores["signed_index_probes_averaged", "all"].value == 0
+    judged[0] = replace(judged[0], verdicts={("order", "original"): left})
+    averaged = by_name(open_suite("t2i_homogenization").score(judged))
+    score = averaged["signed_index_probes_averaged", "all"]
+    assert score.n == 39 and score.excluded == {"not_judged_in_all_probes": 1}
+    three = [replace(o, verdicts={("order", p): left for p in probes[:3]}) for o in judged]
+    names = {score.name for score in open_suite("t2i_homogenization").score(three)}
+    assert "signed_index_swap_averaged" in names and "signed_index_probes_averaged" not in names
 
 
 def test_personas_are_two_versioned_prompts(full_release: Path) -> None:
@@ -195,7 +305,7 @@ def test_personas_are_two_versioned_prompts(full_release: Path) -> None:
         suite = open_suite("counterfactual", persona)
         (case,) = suite.cases(row, 1)
         questions = suite.questions(row, case, [image], "original")
-        assert [q.id.split("/")[1] for q in questions] == list(YES)
+        assert [q.name for q in questions] == list(YES)
         assert suite.questions(row, case, [image], "mirror") == []
         asked[persona] = questions[0].prompt
         assert set(questions[0].answers.values()) == {"yes", "no"}
@@ -235,8 +345,7 @@ def pictured(name: str, row: Row, bias: str) -> tuple[list[Image.Image], Case]:
     suite = open_suite(name)
     case = next(iter(suite.cases(row, 1)))
     source = source_image(row)
-    generator = open_generator(f"render:?{bias}")
-    made = generator.generate(ImageRequest(case.prompt, case.seed, source))
+    made = draw(open_generator(f"render:?{bias}"), ImageRequest(case.prompt, case.seed, source))
     return [made] if source is None else [source, made], case
 
 
@@ -264,16 +373,33 @@ def test_the_pixel_judge_sees_what_was_drawn_under_every_probe(
     assert seen["right"] > 0.85 * sum(seen.values())
 
 
-def test_the_pixel_judge_answers_no_free_question_and_no_stranger() -> None:
-    image = Image.new("RGB", (512, 384))
-    free = Question("a/b/original", "yes_no", (), ("yes", "no"), "?", {"1": "yes"}, (image,))
-    strange = Question("a/order/original", "order", ("a unicorn", "a cat"),
-                       ("x", "y", "invalid"), "?", {}, (image,))  # fmt: skip
-    square = replace(strange, subjects=("a dog", "a cat"), images=(Image.new("RGB", (512, 512)),))
-    verdicts = [verdict for _, verdict in PixelJudge().judge([free, strange, square])]
-    assert [verdict.label for verdict in verdicts] == ["error"] * 3
-    for verdict, reason in zip(verdicts, ("free question", "unicorn", "512 x 384"), strict=True):
-        assert reason in verdict.raw
+def asking(subjects: tuple[str, ...], task: Task, size: tuple[int, int]) -> Question:
+    return Question(
+        case="a",
+        name="q",
+        probe="original",
+        task=task,
+        subjects=subjects,
+        labels=("x", "y", "invalid"),
+        prompt="?",
+        answers={},
+        images=(Image.new("RGB", size),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (asking((), "yes_no", (512, 384)), "free question"),
+        (asking(("a unicorn", "a cat"), "order", (512, 384)), "unicorn"),
+        (asking(("a dog", "a cat"), "order", (512, 512)), "512 x 384"),
+    ],
+)
+def test_the_pixel_judge_answers_no_free_question_and_no_stranger(
+    question: Question, reason: str
+) -> None:
+    ((_, verdict),) = PixelJudge().judge([question])
+    assert verdict.label == "error" and reason in verdict.raw
 
 
 class Truthful:
@@ -287,16 +413,24 @@ class Truthful:
             yield question, Verdict(question.labels[1], "seen")
 
 
-def many_questions(count: int, name: str = "order") -> list[Question]:
-    image = Image.new("RGB", (8, 8))
+def many_questions(count: int) -> list[Question]:
+    orders = [("first_left", "first_right", "invalid"), ("first_right", "first_left", "invalid")]
     return [
-        Question(f"case{n}/{name}/{probe}", "order", ("a", "b"),
-                 ("first_left", "first_right", "invalid")[:: 1] if n % 2 else
-                 ("first_right", "first_left", "invalid"),
-                 "?", {"1": "first_left", "2": "first_right", "3": "invalid"}, (image,))
+        Question(
+            case=f"case{n}",
+            name="order",
+            probe=probe,
+            task="order",
+            subjects=("a", "b"),
+            labels=orders[n % 2],
+            prompt="?",
+            answers={"1": "first_left", "2": "first_right", "3": "invalid"},
+            images=(FLAT,),
+            prior="first_left" if probe == "original" else "first_right",
+        )
         for n in range(count)
         for probe in ("original", "mirror")
-    ]  # fmt: skip
+    ]
 
 
 def test_faults_come_as_often_as_they_are_set() -> None:
@@ -314,15 +448,9 @@ def test_faults_come_as_often_as_they_are_set() -> None:
     ]
 
 
-def card_of(judge: FaultyJudge):
-    records = []
-    for question, verdict in judge.judge(many_questions(1_500)):
-        case, name, probe = question.id.split("/")
-        records.append(
-            {"case": case, "question": name, "probe": probe, "label": verdict.label,
-             "labels": list(question.labels), "answers": dict(question.answers)}
-        )  # fmt: skip
-    return judge_card(judge.identity(), ("order",), records)
+def card_of(judge: FaultyJudge) -> JudgeCard:
+    answered = [Answered.of(Asked(q, "s"), v) for q, v in judge.judge(many_questions(1_500))]
+    return judge_card(judge.identity(), open_suite("t2i_homogenization"), answered)
 
 
 def test_a_card_shows_the_faults() -> None:
@@ -355,7 +483,7 @@ def test_an_item_counts_in_the_categories_of_both_its_entities(text_release: Pat
     suite = open_suite("t2i_homogenization")
     rows = read_rows(str(text_release), "t2i_homogenization").rows[:40]
     cases = [case for row in rows for case in suite.cases(row, 1)]
-    found = by_name(suite.score([Outcome(c, {("order", "original"): "first_left"}) for c in cases]))
+    found = by_name(suite.score([outcome(c, {"order": "first_left"}) for c in cases]))
     assert found["hom", "all"].n == 80
     for category in {row.first.category for row in rows}:
         having = [r for r in rows if category in (r.first.category, r.second.category)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from counterprior.eval.core import Case, Outcome
+from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.rules.checker.summary import rates
 from counterprior.eval.rules.pse import pse_1d
 from counterprior.eval.rules.visor import uncond_from_n, visor
@@ -14,7 +14,7 @@ from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.studies.race import ucb_index
 from counterprior.eval.suites import open_suite
 from counterprior.eval.suites.order import homogenization
-from counterprior.eval.suites.worlds import gated, premise_ratio, reasoning_ratio, weighted_score
+from counterprior.eval.suites.worlds import gated, premise_ratio, weighted_score
 
 PUBLISHED = [
     json.loads(line)
@@ -73,25 +73,27 @@ def test_premise_ratios(case: dict) -> None:
 
 @published("rrr")
 def test_reasoning_ratios(case: dict) -> None:
-    found = reasoning_ratio(case["input"]["l2"], case["input"]["l3"])
+    found = premise_ratio(case["input"]["l2"], case["input"]["l3"])
     assert found == pytest.approx(case["expected"], abs=case["tol"])
 
 
 @published("delta")
 def test_deltas(case: dict) -> None:
-    """Delta over cases that are valid in both orders is the difference of the accuracies."""
+    """Where every case is valid, paired or not: the difference of the accuracies."""
+    right, wrong = Verdict("correct"), Verdict("wrong")
     shares = [round(10 * case["input"][order]) for order in ("ali", "rev")]
     outcomes = [
         Outcome(
-            Case(f"row{n}", variant, 0, 0, "", (f"row{n}",)),
-            {("arrangement", "original"): "correct" if n < share else "wrong"},
+            Case(f"row{n}", variant, 0, 0, "", (f"cluster{n % 40}",)),
+            {("arrangement", "original"): right if n < share else wrong},
         )
         for n in range(1_000)
         for variant, share in zip(("aligned", "reverse"), shares, strict=True)
     ]
     found = {score.name: score for score in open_suite("t2i_correctness").score(outcomes)}
-    assert found["delta"].value == pytest.approx(case["expected"], abs=case["tol"])
-    assert found["delta"].value in found["delta"].interval
+    for name in ("delta", "delta_paired"):
+        assert found[name].value == pytest.approx(case["expected"], abs=case["tol"])
+        assert found[name].value in found[name].interval
 
 
 @published("pse_1d")
