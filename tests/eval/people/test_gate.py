@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.steps import generate
+from counterprior.eval.generators import as_generator
 from counterprior.eval.people.gate import GRID, Labeled, calibrate
 from counterprior.eval.stats.agreement import cohen_kappa, confusion
 
@@ -94,23 +97,9 @@ def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     """People answer the three questions, as a judge; others accept where the scene is there."""
-    (tmp_path / "images").mkdir()
-    Image.new("RGB", (32, 32), "red").save(tmp_path / "images" / "one.png")
     run = tmp_path / "run"
-    made = cli(
-        "generate",
-        "--suite",
-        "counterfactual",
-        "--data",
-        full_release,
-        "--limit",
-        "300",
-        "--generator",
-        f"folder:{tmp_path / 'images'}?template=one",
-        "--out",
-        run,
-    )
-    assert made.returncode == 0, made.stderr
+    red = as_generator(lambda prompt, seed: Image.new("RGB", (32, 32), "red"))
+    generate(RunSettings("counterfactual", str(full_release), run, limit=300), red)
     rng = random.Random(0)
     answers, accepted = [], []
     for case in Run.open(run).cases():
@@ -125,7 +114,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     done = cli("audit", "gate", run, "--labels", write(tmp_path / "a.csv", accepted), "--json")
     assert done.returncode == 0, done.stderr
     ((name, found),) = json.loads(done.stdout).items()
-    assert name.startswith("human-") and found["left_out"]["neither yes nor no"] == 1
+    assert name == "human" and found["left_out"]["neither yes nor no"] == 1
     assert found["labeled"] + sum(found["left_out"].values()) == len(accepted)
     # The assessment weighs more than the other two together: it alone passes the gate.
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from judged import judged_run
+from judged import LABELS, judged_run
 
-from counterprior.eval.core import Case, Outcome, Score
+from counterprior.errors import DataError
+from counterprior.eval.core import Case, Outcome, Score, Verdict
 from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.verdicts import Answered
 from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
-from counterprior.eval.results.judge_card import Agreement, judge_card
-from counterprior.eval.results.scoring import score_run
+from counterprior.eval.results.judge_card import HumanAgreement, judge_card
+from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, write_results
 from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.suites import open_suite
 
+CORRECTNESS = open_suite("t2i_correctness")
 TRUE_RATE = 0.9
 OTHER = {"correct": "wrong", "wrong": "correct"}
 
@@ -28,19 +32,28 @@ def draw(n: int, errors: float, seed: int = 1) -> tuple[list[Outcome], dict[str,
         truth[case.id] = "correct" if rng.random() < TRUE_RATE else "wrong"
         said = OTHER[truth[case.id]] if rng.random() < errors else truth[case.id]
         said = "invalid" if rng.random() < 0.05 else said
-        found.append(Outcome(case, {("arrangement", "original"): said}))
+        found.append(Outcome(case, {("arrangement", "original"): Verdict(said)}))
     return found, truth
 
 
-def card_of(outcomes: list[Outcome], truth: Mapping[str, str]) -> dict[str, Agreement]:
-    records = [
-        {"question": q, "probe": p, "label": label, "case": o.case.id, "answers": {},
-         "labels": ["correct", "wrong", "invalid"]}
-        for o in outcomes
-        for (q, p), label in o.labels.items()
-    ]  # fmt: skip
+def card_of(outcomes: list[Outcome], truth: Mapping[str, str]) -> dict[str, HumanAgreement]:
+    answered = [
+        Answered(
+            key=outcome.case.id,
+            case=outcome.case.id,
+            image="s",
+            question=question,
+            probe=probe,
+            labels=LABELS,
+            answers={},
+            sided=True,
+            verdict=verdict,
+        )
+        for outcome in outcomes
+        for (question, probe), verdict in outcome.verdicts.items()
+    ]
     told = {(case, "arrangement"): label for case, label in truth.items()}
-    return dict(judge_card({"kind": "test"}, (), records, told).agreement)
+    return dict(judge_card({"kind": "test"}, CORRECTNESS, answered, told).agreement)
 
 
 def one(scores: list[Score]) -> Score:
@@ -51,17 +64,18 @@ def one(scores: list[Score]) -> Score:
 def test_labels_of_a_part_take_the_errors_out() -> None:
     outcomes, truth = draw(2_000, errors=0.2)
     told = {(case, "arrangement"): label for case, label in list(truth.items())[::8]}
-    found = one(corrected_by_labels(outcomes, told))
+    found = one(corrected_by_labels(CORRECTNESS, outcomes, told))
     assert found.name == "accuracy_reverse_corrected" and found.unit == "%"
     # What the judge says is 0.9 x 0.8 + 0.1 x 0.2 = 74 %.
     assert 82 < found.interval.low < 90 < found.interval.high < 96
     assert found.n + sum(found.excluded.values()) == 2_000
-    assert corrected_by_labels(outcomes, {}) == []
+    assert corrected_by_labels(CORRECTNESS, outcomes, {}) == []
 
 
 def test_a_card_from_elsewhere_takes_the_errors_out() -> None:
     outcomes, _ = draw(2_000, errors=0.05)
-    found = one(corrected_by_card(outcomes, card_of(*draw(2_000, errors=0.05, seed=2))))
+    card = card_of(*draw(2_000, errors=0.05, seed=2))
+    found = one(corrected_by_card(CORRECTNESS, outcomes, card))
     assert found.name == "accuracy_reverse_by_card"
     assert 86 < found.interval.low < 90 < found.interval.high < 94
     raw = sum(o.label("arrangement") == "correct" for o in outcomes) / found.n
@@ -71,65 +85,98 @@ def test_a_card_from_elsewhere_takes_the_errors_out() -> None:
 
 def test_a_card_of_a_poor_judge_corrects_nothing() -> None:
     outcomes, truth = draw(400, errors=0.1)  # Youden's index is 0.8
-    assert corrected_by_card(outcomes, card_of(outcomes, truth)) == []
+    assert corrected_by_card(CORRECTNESS, outcomes, card_of(outcomes, truth)) == []
 
 
 def test_a_signed_index_keeps_its_sign() -> None:
     cases = [Case(f"r{n}", "plain", 0, 0, "", (f"p{n}",)) for n in range(100)]
     said = ["first_left"] * 20 + ["first_right"] * 80
     outcomes = [
-        Outcome(case, {("order", "original"): label})
+        Outcome(case, {("order", "original"): Verdict(label)})
         for case, label in zip(cases, said, strict=True)
     ]
     matrix = [[50, 0], [0, 50]]
     kappa = cohen_kappa(matrix)
-    card = {"order": Agreement(["first_left", "first_right"], matrix, kappa.value, 1, 1, 100)}
-    found = one(corrected_by_card(outcomes, card))
+    agreement = HumanAgreement(
+        labels=["first_left", "first_right"],
+        matrix=matrix,
+        kappa=kappa.value,
+        low=1,
+        high=1,
+        n=100,
+    )
+    suite = open_suite("t2i_homogenization")
+    found = one(corrected_by_card(suite, outcomes, {"order": agreement}))
     assert found.value == pytest.approx(-60)
     assert -80 < found.interval.low < -60 < found.interval.high < -40
 
 
 def test_worlds_are_corrected_by_their_weighted_score() -> None:
     weights = {"visual_integrity": 2.0, "assessment": 14.0, "logic_consistency": 8.0}
-    rng = random.Random(4)
+    suite, rng = open_suite("counterfactual"), random.Random(4)
     outcomes, told, truth = [], {}, []
     for number in range(600):
         clusters = (f"law{number % 100}", f"g{number}")
-        case = Case(f"g{number}", "L2", 0, 0, "", clusters, {}, weights)
+        case = Case(f"g{number}", "L2", 0, 0, "", clusters, weights=weights)
         people = {name: rng.choice(("yes", "no")) for name in weights}
         said = {name: "yes" if rng.random() < 0.3 else label for name, label in people.items()}
-        outcomes.append(Outcome(case, {(q, "original"): label for q, label in said.items()}))
+        outcomes.append(
+            Outcome(case, {(q, "original"): Verdict(label) for q, label in said.items()})
+        )
         if number % 3 == 0:
             told |= {(case.id, name): label for name, label in people.items()}
         truth.append(sum(w for name, w in weights.items() if people[name] == "yes") / 24)
-    found = one(corrected_by_labels(outcomes, told))
+    found = one(corrected_by_labels(suite, outcomes, told))
     assert found.name == "ungated_L2_corrected" and found.unit == "1"
     assert found.interval.low < sum(truth) / 600 < found.interval.high < 0.62
-    assert (
-        corrected_by_labels(outcomes, {k: v for k, v in told.items() if k[1] != "assessment"}) == []
-    )
+    part = {key: label for key, label in told.items() if key[1] != "assessment"}
+    assert corrected_by_labels(suite, outcomes, part) == []
 
 
-def test_scores_of_a_labelled_run_correct_another(tmp_path: Path) -> None:
+def result_of(root: Path, settings: ScoreSettings) -> Result:
+    (judged,) = score_run(root, settings)
+    return judged.result
+
+
+def test_scores_of_a_labeled_run_correct_another(tmp_path: Path) -> None:
     outcomes, truth = draw(150, 0.03)
-    labelled = judged_run(tmp_path / "labelled", outcomes)
+    labeled = judged_run(tmp_path / "labeled", outcomes)
     labels = tmp_path / "labels.json"
     labels.write_text(
         json.dumps([{"case": c, "question": "arrangement", "label": v} for c, v in truth.items()])
     )
-    (result,) = score_run(labelled, labels)
+    result = result_of(labeled, ScoreSettings(labels=labels))
+    assert not (labeled / "scores.json").exists()
+    write_results([result])
     names = {score.name for score in result.scores}
     assert "accuracy_reverse_corrected" in names
     # Of people and the judge, as raters: about as far apart as kappa says.
     kappa = result.card.agreement["arrangement"].kappa
     assert result.alpha["arrangement"] == pytest.approx(kappa, abs=0.02)
     other = judged_run(tmp_path / "other", draw(150, 0.03, seed=9)[0])
-    (corrected,) = score_run(other, card=labelled / "scores.json")
+    by_card = ScoreSettings(card=labeled / "scores.json")
+    corrected = result_of(other, by_card)
     assert "accuracy_reverse_by_card" in {score.name for score in corrected.scores}
     assert corrected.alpha == {}
     (stranger, *_) = Run.open(other).judges()
     (stranger.root / "judge.json").write_text('{"kind": "test", "persona": "strict"}')
-    with pytest.raises(ValueError, match="no card of test"):
-        score_run(other, card=labelled / "scores.json")
-    with pytest.raises(ValueError, match="no card has people's labels"):
+    with pytest.raises(DataError, match="no card of test"):
+        score_run(other, by_card)
+    write_results([result_of(other, ScoreSettings())])
+    with pytest.raises(DataError, match="no card has people's labels"):
         list(read_cards(other / "scores.json"))
+
+
+def test_labels_of_what_a_run_does_not_have_are_refused(tmp_path: Path) -> None:
+    outcomes, _ = draw(5, 0)
+    run = judged_run(tmp_path / "run", outcomes)
+    case = outcomes[0].case.id
+    for row, reason in (
+        (("elsewhere", "arrangement", "correct"), "no case 'elsewhere'"),
+        ((case, "order", "correct"), "no question 'order'"),
+        ((case, "arrangement", "first_left"), "'first_left'"),
+    ):
+        labels = tmp_path / "labels.csv"
+        labels.write_text("case,question,label\n" + ",".join(row) + "\n")
+        with pytest.raises(DataError, match=f"labels.csv:2: .*{reason}"):
+            score_run(run, ScoreSettings(labels=labels))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from judged import judged_run
 
-from counterprior.eval.core import Case, Outcome
+from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.stats.comparison import mcnemar
 from counterprior.eval.stats.power import paired_items
 from counterprior.eval.studies.planning import PlanSettings, plan
@@ -20,11 +20,11 @@ QUIET = PlanSettings()
 
 
 def outcomes(rights: list[bool], a_cluster: int = 1) -> list[Outcome]:
-    """One a picture, `a_cluster` of them in each pair."""
+    """One an image, `a_cluster` of them in each pair."""
     return [
         Outcome(
             Case(f"row{n}", "reverse", 0, 0, "", (f"pair{n // a_cluster}",)),
-            {("arrangement", "original"): "correct" if right else "wrong"},
+            {("arrangement", "original"): Verdict("correct" if right else "wrong")},
         )
         for n, right in enumerate(rights)
     ]
@@ -33,8 +33,8 @@ def outcomes(rights: list[bool], a_cluster: int = 1) -> list[Outcome]:
 def pilot(n: int, seed: int = 0) -> tuple[list[bool], list[bool]]:
     """Two generators, right on 60 and 70 %, apart on 30 % of the items."""
     rng = random.Random(seed)
-    kinds = rng.choices([(True, True), (True, False), (False, True), (False, False)],
-                        [0.5, 0.1, 0.2, 0.2], k=n)  # fmt: skip
+    both = [(True, True), (True, False), (False, True), (False, False)]
+    kinds = rng.choices(both, [0.5, 0.1, 0.2, 0.2], k=n)
     return [a for a, _ in kinds], [b for _, b in kinds]
 
 
@@ -58,8 +58,8 @@ def test_the_planned_number_has_the_power() -> None:
 
 def test_a_pilot_of_both_gives_nearly_the_same(tmp_path: Path) -> None:
     first, second = pilot(300)
-    runs = [judged_run(tmp_path / name, outcomes(rights))
-            for name, rights in (("a", first), ("b", second))]  # fmt: skip
+    rights = {"a": first, "b": second}
+    runs = [judged_run(tmp_path / name, outcomes(found)) for name, found in rights.items()]
     (found,) = plan(runs, (), None, PlanSettings(difference=0.2)).values()
     # The plan from rates lets the true difference narrow the spread; a pilot has its own.
     assert found["items"] == pytest.approx(paired_items(0.1, 0.3) / 4, rel=0.2)
@@ -80,12 +80,12 @@ def test_items_that_share_a_pair_count_for_less(tmp_path: Path) -> None:
 
 def test_what_may_be_chance_is_named(tmp_path: Path) -> None:
     first, second = pilot(30)
-    runs = [judged_run(tmp_path / name, outcomes(rights))
-            for name, rights in (("a", first), ("b", second))]  # fmt: skip
+    rights = {"a": first, "b": second}
+    runs = [judged_run(tmp_path / name, outcomes(found)) for name, found in rights.items()]
     (found,) = plan(runs, (), None, QUIET).values()
     assert "may be chance" in found["warnings"][0]
-    (alike,) = plan([runs[0], judged_run(tmp_path / "c", outcomes(first))], (), None,
-                    QUIET).values()  # fmt: skip
+    again = judged_run(tmp_path / "c", outcomes(first))
+    (alike,) = plan([runs[0], again], (), None, QUIET).values()
     assert alike["items"] is None and alike["shown"] == 0
 
 
