@@ -111,8 +111,10 @@ def run_mine(source: Path, engine: str, workers: int) -> dict[str, float]:
         began = time.perf_counter()
         subprocess.run(
             [*command, "--engine", engine, "--workers", str(workers)],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         wall = time.perf_counter() - began
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         manifest = Path(out, "manifest.jsonl").read_text().splitlines()
@@ -185,8 +187,10 @@ def main() -> None:
         "daft_cpu_against_pool": daft["cpu"] / two["cpu"],
         "daft_wall_against_pool": daft["wall"] / two["wall"],
         "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two, daft)),
-        "one": one, "two": two, "daft": daft,
-    }  # fmt: skip
+        "one": one,
+        "two": two,
+        "daft": daft,
+    }
     print(json.dumps(found["runs"], indent=1))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")

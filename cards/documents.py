@@ -138,8 +138,10 @@ def _previews(facts: Facts) -> str:
         lack = f"{c.rows + c.elsewhere:,} of {c.planned:,} rows"
         if "i2i" in c.name and not c.pictures:
             lack += ", without seed pictures"
-        lines.append(f"* `{c.name}` is a **preview**: {lack}. Scores on it are not comparable with "
-                     f"those on the complete config.")  # fmt: skip
+        lines.append(
+            f"* `{c.name}` is a **preview**: {lack}. Scores on it are not comparable with "
+            f"those on the complete config."
+        )
     return "\n".join(lines)
 
 
@@ -208,10 +210,15 @@ def _compositions(facts: Facts) -> str:
 
 def _review_rounds(facts: Facts) -> str:
     rounds = [
-        [r.content, r.by, f"{r.read:,}", f"{r.mended} ({r.mended / r.read:.0%})",
-         f"{r.dropped} ({r.dropped / r.read:.1%})"]
+        [
+            r.content,
+            r.by,
+            f"{r.read:,}",
+            f"{r.mended} ({r.mended / r.read:.0%})",
+            f"{r.dropped} ({r.dropped / r.read:.1%})",
+        ]
         for r in facts.reviews
-    ]  # fmt: skip
+    ]
     return _table(["what was read", "by", "read", "mended", "dropped"], rounds)
 
 

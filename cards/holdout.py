@@ -14,7 +14,7 @@ from .validate import CheckRows, Report
 Divide = Callable[[Mapping[str, Sequence[Row]], float], Division]
 """Splits a full build at a fraction, under a salt that it knows."""
 
-Rows = dict[str, dict[str, Row]]
+RowsById = dict[str, dict[str, Row]]
 """Config -> id -> row."""
 
 
@@ -66,7 +66,7 @@ def _of(root: Path, problems: Sequence[Problem]) -> Iterator[Problem]:
         yield Problem(f"{root}/{problem.file}", problem.message, problem.row, problem.field)
 
 
-def _rows(root: Path, facts: Facts) -> Rows:
+def _rows(root: Path, facts: Facts) -> RowsById:
     try:
         return {
             config.name: {
@@ -79,7 +79,7 @@ def _rows(root: Path, facts: Facts) -> Rows:
         raise ReleaseError(f"{root}: `counterprior validate` it first ({error})") from None
 
 
-def _overlaps(public: Rows, private: Rows, root: Path) -> Iterator[Problem]:
+def _overlaps(public: RowsById, private: RowsById, root: Path) -> Iterator[Problem]:
     for name, rows in private.items():
         for row in sorted(rows.keys() & public.get(name, {}).keys()):
             yield Problem(f"{root}/{name}", "stands in the public release too", row)
@@ -87,7 +87,7 @@ def _overlaps(public: Rows, private: Rows, root: Path) -> Iterator[Problem]:
             yield Problem(f"{root}/{name}", "is no config of the public release")
 
 
-def _counts(root: Path, facts: Facts, other: Rows) -> Iterator[Problem]:
+def _counts(root: Path, facts: Facts, other: RowsById) -> Iterator[Problem]:
     for config in facts.configs:
         found = len(other.get(config.name, {}))
         if config.elsewhere != found:
@@ -96,7 +96,7 @@ def _counts(root: Path, facts: Facts, other: Rows) -> Iterator[Problem]:
 
 
 def _split_again(
-    root: Path, parts: tuple[Rows, Rows], commitment: Holdout, division: Division
+    root: Path, parts: tuple[RowsById, RowsById], commitment: Holdout, division: Division
 ) -> Iterator[Problem]:
     """What differs from the split that the salt makes of the two together."""
     made = division.commitment

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal
 
+from ..progress import Progress, silent
 from ..release import ReleaseError
 from .diff import diff
 from .errors import HubError
@@ -27,9 +28,6 @@ from .write import locked
 
 MOST_OPERATIONS = 99
 """Files that one commit may touch: the Hub advises below 100, and one commit is what is atomic."""
-
-Progress = Callable[[str, int, int], None]
-"""Told the name of a stage, how much of it is done, and how much there is."""
 
 Validate = Callable[[Path], Report]
 """Says what is wrong with a release folder."""
@@ -125,7 +123,7 @@ def planned(
     folder: Path,
     settings: PushSettings,
     validate: Validate,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Iterator[Plan]:
     """The plan of pushing `folder`; its stamped copy lasts as long as the block.
 

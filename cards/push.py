@@ -16,10 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..progress import Progress, silent
 from ..release import Problem, ReleaseError
 from .diff import diff
 from .errors import HubError
-from .plan import Plan, Progress
+from .plan import Plan
 from .remote import CONFLICT, STALE_PARENT, Repository, differing, is_passing, status_of
 from .rules import SIGNATURE, some
 
@@ -29,7 +30,7 @@ Verify = Callable[[Repository, str], list[str]]
 
 def execute(
     plan: Plan,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
     verify: Verify | None = None,
 ) -> str:
     """Do what is left of the plan; returns the commit that the tag names.
@@ -169,8 +170,18 @@ def verify_cold(repository: Repository, commit: str) -> list[str]:
     """
     from huggingface_hub import get_token
 
-    command = [sys.executable, "-P", "-m", "counterprior", "verify", repository.name,
-               "--revision", commit, "--load", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "counterprior",
+        "verify",
+        repository.name,
+        "--revision",
+        commit,
+        "--load",
+        "--json",
+    ]
     with TemporaryDirectory() as home:
         inherited = {k: v for k, v in os.environ.items() if not k.endswith(("_CACHE", "_OFFLINE"))}
         environment = inherited | {

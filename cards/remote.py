@@ -268,8 +268,10 @@ class Repository:
             for name in (wrong := differing(wanted, into)):
                 (into / name).unlink(missing_ok=True)
             if wrong:
-                raise _Damaged(f"{self.name}@{commit} hands out other bytes of {wrong[0]} than it "
-                               f"lists; report it to the Hub, and don't use the file")  # fmt: skip
+                raise _Damaged(
+                    f"{self.name}@{commit} hands out other bytes of {wrong[0]} than it "
+                    f"lists; report it to the Hub, and don't use the file"
+                )
 
         if wanted:
             self.persist(fetch)

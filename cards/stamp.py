@@ -82,9 +82,12 @@ def _changed_rows(
     for config in found.configs:
         if config.standing == "dropped":
             yield Erratum(
-                config=config.name, entry="all", status="removed", reason="The config was dropped.",
+                config=config.name,
+                entry="all",
+                status="removed",
+                reason="The config was dropped.",
                 version=version,
-            )  # fmt: skip
+            )
         elif config.removed or config.edited:
             old, new = rows_by_id(published, config.name), rows_by_id(folder, config.name)
             for row in (*config.removed, *config.edited):
@@ -93,9 +96,15 @@ def _changed_rows(
                 if told := banked.get((config.name, entry)):
                     status, reason = told.status, told.reason
                 yield Erratum.model_validate(
-                    {"config": config.name, "entry": entry, "status": status, "reason": reason,
-                     "row": row, "version": version}
-                )  # fmt: skip
+                    {
+                        "config": config.name,
+                        "entry": entry,
+                        "status": status,
+                        "reason": reason,
+                        "row": row,
+                        "version": version,
+                    }
+                )
 
 
 def _what_happened(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[str, str]:

@@ -46,7 +46,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPair:
     """A valid pair with its answers."""
 
     pair: dict[str, Any]
@@ -109,13 +109,16 @@ class Alignment:
         return plain
 
 
-def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged]) -> Alignment:
+def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[JudgedPair]) -> Alignment:
     """The result from all pairs that were asked about."""
     valid = [j for j in judged if j.answers.valid]
     neutral = [j for j in valid if not SIDES & set(j.pair["spatial_words"])]
     means = np.array([j.probed for j in valid], dtype=float)
-    probed = cluster_bootstrap(means, [j.entities for j in valid] or [""], resamples=RESAMPLES) if (
-        len(valid) > 1) else None  # fmt: skip
+    probed = (
+        cluster_bootstrap(means, [j.entities for j in valid] or [""], resamples=RESAMPLES)
+        if (len(valid) > 1)
+        else None
+    )
     return Alignment(
         judge=judge,
         funnel=funnel | _verdict_counts(judged, valid),
@@ -145,7 +148,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
     )
 
 
-def rate(judged: Sequence[Judged]) -> Rate:
+def rate(judged: Sequence[JudgedPair]) -> Rate:
     """The single-probe rate of some valid pairs."""
     sided = [j for j in judged if not math.isnan(j.side)]
     sides = np.array([j.side for j in sided], dtype=float)
@@ -171,15 +174,18 @@ def _side(label: str) -> float:
     return {ALIGNED: 1.0, REVERSED: 0.0}.get(label, math.nan)
 
 
-def _verdict_counts(judged: Sequence[Judged], valid: Sequence[Judged]) -> dict[str, Any]:
+def _verdict_counts(judged: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """What the judge said at each stage, every label and failure apart."""
     gate = {
         aspect: dict(
-            sorted(Counter(j.answers.gate.get((aspect, "original"), "not asked")
-                           for j in judged).items())
+            sorted(
+                Counter(
+                    j.answers.gate.get((aspect, "original"), "not asked") for j in judged
+                ).items()
+            )
         )
         for aspect in ASPECTS
-    }  # fmt: skip
+    }
     order = {
         probe: dict(sorted(Counter(j.answers.order.get(probe, "not asked") for j in valid).items()))
         for probe in PROBES
@@ -194,23 +200,28 @@ def _verdict_counts(judged: Sequence[Judged], valid: Sequence[Judged]) -> dict[s
     }
 
 
-def _controls(valid: Sequence[Judged]) -> dict[str, Any]:
+def _controls(valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """What is no property of the pictures."""
     mirrored = [_side(j.answers.order.get("mirror", "")) for j in valid]
-    both = [(j.side, m) for j, m in zip(valid, mirrored, strict=True)
-            if not math.isnan(j.side) and not math.isnan(m)]  # fmt: skip
+    both = [
+        (j.side, m)
+        for j, m in zip(valid, mirrored, strict=True)
+        if not math.isnan(j.side) and not math.isnan(m)
+    ]
     said_a = [
         _said_a(probe, j.answers.order.get(probe, ""))
-        for j in valid for probe in PROBES
+        for j in valid
+        for probe in PROBES
         if j.answers.order.get(probe) in (ALIGNED, REVERSED)
-    ]  # fmt: skip
+    ]
     # As shown: in the mirrored picture a true answer names the other one.
     shown = [(side + (1 - mirror)) / 2 for side, mirror in both]
     gate = [
         j.answers.gate.get((aspect, "original")) == j.answers.gate.get((aspect, "mirror"))
-        for j in valid for aspect in ASPECTS
+        for j in valid
+        for aspect in ASPECTS
         if not {j.answers.gate.get((aspect, p), "missing") for p in GATE_PROBES} & set(FAILURES)
-    ]  # fmt: skip
+    ]
     return {
         "n": len(both),
         "rate": _mean([side for side, _ in both]),
@@ -228,19 +239,19 @@ def _said_a(probe: str, label: str) -> bool:
     return (label == ALIGNED) != exchanged
 
 
-def _grouped(valid: Sequence[Judged], key: Callable[[Judged], str]) -> dict[str, Rate]:
-    groups: dict[str, list[Judged]] = {}
+def _grouped(valid: Sequence[JudgedPair], key: Callable[[JudgedPair], str]) -> dict[str, Rate]:
+    groups: dict[str, list[JudgedPair]] = {}
     for j in valid:
         groups.setdefault(key(j), []).append(j)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return {name: rate(group) for name, group in ordered}
 
 
-def _categories(judged: Judged) -> str:
+def _categories(judged: JudgedPair) -> str:
     return f"{judged.pair['first']['category']} then {judged.pair['second']['category']}"
 
 
-def _length(judged: Judged) -> str:
+def _length(judged: JudgedPair) -> str:
     tokens = judged.pair["tokens"]
     for most in (8, 12, 16, 24):
         if tokens <= most:
@@ -248,12 +259,12 @@ def _length(judged: Judged) -> str:
     return "more than 24 tokens"
 
 
-def _layout_words(judged: Judged) -> str:
+def _layout_words(judged: JudgedPair) -> str:
     words = set(judged.pair["spatial_words"])
     return "left or right" if words & SIDES else "other words of layout" if words else "none"
 
 
-def _people(judged: Judged) -> str:
+def _people(judged: JudgedPair) -> str:
     first, second = (judged.pair[half]["category"] == "people" for half in ("first", "second"))
     return {
         (True, True): "both people",
@@ -263,7 +274,7 @@ def _people(judged: Judged) -> str:
     }[first, second]
 
 
-def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
+def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """For pairs of entities mentioned both ways, the rate with each way weighing the same.
 
     If one entity of a pair simply tends to stand left, it is aligned in one order and reversed in
@@ -281,7 +292,7 @@ def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
     return {"entity_pairs": len(means), "rate": _mean(means), "interval": interval}
 
 
-def _example(judged: Judged) -> dict[str, Any]:
+def _example(judged: JudgedPair) -> dict[str, Any]:
     pair = judged.pair
     return {
         "caption": pair["caption"],

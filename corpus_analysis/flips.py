@@ -13,7 +13,7 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from PIL.Image import Image
 
 from ..eval.core import ORIGINAL, PROBES, Judge, Question
 from ..images import ImageError, open_image
+from ..progress import Progress
 from .alignment import SIDES
 from .captions.ontology import FOLDER, OntologyError
 from .dataset import FOLDER as DATASET
@@ -35,8 +36,18 @@ from .run import IMAGES
 COUNT = 2_000
 """Pairs wherever no number is given, as in the paper; each gives two pictures."""
 
-REASONS = ("not_verified", "inconsistent", "sides_in_caption", "text", "handed", "text_seen",
-           "not_judged", "unreadable", "same_picture", "not_needed")  # fmt: skip
+REASONS = (
+    "not_verified",
+    "inconsistent",
+    "sides_in_caption",
+    "text",
+    "handed",
+    "text_seen",
+    "not_judged",
+    "unreadable",
+    "same_picture",
+    "not_needed",
+)
 """Why a pair is not in the set."""
 
 _WRITING = re.compile(
@@ -47,8 +58,6 @@ _WRITING = re.compile(
 """Words of captions whose pictures often bear writing."""
 
 _HANDED = re.compile(r"(?i)\b(?:(?:left|right)-?hand(?:ed|er)?|southpaw|clockwise|asl|salut\w+)\b")
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -144,8 +153,9 @@ def excluded(pair: Mapping[str, Any], handed: Mapping[str, str]) -> str:
         return "sides_in_caption"
     if _HANDED.search(pair["text"]):
         return "handed"
-    reasons = {handed[pair[half]["name"]] for half in ("first", "second")
-               if pair[half]["name"] in handed}  # fmt: skip
+    reasons = {
+        handed[pair[half]["name"]] for half in ("first", "second") if pair[half]["name"] in handed
+    }
     if "text" in reasons or _WRITING.search(pair["text"]):
         return "text"
     return "handed" if reasons else ""

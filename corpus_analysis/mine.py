@@ -6,12 +6,13 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from ..progress import Progress
 from .captions.gate import REASONS
 from .captions.parser import installed_model
 from .engines import engine, prepare_environment, run_jobs
@@ -23,8 +24,6 @@ PAIRS = "pairs"
 """Folder of the pairs, one parquet file a shard."""
 MANIFEST = "manifest.jsonl"
 """One line a finished shard."""
-
-Progress = Callable[[str, int, int], None]
 
 
 class MineError(CorpusError):
@@ -86,10 +85,18 @@ class Funnel:
             return "; ".join(sorted({entry[name] for entry in entries}))
 
         return cls(
-            total("rows"), {r: dropped[r] for r in REASONS}, total("passed"), total("candidates"),
-            total("parsed"), total("tokens"), total("errors"), total("captions"), total("pairs"),
-            said("model"), said("speedup"),
-        )  # fmt: skip
+            total("rows"),
+            {r: dropped[r] for r in REASONS},
+            total("passed"),
+            total("candidates"),
+            total("parsed"),
+            total("tokens"),
+            total("errors"),
+            total("captions"),
+            total("pairs"),
+            said("model"),
+            said("speedup"),
+        )
 
 
 def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
@@ -104,9 +111,7 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
     jobs = [Job.of(s, folder, settings.shard) for s in list_shards(settings.shard.source)]
     with locked_manifest(settings.out / MANIFEST) as (entries, log):
         _sweep(folder, {Path(job.target).name for job in jobs})
-        done = {
-            e["key"]: e for e in entries if "error" not in e and (folder / _file(e)).exists()
-        }  # fmt: skip
+        done = {e["key"]: e for e in entries if "error" not in e and (folder / _file(e)).exists()}
         # Large files first, so that no worker is left alone with one at the end.
         todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
         progress("shards", len(jobs) - len(todo), len(jobs))

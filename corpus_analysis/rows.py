@@ -20,11 +20,15 @@ def pair_schema() -> pa.Schema:
 
     mention = pa.struct(
         [
-            ("name", pa.string()), ("category", pa.string()), ("head", pa.string()),
-            ("phrase", pa.string()), ("quantifier", pa.string()), ("start", pa.int32()),
+            ("name", pa.string()),
+            ("category", pa.string()),
+            ("head", pa.string()),
+            ("phrase", pa.string()),
+            ("quantifier", pa.string()),
+            ("start", pa.int32()),
             ("end", pa.int32()),
         ]
-    )  # fmt: skip
+    )
     return pa.schema(
         [
             ("id", pa.string()),

@@ -11,14 +11,15 @@ from typing import Any
 
 from ..eval.engine.costs import Cost
 from ..eval.judges import Answering, open_judge
-from .alignment import Alignment, Judged, align
+from ..progress import Progress
+from .alignment import Alignment, JudgedPair, align
 from .dataset import FOLDER as DATASET
 from .dataset import write_dataset
 from .errors import CorpusError
 from .images.fetch import FetchSettings
 from .images.retrieve import FAILURES_WARN, Retrieved, duplicates, retrieve, url_key
 from .layout import Candidate, open_log, verify
-from .mine import PAIRS, Funnel, MineSettings, Progress, mine_pairs
+from .mine import PAIRS, Funnel, MineSettings, mine_pairs
 from .page import render_page
 
 STAGES = ("pairs", "images", "layout", "all")
@@ -32,7 +33,7 @@ PAGE = "index.html"
 
 
 @dataclass(frozen=True)
-class RunSettings:
+class CorpusSettings:
     """A whole run."""
 
     mine: MineSettings
@@ -65,7 +66,7 @@ class Finished:
     """What a reader should look into before believing it."""
 
 
-def run(settings: RunSettings, progress: Progress) -> Finished:
+def run(settings: CorpusSettings, progress: Progress) -> Finished:
     """Every stage up to the one asked for. Run again after any end: each stage goes on.
 
     Raises CorpusError and ValueError, both for what a user can mend.
@@ -101,7 +102,7 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
         return Finished(funnel, images, None, tuple(warnings))
     log = open_log(out / JUDGMENTS, judge)
     answers = verify(candidates, judge, log, progress)
-    judged = [Judged(c.pair, answers[c.pair["id"]]) for c in candidates]
+    judged = [JudgedPair(c.pair, answers[c.pair["id"]]) for c in candidates]
     result = align(dict(log.identity), {"captions": asdict(funnel), "images": images}, judged)
     write_json(out / RESULT, result.to_json())
     write_text(out / PAGE, render_page(result, out.name))
@@ -138,8 +139,16 @@ def choose(
     keys = [url_key(pair["url"]) if pair["url"] else "" for pair in pairs]
     repeated = set(duplicates(retrieved, keys))
     captions: dict[str, str] = {}
-    counts = dict.fromkeys(("pairs_with_url", "pairs_with_picture", "pairs_distinct",
-                            "duplicate_url", "duplicate_image"), 0)  # fmt: skip
+    counts = dict.fromkeys(
+        (
+            "pairs_with_url",
+            "pairs_with_picture",
+            "pairs_distinct",
+            "duplicate_url",
+            "duplicate_image",
+        ),
+        0,
+    )
     chosen: dict[str, Candidate] = {}
     for pair, key in zip(pairs, keys, strict=True):
         if not key:

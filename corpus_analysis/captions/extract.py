@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from .ontology import Entity, Ontology, distinct
+from .ontology import NamedThing, Ontology, distinct
 from .prefilter import COORDINATORS, PLACES, PUNCTUATION, SPATIAL, triggered
 
 
@@ -119,7 +119,7 @@ def spatial_words(text: str) -> list[str]:
 class _Found:
     """An entity with the tokens that name it."""
 
-    entity: Entity
+    entity: NamedThing
     head: Word
     begin: Word
     """First token of the name."""

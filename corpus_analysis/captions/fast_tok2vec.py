@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-Array = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE", "ORTH"]
 """What MultiHashEmbed.v2 of the 3.8 models reads, in its order; then ORTH."""
@@ -49,13 +49,13 @@ class FastTok2Vec:
             raise UnknownLayout(f"tok2vec has another layout ({error})") from None
         if len(self.hashes) != len(_COLUMNS) - 1 or len(maxouts) != len(norms) or not maxouts:
             raise UnknownLayout(f"{len(self.hashes)} hash tables, {len(maxouts)} layers")
-        self.vectors: dict[bytes, Array] = {}
+        self.vectors: dict[bytes, Vectors] = {}
         """Word type -> its row after embedding and mixing."""
         self.layers = [_weights(m, n) for m, n in zip(maxouts, norms, strict=True)]
 
-    def predict(self, docs: Iterable[Doc]) -> list[Array]:
+    def predict(self, docs: Iterable[Doc]) -> list[Vectors]:
         """One array of shape (tokens, width) a document."""
-        found: list[Array] = []
+        found: list[Vectors] = []
         part: list[Doc] = []
         tokens = 0
         for doc in docs:
@@ -66,7 +66,7 @@ class FastTok2Vec:
             tokens += len(doc)
         return found + self._encode(part)
 
-    def _encode(self, documents: list[Doc]) -> list[Array]:
+    def _encode(self, documents: list[Doc]) -> list[Vectors]:
         lengths = [len(d) for d in documents]
         width = len(self.layers[0][2])
         if not any(lengths):
@@ -91,7 +91,7 @@ class FastTok2Vec:
             X = X + Y
         return [X[s : s + k] for s, k in zip(starts, lengths, strict=True)]
 
-    def _embed(self, docs: list[Doc]) -> Array:
+    def _embed(self, docs: list[Doc]) -> Vectors:
         attributes = np.concatenate([d.to_array(_COLUMNS) for d in docs])
         types, first, back = np.unique(
             attributes[:, _TYPE], axis=0, return_index=True, return_inverse=True
@@ -111,7 +111,7 @@ def _layers(model: Any, name: str) -> list[Any]:
     return [node for node in model.walk() if node.name == name]
 
 
-def _weights(maxout: Any, norm: Any) -> tuple[Array, Array, Array, Array]:
+def _weights(maxout: Any, norm: Any) -> tuple[Vectors, Vectors, Vectors, Vectors]:
     """A window layer: weights (3 * width, pieces * width), piece by piece; bias; gain; shift."""
     W, bias = maxout.get_param("W"), maxout.get_param("b")
     width, pieces, inputs = W.shape

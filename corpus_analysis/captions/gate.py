@@ -36,8 +36,14 @@ ENGLISH = "the a an of and in on with for to at is by from his her their near th
 """Function words that show English where a caption has both."""
 
 REASONS = (
-    "empty", *PATTERNS, "keyword_list", "script", "language", "too_short", "too_long",
-)  # fmt: skip
+    "empty",
+    *PATTERNS,
+    "keyword_list",
+    "script",
+    "language",
+    "too_short",
+    "too_long",
+)
 """Every reason, in the order in which rules are tried."""
 
 _NON_LATIN = r"[^\P{L}\p{Latin}]"

@@ -24,8 +24,14 @@ FOLDER = Path(__file__).parents[1] / "bank"
 """The bank that ships with the package."""
 
 CATEGORIES = (
-    "people", "animals", "vehicles", "furniture", "food_kitchen", "devices_leisure", "everyday",
-)  # fmt: skip
+    "people",
+    "animals",
+    "vehicles",
+    "furniture",
+    "food_kitchen",
+    "devices_leisure",
+    "everyday",
+)
 """Names of the seven categories, each a file."""
 
 NOT_VISUAL = "not_visual"
@@ -60,7 +66,7 @@ class Noun(Struct):
 
 
 @dataclass(frozen=True)
-class Entity:
+class NamedThing:
     """Something that a caption can name and a picture can show."""
 
     name: str
@@ -72,27 +78,29 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Form:
+class SurfaceForm:
     """One way to write a name, keyed by its last word."""
 
     before: tuple[str, ...]
     """Words before the last one, nearest first."""
-    entity: Entity | None
+    entity: NamedThing | None
     """What it names; None for what is not visual."""
 
 
 class Ontology:
     """Entities by name, and their surface forms by last word, longest first."""
 
-    def __init__(self, entities: dict[str, Entity], forms: dict[str, Entity | None]) -> None:
+    def __init__(
+        self, entities: dict[str, NamedThing], forms: dict[str, NamedThing | None]
+    ) -> None:
         self.entities = entities
         """Canonical name -> entity."""
         self.surface = forms
         """Surface form, lower case, words separated by one space -> entity or None."""
-        by_last: dict[str, list[Form]] = {}
+        by_last: dict[str, list[SurfaceForm]] = {}
         for surface, entity in forms.items():
             *before, last = surface.split(" ")
-            by_last.setdefault(last, []).append(Form(tuple(reversed(before)), entity))
+            by_last.setdefault(last, []).append(SurfaceForm(tuple(reversed(before)), entity))
         self.by_last = {
             word: tuple(sorted(group, key=lambda f: (-len(f.before), f.before)))
             for word, group in sorted(by_last.items())
@@ -103,8 +111,8 @@ class Ontology:
     @cache
     def read(cls, folder: Path = FOLDER) -> Ontology:
         """Raises OntologyError for a file, name, form or `is` that can't be used."""
-        entities: dict[str, Entity] = {}
-        forms: dict[str, Entity | None] = {}
+        entities: dict[str, NamedThing] = {}
+        forms: dict[str, NamedThing | None] = {}
         for category in CATEGORIES:
             nouns = _read(folder / f"{category}.yaml")
             kinds = _kinds(nouns, folder / f"{category}.yaml")
@@ -128,7 +136,7 @@ class Ontology:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def distinct(first: Entity, second: Entity) -> bool:
+def distinct(first: NamedThing, second: NamedThing) -> bool:
     """Whether the two are different things: neither the same nor a kind of the other."""
     return (
         first.name != second.name
@@ -189,16 +197,19 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
 
 def _entities(
     noun: Noun, category: str, kinds: frozenset[str]
-) -> Iterator[tuple[Entity, Iterable[str]]]:
-    yield Entity(noun.name, category, kinds), noun.forms()
+) -> Iterator[tuple[NamedThing, Iterable[str]]]:
+    yield NamedThing(noun.name, category, kinds), noun.forms()
     if noun.gendered:
         for gender in ("male", "female"):
-            entity = Entity(f"{gender} {noun.name}", category, kinds | {noun.name})
+            entity = NamedThing(f"{gender} {noun.name}", category, kinds | {noun.name})
             yield entity, [f"{gender} {form}" for form in noun.forms()]
 
 
 def _add(
-    forms: dict[str, Entity | None], surfaces: Iterable[str], entity: Entity | None, where: str
+    forms: dict[str, NamedThing | None],
+    surfaces: Iterable[str],
+    entity: NamedThing | None,
+    where: str,
 ) -> None:
     for surface in surfaces:
         words = surface.split(" ")

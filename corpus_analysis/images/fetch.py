@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import httpcore
     import httpx
 
-Status = Literal["success", "failed_to_download", "failed_to_resize"]
+FetchStatus = Literal["success", "failed_to_download", "failed_to_resize"]
 
 USER_AGENT = "counterprior-corpus-miner/1 (research; honours X-Robots-Tag noai and noindex)"
 """Sent with every request; `FetchSettings.contact` is added."""
@@ -42,10 +42,30 @@ OPT_OUTS = frozenset(("noai", "noimageai", "noindex", "noimageindex"))
 """Directives of X-Robots-Tag that mean: not for this."""
 
 REASONS = (
-    "ok", "bad_url", "scheme", "refused_address", "dns", "connect", "tls", "timeout", "protocol",
-    "redirects", "http", "opted_out", "too_large", "encoding", "not_image", "decode", "animated",
-    "too_many_pixels", "too_small", "aspect", "duplicate_url", "duplicate_image", "internal",
-)  # fmt: skip
+    "ok",
+    "bad_url",
+    "scheme",
+    "refused_address",
+    "dns",
+    "connect",
+    "tls",
+    "timeout",
+    "protocol",
+    "redirects",
+    "http",
+    "opted_out",
+    "too_large",
+    "encoding",
+    "not_image",
+    "decode",
+    "animated",
+    "too_many_pixels",
+    "too_small",
+    "aspect",
+    "duplicate_url",
+    "duplicate_image",
+    "internal",
+)
 """Every reason; `http` comes with its number, as in `http_404`."""
 
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
@@ -82,7 +102,7 @@ class Fetched:
     """What became of an address."""
 
     url: str
-    status: Status
+    status: FetchStatus
     reason: str
     """One of `REASONS`; `http` with its number."""
     message: str = ""

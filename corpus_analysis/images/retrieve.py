@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...progress import Progress
 from ...storage import RecordLog, read_records
 from .fetch import Fetched, Fetcher, FetchSettings
 
@@ -20,8 +21,6 @@ LOG = "fetched.jsonl"
 
 FAILURES_WARN = 0.5
 """Share of failed downloads from which a run says that something may be wrong with it."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

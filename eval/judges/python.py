@@ -44,8 +44,8 @@ def as_verdict(question: Question, said: Any) -> Verdict:
     if isinstance(said, str):
         known = said in question.labels or said in FAILURES
         return Verdict(said if known else question.answers.get(said, "unparsed"), said)
-    if isinstance(said, Real) and not isinstance(said, bool) and 0 <= said <= 1:
+    if isinstance(said, Real) and not isinstance(said, bool) and 0 <= float(said) <= 1:
         first, second = question.labels[:2]
         shares = {first: float(said), second: 1 - float(said)}
-        return Verdict(first if said >= 0.5 else second, str(said), probabilities=shares)
+        return Verdict(first if float(said) >= 0.5 else second, str(said), probabilities=shares)
     return Verdict("unparsed", repr(said))

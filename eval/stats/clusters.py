@@ -213,7 +213,8 @@ def _wilson_at(means: _Means, t: Array) -> Array:
     share, items = means.share, np.maximum(means.items, 1e-9)
     center = share + t**2 / (2 * items)
     half = t * np.sqrt(share * (1 - share) / items + t**2 / (4 * items**2))
-    return np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    lower: Array = np.clip((center - half) / (1 + t**2 / items), 0, 1)
+    return lower
 
 
 def _exceptions(means: _Means, t: Array) -> Array:
@@ -234,7 +235,8 @@ def _drawn(
 def _rigid(found: Bootstrap, span: float) -> NDArray[np.bool_]:
     """Shape (m,): statistics that are the same in all draws that the interval covers."""
     ends = np.array([found.interval(i) for i in range(len(found.estimate))])
-    return ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span
+    rigid: NDArray[np.bool_] = ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span
+    return rigid
 
 
 def _around(found: Bootstrap, number: int) -> Interval:

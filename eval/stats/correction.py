@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .bootstrap import Array
 from .clusters import student_wilson
 from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
-
-Array = NDArray[np.float64]
 
 
 class Corrected(NamedTuple):
@@ -31,9 +30,14 @@ NOT_CORRECTED = Corrected(math.nan, NOTHING, math.nan)
 
 
 def rogan_gladen(
-    positives: int, n: int, true_positives: int, positive_n: int, true_negatives: int,
-    negative_n: int, level: float = LEVEL,
-) -> Corrected:  # fmt: skip
+    positives: int,
+    n: int,
+    true_positives: int,
+    positive_n: int,
+    true_negatives: int,
+    negative_n: int,
+    level: float = LEVEL,
+) -> Corrected:
     """True rate from a judge's rate and its errors on other, labelled items (Rogan, Gladen 1978).
 
     positives of n: what the judge says; true_positives of positive_n and true_negatives of

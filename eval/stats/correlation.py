@@ -25,9 +25,13 @@ class Correlation(NamedTuple):
 
 
 def correlation(
-    x: ArrayLike, y: ArrayLike, kind: Kind, level: float = LEVEL, resamples: int = 1_000,
+    x: ArrayLike,
+    y: ArrayLike,
+    kind: Kind,
+    level: float = LEVEL,
+    resamples: int = 1_000,
     seed: int = 0,
-) -> Correlation:  # fmt: skip
+) -> Correlation:
     """Pearson's r, Spearman's rho or Kendall's tau-b of two arrays of shape (n,).
 
     Items with NaN on either side are left out of both. Raises ValueError for unequal lengths.

@@ -177,7 +177,7 @@ class Evaluated:
 
     @property
     def notes(self) -> list[str]:
-        """What qualifies the scores: missing versions, repeated images, verdicts that are missing."""
+        """What qualifies the scores, e.g. code without a version or repeated images."""
         return list(dict.fromkeys(note for j in self._judged for note in j.result.notes))
 
     def to_pandas(self) -> pd.DataFrame:

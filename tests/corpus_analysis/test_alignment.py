@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
-from counterprior.corpus_analysis.alignment import Judged, align, rate
+from counterprior.corpus_analysis.alignment import JudgedPair, align, rate
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.images.fetch import FetchSettings
 from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
@@ -36,7 +36,7 @@ from counterprior.corpus_analysis.layout import (
 )
 from counterprior.corpus_analysis.mine import MineSettings
 from counterprior.corpus_analysis.page import render_page
-from counterprior.corpus_analysis.run import Finished, RunSettings, choose, run
+from counterprior.corpus_analysis.run import CorpusSettings, Finished, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
 from counterprior.eval.core import ImageRequest, Question, Verdict
@@ -143,7 +143,7 @@ def run_all(source: Path, out: Path, judge: str) -> Finished:
         pytest.skip(str(error))
     mined = MineSettings(ShardSettings(SourceSettings((str(source),))), out, "pool", 1)
     fetch = FetchSettings(loopback=True, per_host=8)
-    return run(RunSettings(mined, "layout", judge, fetch, 8), quiet)
+    return run(CorpusSettings(mined, "layout", judge, fetch, 8), quiet)
 
 
 @pytest.fixture
@@ -296,11 +296,11 @@ def test_a_failed_network_is_warned_about(
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
     mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
     with pytest.raises(ValueError, match="needs a judge"):
-        run(RunSettings(mined, "layout"), quiet)
+        run(CorpusSettings(mined, "layout"), quiet)
     with pytest.raises(ValueError, match="no stage 'more'"):
-        run(RunSettings(mined, "more"), quiet)
+        run(CorpusSettings(mined, "more"), quiet)
     with pytest.raises(ValueError, match="no judge 'oracle'"):
-        run(RunSettings(mined, "layout", "oracle"), quiet)
+        run(CorpusSettings(mined, "layout", "oracle"), quiet)
 
 
 # --- choosing ----------------------------------------------------------------------------------
@@ -445,9 +445,9 @@ def test_an_unreadable_picture_stays_without_answers(tmp_path: Path) -> None:
 YES = {(aspect, probe): "yes" for aspect in ASPECTS for probe in ("original", "mirror")}
 
 
-def judged(number: int, label: str, others: str | None = None, **fields: Any) -> Judged:
+def judged(number: int, label: str, others: str | None = None, **fields: Any) -> JudgedPair:
     order = {probe: others or label for probe in PROBES} | {"original": label}
-    return Judged(pair_row(number, **fields), Answers(dict(YES), order))
+    return JudgedPair(pair_row(number, **fields), Answers(dict(YES), order))
 
 
 def test_rate_counts_sides_only() -> None:
@@ -497,7 +497,7 @@ def test_always_first_is_a_bias_and_no_alignment() -> None:
     """A judge that says that the first-mentioned is on the left, mirrored or not."""
     order = {"original": "first_left", "swap": "first_left",
              "mirror": "first_right", "mirror_swap": "first_right"}  # fmt: skip
-    pairs = [Judged(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
+    pairs = [JudgedPair(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
     found = align({}, {}, pairs)
     assert found.single_probe.rate == 1 and found.four_probes["rate"] == 0.5
     assert found.controls["side_bias"] == 0.5 and found.controls["flips"] == 0
