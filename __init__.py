@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import CounterpriorError
-    from .eval import (
+    from .eval.core import (
         Case,
-        Evaluated,
         Generator,
+        GeneratorError,
         ImageRequest,
         Judge,
         Outcome,
-        PromptCase,
         Question,
         Score,
         Verdict,
-        evaluate,
-        prompts,
     )
+    from .eval.studies.evaluation import Evaluated, PromptCase, evaluate, prompts
     from .release import load, verify
 
 __version__ = "0.1.0"
@@ -34,6 +32,7 @@ __all__ = [
     "CounterpriorError",
     "Evaluated",
     "Generator",
+    "GeneratorError",
     "ImageRequest",
     "Judge",
     "Outcome",
@@ -47,14 +46,20 @@ __all__ = [
     "prompts",
     "verify",
 ]
+_ELSEWHERE = {
+    "CounterpriorError": ".errors",
+    "load": ".release",
+    "verify": ".release",
+    **dict.fromkeys(("Evaluated", "PromptCase", "evaluate", "prompts"), ".eval.studies.evaluation"),
+}
+"""Name -> module, for those that are not nouns of `eval.core`."""
 
 
 def __getattr__(name: str) -> Any:
     # Lazy, because `datasets` costs most of a second and `counterprior --help` must not pay it.
     if name not in __all__:
         raise AttributeError(f"module 'counterprior' has no attribute {name!r}")
-    room = {"load": "release", "verify": "release", "CounterpriorError": "errors"}.get(name, "eval")
-    return getattr(import_module(f".{room}", __name__), name)
+    return getattr(import_module(_ELSEWHERE.get(name, ".eval.core"), __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -17,14 +17,14 @@ from .errors import DataError
 from .storage import write_whole
 
 Model = TypeVar("Model", bound=BaseModel)
-Row = dict[str, Any]
+PlainRow = dict[str, Any]
 
 
 class RowError(DataError):
     """A row that cannot be used; the message names file, line and field."""
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
+def read_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     """Line number and row of a `.jsonl`, `.json` (a list) or `.csv` file.
 
     Raises RowError for a missing file, a line that is no JSON object (a half-written last line
@@ -38,7 +38,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     return readers[path.suffix](path)
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, Row]]:
+def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -51,7 +51,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Row]]:
             yield number, _object(row, path, number)
 
 
-def _json_list(path: Path) -> Iterator[tuple[int, Row]]:
+def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
     try:
         rows = json.loads(path.read_text("utf-8"))
     except ValueError as error:
@@ -62,7 +62,7 @@ def _json_list(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, _object(row, path, number)
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
             if None in row or None in row.values():
@@ -70,7 +70,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Row]]:
             yield number, row
 
 
-def _object(row: object, path: Path, number: int) -> Row:
+def _object(row: object, path: Path, number: int) -> PlainRow:
     if not isinstance(row, dict):
         raise RowError(f"{path}:{number}: a {type(row).__name__}, a JSON object is needed")
     return row

@@ -150,14 +150,25 @@ def write(judge: LocalJudge, questions: Sequence[Question], batch: int, tokens: 
     """Lets the model write so many tokens a question."""
     for start in range(0, len(questions), batch):
         chats = [
-            [{"role": "user", "content": [{"type": "image", "image": question.images[-1]},
-                                          {"type": "text", "text": question.prompt}]}]
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "image", "image": question.images[-1]},
+                        {"type": "text", "text": question.prompt},
+                    ],
+                }
+            ]
             for question in questions[start : start + batch]
-        ]  # fmt: skip
+        ]
         inputs = judge.processor.apply_chat_template(
-            chats, add_generation_prompt=True, tokenize=True, return_dict=True,
-            return_tensors="pt", processor_kwargs={"padding": True},
-        )  # fmt: skip
+            chats,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs={"padding": True},
+        )
         judge.model.generate(
             **inputs, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
         )

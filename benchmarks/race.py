@@ -33,16 +33,22 @@ def simulated(gap: float, seed: int) -> np.ndarray:
 
 def raced(table: np.ndarray, settings: RaceSettings) -> RaceResult:
     items = [f"{number:05}" for number in range(ITEMS)]
-    return race(["a", "b", "best"], items,
-                lambda name, item: float(table["ab".find(name), int(item)]), settings)  # fmt: skip
+    return race(
+        ["a", "b", "best"],
+        items,
+        lambda name, item: float(table["ab".find(name), int(item)]),
+        settings,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     runs = parser.parse_args().runs
-    print("gap    race: median (90 %)   right  open | known 80 %   99 % |  least: saved | "
-          "ucb: pictures  right")  # fmt: skip
+    print(
+        "gap    race: median (90 %)   right  open | known 80 %   99 % |  least: saved | "
+        "ucb: pictures  right"
+    )
     least = 0
     for gap in GAPS:
         pictures, right, undecided, bandit, spent = [], 0, 0, 0, []

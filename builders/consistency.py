@@ -20,7 +20,7 @@ TEXTS = "CC-BY-4.0"
 """License of what was written about an image."""
 
 
-class Answered(Struct):
+class AnsweredQuestion(Struct):
     """A yes/no question with its right answer."""
 
     question: str
@@ -34,7 +34,7 @@ class EditItem(Struct):
 
     prompt: str
     """The instruction."""
-    questions: list[Answered]
+    questions: list[AnsweredQuestion]
     """Two: one answered yes, one answered no."""
 
 
@@ -51,7 +51,7 @@ class ConsistencyItem(Struct):
     """SPDX id of the image's license."""
     caption: str
     """Dense caption, 7-10 self-contained sentences."""
-    questions: list[Answered]
+    questions: list[AnsweredQuestion]
     """Ten: five similarities, five differences."""
     edits: list[EditItem]
     """Three."""

@@ -112,7 +112,7 @@ def entities_group(*names: str) -> Group:
 
 
 @dataclass(frozen=True)
-class Suite(Generic[R]):
+class SuiteRecipe(Generic[R]):
     """One config of the release, and how it is made."""
 
     name: str

@@ -10,7 +10,17 @@ from typing import Annotated
 
 from typer import Argument
 
-from .options import Folds, Form, Input, Json, Labels, Output, Sampling, Size, Verdicts
+from .options import (
+    Folds,
+    ImageSize,
+    Input,
+    Json,
+    LabelKind,
+    LabelsFile,
+    Output,
+    Sampling,
+    Verdicts,
+)
 from .show_metrics import print_metrics
 
 
@@ -38,7 +48,7 @@ def sample(
 
 def analyze(
     verdicts: Verdicts,
-    labels: Labels,
+    labels: LabelsFile,
     sample: Annotated[
         Path | None, Input(help="The drawn sample, to estimate for the whole run.")
     ] = None,
@@ -56,9 +66,9 @@ def analyze(
 
 def calibrate(
     detections: Annotated[list[Path], Argument(help="Samples with their detections.")],
-    labels: Labels,
+    labels: LabelsFile,
     rules: Annotated[Path, Input(help="checker.yaml to start from.")],
-    size: Size = "512x512",
+    size: ImageSize = "512x512",
     folds: Folds = 5,
     out: Annotated[Path | None, Output(help="JSON with the whole grid.")] = None,
     json: Json = False,
@@ -68,16 +78,16 @@ def calibrate(
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
     from ..eval.people.run import calibrate_files
-    from ..eval.rules.boxes import Size as Pixels
+    from ..eval.rules.boxes import Size
 
-    pixels = Pixels.parse(size)
+    pixels = Size.parse(size)
     found = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
     print_metrics(found, json)
 
 
 def gate(
     run: Annotated[Path, Argument(help="Folder of a judged run of counterfactual.")],
-    labels: Labels,
+    labels: LabelsFile,
     question: Annotated[str, Input(help="Name of the question in the labels.")] = "accept",
     folds: Folds = 5,
     json: Json = False,
@@ -95,7 +105,7 @@ def gate(
 def serve(
     rows: Annotated[Path, Argument(help="Images of `audit sample`, groups, or bank entries.")],
     out: Annotated[Path, Output(help="Folder of the labels, one file for each annotator.")],
-    kind: Form = "verdict",
+    kind: LabelKind = "verdict",
     port: Annotated[int, Output(min=0, help="Port of the page; 0 for any free one.")] = 0,
 ) -> None:
     """Serve a local page to label on by keyboard; every click is saved, restart to continue.
@@ -110,7 +120,7 @@ def serve(
 def merge(
     labels: Annotated[list[Path], Argument(help="Label files, one for each annotator.")],
     out: Annotated[Path, Output(help="JSONL with every vote and the majority.")],
-    kind: Form = "verdict",
+    kind: LabelKind = "verdict",
     json: Json = False,
 ) -> None:
     """Merge the labels of several annotators into one file, and print how far they agree.

@@ -15,7 +15,7 @@ from .options import (
     Concurrency,
     Input,
     Laws,
-    Ledger,
+    LedgerFile,
     MaxUsd,
     Model,
     Output,
@@ -48,7 +48,7 @@ def show_prompts(
 
 
 def constrained(
-    ledger: Ledger,
+    ledger: LedgerFile,
     bank: BankOut,
     base: Base = None,
     domain: Annotated[list[str] | None, Input(help="A domain to open; repeatable.")] = None,
@@ -83,7 +83,7 @@ def constrained(
 
 
 def counterfactual(
-    ledger: Ledger,
+    ledger: LedgerFile,
     bank: BankOut,
     base: Base = None,
     laws: Laws = None,
@@ -119,7 +119,7 @@ def counterfactual(
 
 
 def rules(
-    ledger: Ledger,
+    ledger: LedgerFile,
     bank: BankOut,
     base: Base = None,
     laws: Laws = None,
@@ -154,7 +154,7 @@ def rules(
 
 
 def consistency(
-    ledger: Ledger,
+    ledger: LedgerFile,
     bank: BankOut,
     images: Annotated[str, Input(help="Folder of images, or DATASET[:SPLIT].")],
     license: Annotated[str, Input(help="SPDX id of the images' license.")] = "",  # noqa: A002
@@ -194,7 +194,7 @@ def consistency(
 
 
 def verify(
-    ledger: Ledger,
+    ledger: LedgerFile,
     bank: BankOut,
     base: Annotated[Path, Input(help="The bank to check.")],
     every: Annotated[bool, Input("--every", help="Also check pairs that were checked.")] = False,
@@ -229,7 +229,7 @@ def verify(
 
 def relations(
     prompts: Annotated[Path, typer.Argument(help="A text file, one prompt a line.")],
-    ledger: Ledger,
+    ledger: LedgerFile,
     out: Annotated[Path, Output(help="JSONL file to write.")],
     backend: Backend = "",
     replay: Replay = False,
@@ -258,12 +258,12 @@ def relations(
         print(extract_file(session, prompts, out, progress))
 
 
-def publish(ledger: Ledger, out: Annotated[Path, Output(help="File to write.")]) -> None:
+def publish(ledger: LedgerFile, out: Annotated[Path, Output(help="File to write.")]) -> None:
     """Write a ledger in the form to publish: sorted, the same for every order of the calls.
 
     Example: `counterprior author publish --ledger calls.jsonl --out published.jsonl`
     """
-    from ..agents.ledger import Ledger as Opened
+    from ..agents.ledger import Ledger
 
-    with Opened(ledger, read_only=True) as opened:
+    with Ledger(ledger, read_only=True) as opened:
         opened.publish(out)

@@ -41,7 +41,7 @@ def mine(
     from ..corpus_analysis.captions.miner import MinerSettings
     from ..corpus_analysis.images.fetch import FetchSettings
     from ..corpus_analysis.mine import MineSettings
-    from ..corpus_analysis.run import RunSettings, run
+    from ..corpus_analysis.run import CorpusSettings, run
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
 
@@ -57,7 +57,7 @@ def mine(
     shard = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
     mined = MineSettings(shard, out, engine=engine, workers=workers)
     fetch = FetchSettings(contact=contact, loopback=loopback)
-    settings = RunSettings(
+    settings = CorpusSettings(
         mined, stage=stage, judge=judge, fetch=fetch, threads=threads, max_usd=max_usd
     )
     with progress_bar() as progress:

@@ -67,7 +67,7 @@ AUDIT: Commands = {
 }
 
 
-class Command(TyperCommand):
+class FailingCommand(TyperCommand):
     """A command that ends as `failing` says."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -79,7 +79,7 @@ def group(commands: Commands, panel: str | None = None, **settings: Any) -> type
     """A group of commands, in a panel of the help where one is named."""
     made = typer.Typer(**settings)
     for name, function in commands.items():
-        made.command(name, cls=Command, rich_help_panel=panel)(function)
+        made.command(name, cls=FailingCommand, rich_help_panel=panel)(function)
     return made
 
 

@@ -39,7 +39,7 @@ Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not g
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]
 Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
-Labels = Annotated[Path, Input(help="File of people's labels.")]
+LabelsFile = Annotated[Path, Input(help="File of people's labels.")]
 SomeLabels = Annotated[Path | None, Input(help="File of people's labels of some cases.")]
 JudgeNames = Annotated[
     list[str] | None, Model("--judge", help="Only this judge, by kind or name; repeatable.")
@@ -59,17 +59,17 @@ Replay = Annotated[
     bool, Model("--replay", help="Use recorded calls only: offline, and free of charge.")
 ]
 Batch = Annotated[bool, Cost("--batch", help="Use the provider's batch API: slower, cheaper.")]
-Ledger = Annotated[Path, Output(help="File that records every call; resume and replay read it.")]
+LedgerFile = Annotated[Path, Output(help="Record of every call; resume and replay read it.")]
 BankOut = Annotated[Path, Output("--bank", help="Folder of the bank to write.")]
 Base = Annotated[Path | None, Input(help="Bank to extend; else the shipped entries are left out.")]
 Laws = Annotated[Path | None, Input(help="YAML of your own laws; else the bank's.")]
 
 # Spatial relations and their audit
 Rules = Annotated[Path | None, Input(help="checker.yaml; else the published rules.")]
-Size = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose row gives none.")]
+ImageSize = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose row gives none.")]
 Verdicts = Annotated[list[str], typer.Argument(help="Files of verdicts, as METHOD=FILE.")]
 Folds = Annotated[int, Sampling(min=2, help="Parts of the cross-validation.")]
-Form = Annotated[str, Input("--kind", help="What is labeled: verdict, judge, worlds or bank.")]
+LabelKind = Annotated[str, Input("--kind", help="What is labeled: verdict, judge, worlds or bank.")]
 
 
 def controls(probes: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from .options import Input, Json, Labels, Model, Output, Rules, Size, SomeLabels
+from .options import ImageSize, Input, Json, LabelsFile, Model, Output, Rules, SomeLabels
 from .progress import progress_bar
 from .show_metrics import print_agreement, print_metrics
 
@@ -39,7 +39,7 @@ def check(
     out: Annotated[Path, Output(help="JSONL of verdicts; metrics.json goes beside it.")],
     rules: Rules = None,
     labels: SomeLabels = None,
-    size: Size = "512x512",
+    size: ImageSize = "512x512",
     json: Json = False,
 ) -> None:
     """Check relations by geometry: PASS, FAIL or UNDECIDABLE, with reason and confidence.
@@ -47,17 +47,17 @@ def check(
     Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
     from ..eval.judges.checker.run import CheckSettings, run_check
-    from ..eval.rules.boxes import Size as Pixels
+    from ..eval.rules.boxes import Size
 
     settings = CheckSettings(
-        detections=detections, rules=rules, out=out, labels=labels, size=Pixels.parse(size)
+        detections=detections, rules=rules, out=out, labels=labels, size=Size.parse(size)
     )
     print_metrics(run_check(settings), json)
 
 
 def agree(
     scores: Annotated[Path, Argument(help="Rows of sample_id and one number for each metric.")],
-    labels: Labels,
+    labels: LabelsFile,
     metric: Annotated[list[str] | None, Input(help="Only this metric; repeatable.")] = None,
     threshold: Annotated[float, Input(help="Minimum score counted as positive.")] = 0.5,
     json: Json = False,

@@ -20,7 +20,7 @@ from PIL import ImageOps
 from PIL.Image import Image
 
 from ..eval.core import ORIGINAL, PROBES, Judge, Question, is_mirrored, names_exchanged
-from ..eval.engine.verdicts import Answered, Asked, Tally, VerdictLog, check_tally
+from ..eval.engine.verdicts import Answered, OpenQuestion, Tally, VerdictLog, check_tally
 from ..eval.prompts import Prompt
 from ..images import ImageError, open_image
 from ..progress import Progress
@@ -205,7 +205,7 @@ def _ask(
     An image that was retrieved but is unreadable by now stays without answers and is counted.
     """
     asked = [
-        Asked(question, candidate.sha256)
+        OpenQuestion(question, candidate.sha256)
         for candidate, image in part
         if image is not None
         for question in questions_of(candidate.pair, image)

@@ -44,7 +44,7 @@ COUNTS = (
 
 
 @dataclass(frozen=True)
-class RunSettings:
+class CorpusSettings:
     """A run of all stages."""
 
     mine: MineSettings
@@ -77,7 +77,7 @@ class Finished:
     """What to check before trusting the result."""
 
 
-def run(settings: RunSettings, progress: Progress) -> Finished:
+def run(settings: CorpusSettings, progress: Progress) -> Finished:
     """Runs every stage up to the one asked for; run again after any end, each stage resumes.
 
     Raises UsageError for bad settings, InUseError if another run writes to the folder, and
@@ -111,7 +111,7 @@ def run(settings: RunSettings, progress: Progress) -> Finished:
 
 
 def _retrieve(
-    settings: RunSettings, pairs: Iterable[dict[str, Any]], progress: Progress
+    settings: CorpusSettings, pairs: Iterable[dict[str, Any]], progress: Progress
 ) -> tuple[Retrieved, tuple[str, ...]]:
     """The images of all pairs, and warnings about the downloads."""
     folder = settings.mine.out / IMAGES

@@ -343,6 +343,8 @@ def describe(identity: Mapping[str, str]) -> str:
     'openai:qwen @ localhost:8000'
     >>> describe({"kind": "render", "version": "1", "order_bias": "0.4"})
     'render order_bias=0.4'
+    >>> describe({"kind": "python", "name": "mine.flux", "version": "2026-11"})
+    'python:mine.flux 2026-11'
     """
     inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
     head = identity["kind"]
@@ -352,6 +354,8 @@ def describe(identity: Mapping[str, str]) -> str:
         head += f" @ {server}"
     if inner:
         head += f" of {describe(inner)}"
+    if identity["kind"] == "python" and (version := identity.get("version", "unversioned")):
+        return head if version == "unversioned" else f"{head} {version}"
     if identity["kind"] not in ("render", "faulty"):
         return head
     hidden = {"kind", "version", "atlas", *(f"inner_{name}" for name in inner)}

@@ -1,4 +1,4 @@
-"""Docstring examples run; every command is in the README, every adapter in docs/models.md."""
+"""Examples run, in docstrings and in docs/python.md; commands and adapters are documented."""
 
 import doctest
 import importlib
@@ -15,6 +15,7 @@ from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = [
     m.name
     for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")
@@ -26,6 +27,21 @@ COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def test_the_page_on_the_python_api_runs(
+    full_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "counterprior").symlink_to(full_release)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # it writes a module and names it in a spec
+    page = ROOT / "docs" / "python.md"
+    found = doctest.testfile(
+        str(page), module_relative=False, optionflags=EXAMPLES, globs={"__name__": "__main__"}
+    )
+    assert found.failed == 0
+    assert found.attempted > 50
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...schema import Struct
 
-Score = Annotated[int, Field(ge=0, le=5)]
+Grade = Annotated[int, Field(ge=0, le=5)]
 LayoutKind = Literal["functional", "temporal", "conventional"]
 Difficulty = Literal["obvious", "subtle", "tricky"]
 
@@ -49,13 +49,13 @@ class Scouting(Struct):
 class Scores(Struct):
     """The Critic's marks for the round, 0 worst to 5 best."""
 
-    diversity: Score
+    diversity: Grade
     """Are the pairs unlike each other and unlike the bank?"""
-    coverage: Score
+    coverage: Grade
     """Do they fill the measured gaps?"""
-    failure_exposure: Score
+    failure_exposure: Grade
     """Would a generator that follows the order of mention fail?"""
-    archive_completeness: Score
+    archive_completeness: Grade
     """Are standard, rationale and viewpoint complete?"""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..suite import Suite
+from ..suite import SuiteRecipe
 from . import (
     attribute_decoupling,
     consistency,
@@ -22,7 +22,7 @@ from . import (
     t2i_homogenization,
 )
 
-SUITES: dict[str, Suite[Any]] = {
+SUITES: dict[str, SuiteRecipe[Any]] = {
     module.SUITE.name: module.SUITE
     for module in (
         t2i_homogenization,

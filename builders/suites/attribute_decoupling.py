@@ -9,7 +9,7 @@ from typing import Literal
 from ...schema import AttributeDecoupling, Provenance
 from ..attributes import PLACE, AttributePair
 from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 PAIRS = 100
 
@@ -50,7 +50,7 @@ def faults(rows: list[AttributeDecoupling], banks: Banks) -> Iterator[Fault]:
     yield from count_faults(rows, "rarity", {"rare": PAIRS, "common": PAIRS})
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="attribute_decoupling",
     rows=2 * PAIRS,
     source="CF-World 5.2 (pairs ours)",

@@ -9,7 +9,7 @@ from io import BytesIO
 from ...agents.consistency.material import material_faults
 from ...agents.hygiene import text_fault
 from ...schema import Consistency
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 PARTS = ("caption", "edits", "questions")
 
@@ -52,7 +52,7 @@ def _image_faults(data: bytes) -> Iterator[str]:
         yield "is no readable image"
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="consistency",
     rows=None,
     source="ACON (images given)",

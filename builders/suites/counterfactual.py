@@ -10,7 +10,7 @@ from ...schema import Counterfactual, Provenance
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law, near_duplicates, prompts
 from ..manifest import Composition
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 GROUPS = 1_091
 LEVELS = ("L1", "L2", "L3")
@@ -97,7 +97,7 @@ def faults(rows: list[Counterfactual], banks: Banks) -> Iterator[Fault]:
         yield Fault("", "prompt", f"{len(flagged)} groups are near-duplicates, first {worst}")
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="counterfactual",
     rows=GROUPS * len(LEVELS),
     source="CF-World",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...schema import CounterfactualDenominalized, Provenance
 from ..checks import text_faults
 from ..counterfactual import denominalized_prompt, prompts
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 from .counterfactual import groups
 
 
@@ -60,7 +60,7 @@ def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fa
                 yield Fault(row.id, "prompt", f"still names {noun!r}")
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="counterfactual_denominalized",
     rows=None,
     source="CF-World 5.3",

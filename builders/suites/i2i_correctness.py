@@ -19,7 +19,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import sentence
-from ..suite import Banks, Fault, Suite, entities_group
+from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from ..taxonomy import Taxonomy, suits
 from .i2i_homogenization import PAIR_COUNTS, seed_prompt
 from .t2i_homogenization import entity_pairs
@@ -219,7 +219,7 @@ def _bindings(row: I2ICorrectness, taxonomy: Taxonomy) -> dict[str, str]:
     }
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="i2i_correctness",
     rows=sum(PAIR_COUNTS.values()),
     source="OTS-Bench, I2I correctness",

@@ -17,7 +17,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import indefinite, sentence
-from ..suite import Banks, Fault, Suite, entities_group
+from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from ..taxonomy import EntityKind, Taxonomy, suits
 from .t2i_homogenization import KINDS, entity_pairs
 
@@ -105,7 +105,7 @@ def faults(rows: list[I2IHomogenization], banks: Banks) -> Iterator[Fault]:
     yield from count_faults(rows, "pair_type", PAIR_COUNTS)
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="i2i_homogenization",
     rows=sum(PAIR_COUNTS.values()),
     source="OTS-Bench, I2I homogenization",

@@ -21,7 +21,7 @@ from ..checks import (
 )
 from ..phrases import listing, sentence
 from ..sequences import Sequence
-from ..suite import Banks, Fault, Group, Suite, entities_group
+from ..suite import Banks, Fault, Group, SuiteRecipe, entities_group
 from ..taxonomy import Taxonomy
 from .t2i_homogenization import alike
 
@@ -190,7 +190,7 @@ def _group(row: OrderBeyond) -> Group:
     return entities_group(*row.entities)
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="order_beyond",
     rows=sum(COUNTS.values()),
     source="OTS-Bench, rebuttal",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...schema import Provenance, RuleDecoupling
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..manifest import Composition
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 RULES = 33
 ROWS = 198
@@ -51,7 +51,7 @@ def faults(rows: list[RuleDecoupling], banks: Banks) -> Iterator[Fault]:
         yield Fault("", "rule", message)
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="rule_decoupling",
     rows=ROWS,
     source="CF-World 5.1 (rules ours)",

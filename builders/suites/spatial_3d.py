@@ -10,7 +10,7 @@ from ...schema import Provenance, Spatial3D, item_id
 from ..balance import balanced_pairs
 from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, sentence
-from ..suite import Banks, Fault, Suite, entities_group
+from ..suite import Banks, Fault, SuiteRecipe, entities_group
 
 Depth = Literal["in_front_of", "behind", "hidden_by"]
 
@@ -81,7 +81,7 @@ def faults(rows: list[Spatial3D], banks: Banks) -> Iterator[Fault]:
     yield from count_faults(rows, "relation", {r: 2 * n for r, n in PAIR_COUNTS.items()})
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="spatial_3d",
     rows=2 * sum(PAIR_COUNTS.values()),
     source="T2I-CompBench 3D style, PSE 3D (prompts ours)",

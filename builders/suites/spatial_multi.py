@@ -9,7 +9,7 @@ from ...schema import Provenance, SpatialMulti
 from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, listing, sentence
-from ..suite import Banks, Fault, Suite, entities_group
+from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from .spatial_uc import PHRASES, PlaneRelation
 
 OBJECT_COUNTS = {3: 100, 4: 100}
@@ -83,7 +83,7 @@ def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
         yield Fault("", "objects", f"rows by number of objects are {sizes}, not {OBJECT_COUNTS}")
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="spatial_multi",
     rows=sum(OBJECT_COUNTS.values()),
     source="PSE B.2 (sizes as published, prompts ours)",

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from ...schema import Provenance, SpatialUC
 from ..checks import duplicate_faults
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 PlaneRelation = Literal["left_of", "right_of", "above", "below"]
 
@@ -131,7 +131,7 @@ def faults(rows: list[SpatialUC], banks: Banks) -> Iterator[Fault]:
             yield Fault("", "prompt", "the rows do not give the published file, byte by byte")
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="spatial_uc",
     rows=4 * PAIRS,
     source="SpatialBench-UC v1.0.1 (arXiv 2601.13462)",

@@ -9,7 +9,7 @@ from itertools import combinations
 from ...schema import Provenance, SpatialVISOR
 from ..checks import duplicate_faults
 from ..phrases import indefinite
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 from .spatial_uc import PHRASES
 
 PROMPTS_PER_PAIR = 10
@@ -53,7 +53,7 @@ def faults(rows: list[SpatialVISOR], banks: Banks) -> Iterator[Fault]:
     yield from duplicate_faults(rows, "prompt", lambda row: row.prompt)
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="spatial_visor",
     rows=25_280,
     source="VISOR (microsoft/VISOR), as scored by PSE",

@@ -12,7 +12,7 @@ from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
 from ..constrained import ConstrainedPair, pair_prompt
 from ..layouts import verify_check
 from ..manifest import Composition
-from ..suite import Banks, Fault, Suite
+from ..suite import Banks, Fault, SuiteRecipe
 
 ROWS = 400
 DIFFICULTIES = ("obvious", "subtle", "tricky")
@@ -111,7 +111,7 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
     )
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="t2i_correctness",
     rows=ROWS,
     source="OTS-Bench, T2I correctness",

@@ -16,7 +16,7 @@ from ..checks import (
     text_faults,
 )
 from ..phrases import listing, sentence
-from ..suite import Banks, Fault, Suite, entities_group
+from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from ..taxonomy import Action, EntityKind, Taxonomy, suits
 
 PAIR_COUNTS: dict[PairType, int] = {
@@ -141,7 +141,7 @@ def action_faults(
         yield Fault(row.id, field, f"{participle!r} is no visible action that suits {name!r}")
 
 
-SUITE = Suite(
+SUITE = SuiteRecipe(
     name="t2i_homogenization",
     rows=sum(PAIR_COUNTS.values()),
     source="OTS-Bench, T2I homogenization",

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.boxes import Array, Size
+from ..rules.boxes import Size
+from ..stats.bootstrap import Array
 from . import Detection, DetectorError, Request, distinct, inside
 from .classes import class_numbers
 from .loading import FileDetector

@@ -40,7 +40,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from .data import Rows, read_rows, sample_rows
 from .run import LOCK, MadeImage, Run, RunError, RunHeader, stamp_of
-from .verdicts import Asked, Tally, VerdictLog
+from .verdicts import OpenQuestion, Tally, VerdictLog
 
 MANIFEST = "manifest.jsonl"
 _BLANK = Image.new("RGB", (1, 1))
@@ -201,7 +201,7 @@ class Evaluation:
         cases = self.cases if cases is None else cases
         tally = Tally()
 
-        def open_questions() -> Iterator[Asked]:
+        def open_questions() -> Iterator[OpenQuestion]:
             """What has no verdict yet, the images of one case in memory at a time."""
             for number, case in enumerate(cases):
                 progress("verdicts", number, len(cases))
@@ -210,7 +210,7 @@ class Evaluation:
                     continue
                 # What is asked does not depend on the pixels, so only what is needed is decoded.
                 planned = _questions(suite, self.rows[case.row], case, [_BLANK] * 2, probes)
-                if any(log.needs(Asked(q, image.sha256)) for q in planned):
+                if any(log.needs(OpenQuestion(q, image.sha256)) for q in planned):
                     yield from self._open_questions(suite, log, case, image, probes, tally)
                 else:
                     tally.known += len(planned)
@@ -240,7 +240,7 @@ class Evaluation:
         image: MadeImage,
         probes: Sequence[str],
         tally: Tally,
-    ) -> Iterator[Asked]:
+    ) -> Iterator[OpenQuestion]:
         row = self.rows[case.row]
         try:
             opened = open_image(self.run.image_path(image))
@@ -251,7 +251,7 @@ class Evaluation:
         source = source_image(row)
         images = (opened,) if source is None else (source, opened)
         for question in _questions(suite, row, case, images, probes):
-            asked = Asked(question, image.sha256)
+            asked = OpenQuestion(question, image.sha256)
             if log.needs(asked):
                 yield asked
             else:

@@ -23,7 +23,7 @@ class JudgeFailed(RunFailed):
     """A judge of which every call failed; the message holds the first cause."""
 
 
-class Asked(NamedTuple):
+class OpenQuestion(NamedTuple):
     """A question about the bytes of one image."""
 
     question: Question
@@ -63,7 +63,7 @@ class Answered:
     """What was said."""
 
     @classmethod
-    def of(cls, asked: Asked, verdict: Verdict) -> Answered:
+    def of(cls, asked: OpenQuestion, verdict: Verdict) -> Answered:
         q = asked.question
         return cls(
             key=asked.key,
@@ -168,14 +168,16 @@ class VerdictLog:
         }
         return list(newest.values())
 
-    def needs(self, asked: Asked) -> bool:
+    def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
         found = self.newest.get(asked.key)
         return found is None or found.verdict.label == "error"
 
-    def ask(self, judge: Judge, questions: Iterable[Asked], tally: Tally) -> Iterator[Answered]:
+    def ask(
+        self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally
+    ) -> Iterator[Answered]:
         """Asks every question and records each verdict as it comes, in any order."""
-        waiting: dict[str, Asked] = {}
+        waiting: dict[str, OpenQuestion] = {}
 
         def taken() -> Iterator[Question]:
             for asked in questions:

@@ -59,8 +59,10 @@ def open_generator(text: str) -> Generator:
     Raises UsageError for an unknown kind or option and a library that isn't installed, BackendError
     for a missing key.
     """
-    found = open_adapter(GENERATORS, Spec.parse(text), "generator")
-    return as_generator(found)
+    spec = Spec.parse(text)
+    from .python import spec_identity
+
+    return as_generator(open_adapter(GENERATORS, spec, "generator"), spec_identity(spec))
 
 
 def as_generator(value: Any, identity: Mapping[str, str] | str = "") -> Generator:

@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image
 
 from ...errors import UsageError
+from ...specs import Spec
 from ..core import Case, GeneratorError, ImageRequest
 
 UNVERSIONED = "unversioned"
@@ -25,6 +26,17 @@ def python_identity(value: Any, identity: Mapping[str, str] | str) -> dict[str, 
     named = value if hasattr(value, "__qualname__") else type(value)
     known = {"version": identity or UNVERSIONED} if isinstance(identity, str) else dict(identity)
     return {"kind": "python", "name": f"{named.__module__}.{named.__qualname__}", **known}
+
+
+def spec_identity(spec: Spec) -> dict[str, str]:
+    """The identity of what a ``python:`` spec opens, where that has none of its own.
+
+    Options are part of it: another option is another generator.
+
+    >>> spec_identity(Spec.parse("python:mine:flux?steps=4"))
+    {'name': 'mine:flux?steps=4', 'version': 'unversioned'}
+    """
+    return {"name": str(spec).removeprefix(f"{spec.kind}:"), "version": UNVERSIONED}
 
 
 class FunctionGenerator:
@@ -57,7 +69,7 @@ class MappingGenerator:
 
     def __init__(self, images: Mapping[Any, Any], identity: Mapping[str, str] | str) -> None:
         self._images = {_case_id(key): value for key, value in images.items()}
-        self._identity = python_identity(images, identity)
+        self._identity = {**python_identity(images, identity), "name": "images"}
 
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
@@ -65,7 +77,10 @@ class MappingGenerator:
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError for an image of an unknown case."""
         if unknown := sorted(self._images.keys() - {case.id for case in cases}):
-            raise UsageError(f"{len(unknown)} images are of unknown cases, the first {unknown[0]}")
+            raise UsageError(
+                f"{len(unknown):,} images are of unknown cases, the first {unknown[0]!r}: "
+                f"`counterprior.prompts` lists the cases of a suite"
+            )
 
     def generate(self, request: ImageRequest) -> Image.Image | Path:
         """Raises FileNotFoundError for a case without an image."""

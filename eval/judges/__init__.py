@@ -12,6 +12,7 @@ from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
 from ..core import Judge
+from ..generators.python import spec_identity
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
     if spec.kind in PAID and plan is None:
         raise UsageError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
     settings = (plan,) if spec.kind in (*PAID, "faulty") else ()
-    return as_judge(open_adapter({**JUDGES, **PAID}, spec, "judge", *settings))
+    found = open_adapter({**JUDGES, **PAID}, spec, "judge", *settings)
+    return as_judge(found, identity=spec_identity(spec))
 
 
 def as_judge(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 from ..core import FAILURES, Question, Verdict
@@ -30,18 +31,21 @@ class FunctionJudge:
 
 
 def as_verdict(question: Question, said: Any) -> Verdict:
-    """The verdict that a function's answer is; `unparsed` for one that is none.
+    """The verdict that a function's answer stands for; `unparsed` for any other value.
 
-    A number in [0, 1] is the probability of the question's first label; its second has the rest.
+    A text is a label or an answer as it must be written; True and False answer a yes-or-no
+    question; a number in [0, 1] is the probability of the first label, and the second has the rest.
     """
     if isinstance(said, Verdict):
         known = said.label in question.labels or said.label in FAILURES
         return said if known else Verdict("unparsed", said.label)
+    if isinstance(said, bool) and question.task == "yes_no":
+        return Verdict("yes" if said else "no", str(said))
     if isinstance(said, str):
         known = said in question.labels or said in FAILURES
         return Verdict(said if known else question.answers.get(said, "unparsed"), said)
-    if isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= 1:
+    if isinstance(said, Real) and not isinstance(said, bool) and 0 <= float(said) <= 1:
         first, second = question.labels[:2]
         shares = {first: float(said), second: 1 - float(said)}
-        return Verdict(first if said >= 0.5 else second, str(said), probabilities=shares)
+        return Verdict(first if float(said) >= 0.5 else second, str(said), probabilities=shares)
     return Verdict("unparsed", repr(said))

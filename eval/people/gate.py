@@ -24,7 +24,7 @@ from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
 from ..engine.verdicts import VerdictLog
 from ..stats.bootstrap import Array, cluster_bootstrap
-from ..suites.counterfactual import LEVELS
+from ..suites.counterfactual import LEVELS, CounterfactualSuite
 from ..suites.worlds import GATE, gated, image_score, premise_ratio, score_table
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -70,7 +70,7 @@ def calibrate_run(settings: AuditGateSettings) -> dict[str, Any]:
     threshold can be compared with.
     """
     run = Run.open(settings.run)
-    if run.header.suite != "counterfactual":
+    if run.header.suite != CounterfactualSuite.name:
         raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
     accepted = _accepted(run, settings)
     judges = run.chosen_judges(())

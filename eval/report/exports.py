@@ -154,8 +154,8 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield FRAMEWORK
 
 
-Form = Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]
-FORMS: dict[str, Form] = {"inspect": inspect_log, "hub": hub_results}
+ExportForm = Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]
+FORMS: dict[str, ExportForm] = {"inspect": inspect_log, "hub": hub_results}
 """Form -> its files, by name, for one run under one judge."""
 
 
@@ -180,9 +180,12 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
         "unscored_samples": sum(score.excluded.values()),
         "params": {"group": score.group},
         "metrics": {n: {"name": n, "value": v} for n, v in values.items() if not math.isnan(v)},
-        "metadata": {"unit": score.unit, "excluded": dict(score.excluded),
-                     "shown": show(score.value, score.unit)},
-    }  # fmt: skip
+        "metadata": {
+            "unit": score.unit,
+            "excluded": dict(score.excluded),
+            "shown": show(score.value, score.unit),
+        },
+    }
 
 
 def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:

@@ -25,11 +25,11 @@ from ..results.scoring import Result
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
-from .plots import Point, interval_plot, legend, risk_plot, slope_plot
+from .plots import PlotPoint, interval_plot, legend, risk_plot, slope_plot
 
 
 @dataclass(frozen=True)
-class Report:
+class Site:
     """Everything that the pages show."""
 
     title: str
@@ -52,7 +52,7 @@ class Report:
         return dict(sorted(found.items()))
 
 
-def render_pages(report: Report) -> dict[str, str]:
+def render_pages(report: Site) -> dict[str, str]:
     """Every page by file name."""
     site = {"title": report.title, "suites": list(report.suites), "runs": report.runs}
     pages = {"index.html": _render("index.html", site=site, boards=_board_views(report.boards))}
@@ -95,9 +95,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=numbers.number, interval=numbers.interval, count=numbers.count, describe=describe,
-        embedded=_embedded, p_value=numbers.p_value,
-    )  # fmt: skip
+        number=numbers.number,
+        interval=numbers.interval,
+        count=numbers.count,
+        describe=describe,
+        embedded=_embedded,
+        p_value=numbers.p_value,
+    )
     script = _asset("gallery.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(
@@ -131,7 +135,7 @@ def _board_views(boards: Sequence[Leaderboard]) -> list[dict[str, Any]]:
     views = []
     for board in boards:
         rows = [
-            (standing.name, [Point(standing.score, 0, standing.name)])
+            (standing.name, [PlotPoint(standing.score, 0, standing.name)])
             for standing in board.standings
         ]
         title = f"{board.suite}: {board.headline.score} with 95 % intervals"
@@ -155,11 +159,13 @@ def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
     found = []
     for judge, judged in _by_judge(runs).items():
         pairs = [
-            (Point(run.whole[slope[0]], number, run.name), Point(run.whole[slope[1]], number,
-                                                                  run.name))
+            (
+                PlotPoint(run.whole[slope[0]], number, run.name),
+                PlotPoint(run.whole[slope[1]], number, run.name),
+            )
             for number, run in enumerate(judged)
             if slope[0] in run.whole
-        ]  # fmt: skip
+        ]
         if pairs:
             title = f"accuracy by {judge}, from aligned to reverse order of mention"
             found.append((judge, slope_plot(pairs, ("aligned, %", "reverse, %"), title)))
@@ -171,13 +177,13 @@ def _forests(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     found = []
     for judge, judged in _by_judge(runs).items():
         for name in runs[0].suite.headline.broken_down:
-            parts: dict[str, dict[str, list[Point]]] = {}
+            parts: dict[str, dict[str, list[PlotPoint]]] = {}
             for number, run in enumerate(judged):
                 for score in run.result.scores:
                     if score.name == name and score.group != ALL:
                         column, _, value = score.group.partition("=")
                         rows = parts.setdefault(column, {})
-                        rows.setdefault(value, []).append(Point(score, number, run.name))
+                        rows.setdefault(value, []).append(PlotPoint(score, number, run.name))
             for column, rows in parts.items():
                 title = f"{name} by {column.replace('_', ' ')}, judged by {judge}"
                 plot = interval_plot(list(rows.items()), title)
@@ -193,8 +199,10 @@ def _behaviour(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     for judge, judged in _by_judge(runs).items():
         rows = []
         for label, figure in FIGURES.items():
-            points = [Point(figure(run.result.card), number, run.name)
-                      for number, run in enumerate(judged)]  # fmt: skip
+            points = [
+                PlotPoint(figure(run.result.card), number, run.name)
+                for number, run in enumerate(judged)
+            ]
             rows.append((label, [p for p in points if not math.isnan(p.score.value)]))
         title = f"behaviour of {judge}, as shares"
         plot = interval_plot([row for row in rows if row[1]], title)

@@ -23,7 +23,7 @@ MARGIN = 30
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """A number with its interval, in the colour of a series."""
 
     score: Score
@@ -40,7 +40,7 @@ class Point:
         return f"{self.name}: {show(s.value, s.unit)} ({interval}), n = {s.n:,}"
 
 
-def interval_plot(rows: Sequence[tuple[str, Sequence[Point]]], title: str) -> Markup:
+def interval_plot(rows: Sequence[tuple[str, Sequence[PlotPoint]]], title: str) -> Markup:
     """One line a row with a point and whiskers for every series; a tick where chance would lie."""
     points = [point for _, part in rows for point in part]
     heights = [max(ROW, 13 * len(part) + 9) for _, part in rows]
@@ -60,7 +60,9 @@ def interval_plot(rows: Sequence[tuple[str, Sequence[Point]]], title: str) -> Ma
     return drawing.markup()
 
 
-def slope_plot(pairs: Sequence[tuple[Point, Point]], ends: tuple[str, str], title: str) -> Markup:
+def slope_plot(
+    pairs: Sequence[tuple[PlotPoint, PlotPoint]], ends: tuple[str, str], title: str
+) -> Markup:
     """Two scores of every series with a line between them."""
     # The names stand beside the right ends, each at least a line from the next.
     height = max(240, ROW * len(pairs) + 70)
@@ -101,8 +103,12 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     for tick in across.ticks(5):
         drawing.text(across(tick), 266, f"{tick:.0%}", "middle", "tick")
     drawing.line(across.start, up.start, across.end, up.start, "axis")
-    drawing.text(across.start, 286, "share of images kept, surest first (risk: share of wrong "
-                 "ones among them)", style="tick")  # fmt: skip
+    drawing.text(
+        across.start,
+        286,
+        "share of images kept, surest first (risk: share of wrong ones among them)",
+        style="tick",
+    )
     for number, c in enumerate(curves):
         points = [(across(x), up(y)) for x, y in zip(c.curve.coverage, c.curve.risk, strict=True)]
         if points:
@@ -149,11 +155,12 @@ def _value_axis(scores: Sequence[Score], start: float, end: float) -> Axis:
 def _grid(drawing: Drawing, axis: Axis, top: float, bottom: float, unit: str) -> None:
     for tick in axis.ticks():
         drawing.line(axis(tick), top, axis(tick), bottom, "zero" if tick == 0 else "grid")
-        drawing.text(axis(tick), bottom + 14, f"{tick:g}{' %' if unit == '%' else ''}", "middle",
-                     "tick")  # fmt: skip
+        drawing.text(
+            axis(tick), bottom + 14, f"{tick:g}{' %' if unit == '%' else ''}", "middle", "tick"
+        )
 
 
-def _whisker(drawing: Drawing, axis: Axis, y: float, point: Point) -> None:
+def _whisker(drawing: Drawing, axis: Axis, y: float, point: PlotPoint) -> None:
     score = point.score
     if math.isnan(score.value):
         drawing.text(axis.start + 6, y, "undefined", style="tick")

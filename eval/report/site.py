@@ -18,7 +18,7 @@ from ..results.risk import risk_curves
 from ..results.scoring import ScoreSettings
 from .exports import FOLDER, Dataset, check_forms, export
 from .gallery import THUMBNAILS, gallery, make_thumbnails
-from .pages import Report, public, render_pages
+from .pages import Site, public, render_pages
 
 MANIFEST = "report.json"
 FORMAT = "counterprior report 1"
@@ -55,7 +55,7 @@ def write_report(settings: ReportSettings, progress: Progress = silent) -> Path:
     runs = read_contents(settings.runs, settings.score)
     boards = leaderboards(runs, settings.score.across_judges)
     thumbnails = make_thumbnails(runs, settings.out, progress)
-    report = Report(
+    report = Site(
         title=settings.title,
         runs=runs,
         boards=boards,

@@ -52,9 +52,15 @@ class Drawing:
     def __init__(self, width: float, height: float, title: str) -> None:
         """title: what a screen reader says; the numbers stand in a table next to the figure."""
         self.root = Element(
-            "svg", {"viewBox": f"0 0 {_px(width)} {_px(height)}", "role": "img",
-                    "width": _px(width), "height": _px(height), "aria-label": title}
-        )  # fmt: skip
+            "svg",
+            {
+                "viewBox": f"0 0 {_px(width)} {_px(height)}",
+                "role": "img",
+                "width": _px(width),
+                "height": _px(height),
+                "aria-label": title,
+            },
+        )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         ends = {"x1": _px(x1), "y1": _px(y1), "x2": _px(x2), "y2": _px(y2)}

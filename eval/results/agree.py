@@ -29,7 +29,7 @@ _DRAWS = 10_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AgreementEstimate:
     """A number with its interval, both None where nothing defines them."""
 
     value: float | None
@@ -52,7 +52,7 @@ class MetricAgreement:
     """From this score on the metric says yes; people do from a mean label of 0.5 on."""
     counts: Mapping[str, int]
     """tp, fp, fn, tn."""
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, AgreementEstimate]
     """spearman, kendall, pearson, precision, recall, specificity, npv, accuracy, f1."""
 
 
@@ -159,7 +159,7 @@ def agreement(
     )
 
 
-def _reliabilities(counts: Mapping[str, int]) -> dict[str, Estimate]:
+def _reliabilities(counts: Mapping[str, int]) -> dict[str, AgreementEstimate]:
     tp, fp, fn, tn = (counts[name] for name in ("tp", "fp", "fn", "tn"))
     found = reliability(tp, fp, fn, tn)
     return {
@@ -184,10 +184,12 @@ def _f1_interval(counts: NDArray[np.int64]) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _estimate(value: float, interval: Interval) -> Estimate:
+def _estimate(value: float, interval: Interval) -> AgreementEstimate:
     if math.isnan(value):
-        return Estimate(None, None)
-    return Estimate(value, None if math.isnan(interval.low) else (interval.low, interval.high))
+        return AgreementEstimate(None, None)
+    return AgreementEstimate(
+        value, None if math.isnan(interval.low) else (interval.low, interval.high)
+    )
 
 
 def run_agree(

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...errors import UsageError
-
-Array = NDArray[np.float64]
+from ..stats.bootstrap import Array
 
 Relation = Literal["left_of", "right_of", "above", "below"]
 """Where A is, seen from B."""

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import Array, Convention, boxes, centers, check_convention, check_relation, ious
+from ..stats.bootstrap import Array
+from .boxes import Convention, boxes, centers, check_convention, check_relation, ious
 
 CompBenchRelation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
 COMPBENCH_RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")

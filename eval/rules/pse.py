@@ -18,7 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .boxes import Array, Convention, DepthRelation, Relation, check_convention, check_relation
+from ..stats.bootstrap import Array
+from .boxes import Convention, DepthRelation, Relation, check_convention, check_relation
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """From where on PSE counts as right: in the paper, and in the authors' `calculate_pse.py`."""

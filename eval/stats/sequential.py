@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .bootstrap import Array
 from .intervals import LEVEL, NOTHING, Interval
-
-Array = NDArray[np.float64]
 
 STAKES: Array = np.geomspace(0.005, 0.95, 24)
 """Shares of the wealth, from those that find gaps of 0.01 to those that find a landslide."""

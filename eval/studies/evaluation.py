@@ -6,19 +6,21 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.budget import Spending
+from ...errors import RunFailed, UsageError
 from ...images import encode_png
 from ...progress import Progress, silent
 from ...storage import write_whole
 from ...tables import write_rows
-from ..core import ALL, Generator, Judge, Outcome, Question, Score
+from ..core import ALL, Generator, Judge, Outcome, Question, Score, describe
 from ..engine.costs import Cost
 from ..engine.data import read_rows, sample_rows
 from ..engine.evaluation import RunSettings, source_image
+from ..engine.run import Run
 from ..engine.steps import JudgeSettings, evaluate_run
 from ..generators import as_generator
 from ..judges import as_judge
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 DATA = "dist/counterprior"
 """Where `counterprior build` puts a release, unless told otherwise."""
+SEEDS = 4
+"""Seeds of a row."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,10 @@ def prompts(
     """Every image that a suite asks for, in the order of the config, to be made anywhere.
 
     Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
-    Raises UsageError for an unknown suite, ReleaseError for data that can't be read.
+    Raises UsageError for an unknown suite, a limit below 1 or seeds outside 1 to 4, ReleaseError
+    for data that can't be read.
     """
+    _check_sample(limit, seeds)
     opened = open_suite(suite)
     found = read_rows(data, suite, revision)
     return [
@@ -86,9 +92,9 @@ def prompts(
 
 
 def write_prompts(out: Path, suite: str, **choice: Any) -> str:
-    """Writes the cases of a suite as JSONL, and source images beside it; returns what it wrote.
+    """Writes the cases of a suite as JSONL, and source images beside it; returns a summary.
 
-    Takes what `prompts` takes. A source is `sources/SHA256.png`, relative to the file.
+    Takes the arguments of `prompts`. A source is `sources/SHA256.png`, relative to the file.
     """
     rows = []
     found = prompts(suite, **choice)
@@ -111,8 +117,16 @@ class Evaluated:
     With several judges, `scores`, `outcomes` and `card` are of the first; `judge` chooses another.
     """
 
-    def __init__(self, judged: Sequence[Judged], spending: Spending, keep: Any = None) -> None:
+    def __init__(
+        self,
+        judged: Sequence[Judged],
+        settings: ScoreSettings,
+        spending: Spending,
+        keep: Any = None,
+    ) -> None:
+        """settings: how it was scored. keep: a temporary folder that this object keeps alive."""
         self._judged = list(judged)
+        self._settings = settings
         self.spending = spending
         """What paid calls came to."""
         self._keep = keep
@@ -123,11 +137,16 @@ class Evaluated:
         return [judged.result.judge for judged in self._judged]
 
     def judge(self, name: str) -> Evaluated:
-        """The same of one judge alone. Raises KeyError for one that did not judge."""
-        chosen = [judged for judged in self._judged if judged.result.judge == name]
-        if not chosen:
-            raise KeyError(f"no judge {name!r}: choose from {', '.join(self.judges)}")
-        return Evaluated(chosen, self.spending, self._keep)
+        """The result of one judge, by name, kind or ``kind:model``.
+
+        Raises UsageError for a name of no judge or of several.
+        """
+        chosen = [judged for judged in self._judged if name in judged.log.names]
+        if len(chosen) != 1:
+            what = "several judges are" if chosen else "no judge is"
+            raise UsageError(f"{what} {name!r}: choose from {', '.join(self.judges)}")
+        settings = replace(self._settings, judges=(chosen[0].log.root.name,))
+        return Evaluated(chosen, settings, self.spending, self._keep)
 
     @property
     def folder(self) -> Path:
@@ -151,14 +170,14 @@ class Evaluated:
 
     @property
     def failures(self) -> dict[str, dict[str, int]]:
-        """What has no judgment, by reason: of the images, and of the questions of each judge."""
+        """Counts by reason: images that were not made, and questions without a label, by judge."""
         images = Counter(o.image for o in self.outcomes if o.image != "made")
         found = {"images": dict(sorted(images.items()))}
         return found | {j.result.judge: dict(j.result.card.failures) for j in self._judged}
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know before believing the scores."""
+        """What qualifies the scores, e.g. code without a version or repeated images."""
         return list(dict.fromkeys(note for j in self._judged for note in j.result.notes))
 
     def to_pandas(self) -> pd.DataFrame:
@@ -171,7 +190,8 @@ class Evaluated:
         """Writes a static site with tables, plots and every image; returns its first page."""
         from ..report.site import ReportSettings, write_report
 
-        return write_report(ReportSettings(runs=(self.folder,), out=Path(out)))
+        settings = ReportSettings(runs=(self.folder,), out=Path(out), score=self._settings)
+        return write_report(settings)
 
     def __repr__(self) -> str:
         return score_table([judged.result for judged in self._judged])
@@ -205,32 +225,79 @@ def evaluate(
     """Makes the images of a suite, asks a judge about each, and scores the generator.
 
     suite: a config, e.g. ``t2i_correctness``. generator: a spec, a function ``(prompt, seed)`` or
-    ``(prompt, seed, source)`` that gives a PIL image or a path, a mapping from case id to image or
-    path, or an object of the protocol `Generator`. judge: a spec, a function of a `Question`, an
+    ``(prompt, seed, source)`` that returns a PIL image or a path, a mapping from case id to image
+    or path, or an object of the protocol `Generator`. judge: a spec, a function of a `Question`, an
     object of the protocol `Judge`, or several of these. identity: version of such functions and
-    mappings, one text for all or ``{"generator": ..., "judge": ...}``; without it the result says
-    that nobody versioned them.
+    mappings, one text for all or ``{"generator": ..., "judge": ...}``; without it the result notes
+    that they have no version.
 
-    out: folder of the run, where the same call goes on; a temporary one where None, which goes with
-    the result. probes: controls of the judge, of ``mirror`` and ``swap``. labels: file of people's
-    labels. max_usd: cap on everything that is paid for.
+    out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
+    with the result. probes: controls of the judge, of ``mirror`` and ``swap``. labels: file of
+    people's labels. max_usd: cap on everything that is paid for.
 
-    Raises CounterpriorError for whatever the caller can mend.
+    Raises CounterpriorError for whatever the caller can mend: UsageError for a bad argument,
+    RunFailed where not one image could be made, JudgeFailed where every call of a judge failed.
     """
-    versions = {"generator": identity, "judge": identity} if isinstance(identity, str) else identity
+    _check_sample(limit, seeds)
+    versions = _versions(identity)
+    judges = _opened(judge, versions["judge"])
     keep = None
     if out is None:
         keep = tempfile.TemporaryDirectory(prefix="counterprior-", ignore_cleanup_errors=True)
     root = Path(keep.name if keep else out or ".")
-    judges = judge if isinstance(judge, (list, tuple)) else [judge]
     done = evaluate_run(
         RunSettings(suite, data, root, revision, seeds, limit),
-        as_generator(generator, versions.get("generator", "")),
-        [j if isinstance(j, str) else as_judge(j, None, versions.get("judge", "")) for j in judges],
-        JudgeSettings(tuple(probes), persona),
+        as_generator(generator, versions["generator"]),
+        judges,
+        JudgeSettings((probes,) if isinstance(probes, str) else tuple(probes), persona),
         Cost(concurrency, max_usd, Path(prices) if prices else None),
         progress,
     )
+    _check_made(done.run)
     names = tuple(log.root.name for log, _ in done.judged)
-    judged = score_run(root, ScoreSettings(labels=Path(labels) if labels else None, judges=names))
-    return Evaluated(judged, done.spending, keep)
+    settings = ScoreSettings(labels=Path(labels) if labels else None, judges=names)
+    return Evaluated(score_run(root, settings), settings, done.spending, keep)
+
+
+def _check_sample(limit: int | None, seeds: int) -> None:
+    if limit is not None and limit < 1:
+        raise UsageError(f"limit={limit}: give at least 1 row, or None for all")
+    if not 1 <= seeds <= SEEDS:
+        raise UsageError(f"seeds={seeds}: a row has {SEEDS} seeds, give 1 to {SEEDS}")
+
+
+def _versions(identity: str | Mapping[str, str]) -> Mapping[str, str]:
+    known = ("generator", "judge")
+    if isinstance(identity, str):
+        return dict.fromkeys(known, identity)
+    if unknown := sorted(set(identity) - set(known)):
+        raise UsageError(f"identity: unknown key {unknown[0]!r}: choose from {', '.join(known)}")
+    return {name: identity.get(name, "") for name in known}
+
+
+def _opened(judge: Any, version: str) -> list[str | Judge]:
+    """Judges of a call: values opened, specs as they are, because paid ones need the run's cap."""
+    given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
+    if not given:
+        raise UsageError("no judge: give at least one")
+    opened = [one if isinstance(one, str) else as_judge(one, identity=version) for one in given]
+    seen: list[str | dict[str, str]] = []
+    for one in opened:
+        known = one if isinstance(one, str) else one.identity()
+        if known in seen:
+            what = known if isinstance(known, str) else describe(known)
+            raise UsageError(
+                f"two judges are {what}: their verdicts could not be told apart; give functions "
+                f"other names, and objects another identity()"
+            )
+        seen.append(known)
+    return opened
+
+
+def _check_made(run: Run) -> None:
+    """Raises RunFailed where there is no image at all to judge."""
+    images = list(run.images().values())
+    if images and not any(image.status == "made" for image in images):
+        counts = Counter(image.status for image in images)
+        what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
+        raise RunFailed(f"no image to judge ({what}); the first: {images[0].message}")

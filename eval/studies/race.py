@@ -132,9 +132,15 @@ class _Table:
             self.found[key] = math.nan if value is None else float(value)
         return self.found[key]
 
-    def result(self, policy: str, leaders: Sequence[str], ending: Any, all_items: int,
-               dropped: Sequence[Dropped] = (), differences: Sequence[Difference] = ()
-               ) -> RaceResult:  # fmt: skip
+    def result(
+        self,
+        policy: str,
+        leaders: Sequence[str],
+        ending: Any,
+        all_items: int,
+        dropped: Sequence[Dropped] = (),
+        differences: Sequence[Difference] = (),
+    ) -> RaceResult:
         own = {name: [v for (n, _), v in self.found.items() if n == name] for name in self.names}
         scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
         return RaceResult(
@@ -152,10 +158,12 @@ class _Table:
 
 
 def race(
-    names: Sequence[str], items: Sequence[str], score: Scorer,
+    names: Sequence[str],
+    items: Sequence[str],
+    score: Scorer,
     settings: RaceSettings | None = None,
     progress: Progress = silent,
-) -> RaceResult:  # fmt: skip
+) -> RaceResult:
     """Races generators over items. Raises ValueError for fewer than two, or names that repeat."""
     settings = settings or RaceSettings()
     if len(names) < 2 or len(set(names)) < len(names):
@@ -229,9 +237,11 @@ def _are_tied(
 
 
 def _difference(
-    scores: NDArray[np.float64], names: Sequence[str], pair: tuple[int, int],
+    scores: NDArray[np.float64],
+    names: Sequence[str],
+    pair: tuple[int, int],
     settings: RaceSettings,
-) -> Difference:  # fmt: skip
+) -> Difference:
     difference = scores[:, pair[0]] - scores[:, pair[1]]
     both = difference[~np.isnan(difference)]
     found = _interval(scores, pair, len(names), settings)

@@ -37,7 +37,7 @@ from counterprior.corpus_analysis.layout import (
 )
 from counterprior.corpus_analysis.mine import MineSettings
 from counterprior.corpus_analysis.page import render_page
-from counterprior.corpus_analysis.run import Finished, RunSettings, choose, run
+from counterprior.corpus_analysis.run import Finished, CorpusSettings, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
 from counterprior.eval.core import ImageRequest, Question, Verdict
@@ -141,7 +141,7 @@ def run_all(source: Path, out: Path, judge: str) -> Finished:
         pytest.skip(str(error))
     mined = MineSettings(ShardSettings(SourceSettings((str(source),))), out, "pool", 1)
     fetch = FetchSettings(loopback=True, per_host=8)
-    return run(RunSettings(mined, "layout", judge, fetch, 8), silent)
+    return run(CorpusSettings(mined, "layout", judge, fetch, 8), silent)
 
 
 @pytest.fixture
@@ -292,11 +292,11 @@ def test_a_failed_network_is_warned_about(
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
     mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
     with pytest.raises(ValueError, match="needs a judge"):
-        run(RunSettings(mined, "layout"), silent)
+        run(CorpusSettings(mined, "layout"), silent)
     with pytest.raises(ValueError, match="no stage 'more'"):
-        run(RunSettings(mined, "more"), silent)
+        run(CorpusSettings(mined, "more"), silent)
     with pytest.raises(ValueError, match="no judge 'oracle'"):
-        run(RunSettings(mined, "layout", "oracle"), silent)
+        run(CorpusSettings(mined, "layout", "oracle"), silent)
 
 
 # --- choosing ----------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from counterprior.corpus_analysis.mine import (
     MineSettings,
     mine_pairs,
 )
-from counterprior.corpus_analysis.run import LOCK, RunSettings, run
+from counterprior.corpus_analysis.run import LOCK, CorpusSettings, run
 from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker, write_parquet
 from counterprior.corpus_analysis.sources import (
     SourceError,
@@ -477,7 +477,9 @@ def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inli
 
 
 def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
-    settings = RunSettings(MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path))
+    settings = CorpusSettings(
+        MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
+    )
     with Lock(tmp_path / LOCK, "the folder"):
         with pytest.raises(InUseError, match=f"{tmp_path} is in use") as refused:
             run(settings, silent)

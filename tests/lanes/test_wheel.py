@@ -1,0 +1,57 @@
+"""The wheel on an empty machine: docs/python.md runs after nothing but `pip install`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "python.md"
+RUN = """
+import doctest, sys
+import counterprior
+assert "site-packages" in counterprior.__file__, counterprior.__file__
+found = doctest.testfile(
+    sys.argv[1],
+    module_relative=False,
+    optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
+    globs={"__name__": "__main__"},
+)
+print(found)
+sys.exit(found.failed > 0 or found.attempted < 50)
+"""
+
+
+def run(*command: object, cwd: Path) -> str:
+    """What a command prints, without this checkout on its path."""
+    environment = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    words = list(map(str, command))
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.lane
+def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
+    unneeded = shutil.ignore_patterns(".git", ".venv", "build", "dist", "tests", "*.egg-info")
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=unneeded)
+    pip = (sys.executable, "-m", "pip")
+    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    bin_ = tmp_path / "venv" / "bin"
+    constraints = ROOT / "constraints.txt"
+    run(bin_ / "pip", "install", "--quiet", "-c", constraints, wheel, cwd=tmp_path)
+
+    work = tmp_path / "work"
+    work.mkdir()
+    for words in re.findall(r"^\$ counterprior (.*)$", PAGE.read_text(), re.MULTILINE):
+        run(bin_ / "counterprior", *words.split(), cwd=work)
+    (work / "page.py").write_text(RUN)
+    print(run(bin_ / "python", "page.py", PAGE, cwd=work))
