@@ -54,7 +54,16 @@ NEED_MORE = {
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
     commands = re.findall(r"^\$ counterprior ([\w-]+)([^#\n]*)", README, re.MULTILINE)
     shown = {name for name, _ in commands} - NEED_MORE
-    assert shown == {"build", "validate", "diff", "verify", "eval", "score", "plan"}
+    assert shown == {
+        "build",
+        "validate",
+        "diff",
+        "verify",
+        "prompts",
+        "eval",
+        "score",
+        "plan",
+    }
     for folder in ("published", "counterprior"):
         shutil.copytree(text_release, tmp_path / "dist" / folder)
     for name, arguments in commands:
@@ -67,8 +76,8 @@ def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[...,
         assert getattr(done, "returncode", None) == 0, done
 
 
-def test_its_pictures_and_files_exist() -> None:
-    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
+def test_its_images_and_links_exist() -> None:
+    for target in re.findall(r"\[[^\]]*\]\(([^)]+)\)", README):
         assert (ROOT / target).is_file(), target
     for make in re.findall(r"`?make (\w+)", README):
         assert re.search(rf"^{make}:", (ROOT / "Makefile").read_text(), re.MULTILINE), make

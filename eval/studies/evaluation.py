@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -122,9 +124,9 @@ class Evaluated:
         judged: Sequence[Judged],
         settings: ScoreSettings,
         spending: Spending,
-        keep: Any = None,
+        keep: object = None,
     ) -> None:
-        """settings: how it was scored. keep: a temporary folder that this object keeps alive."""
+        """settings: how it was scored. keep: lives as long as this, e.g. the folder."""
         self._judged = list(judged)
         self._settings = settings
         self.spending = spending
@@ -241,10 +243,8 @@ def evaluate(
     _check_sample(limit, seeds)
     versions = _versions(identity)
     judges = _opened(judge, versions["judge"])
-    keep = None
-    if out is None:
-        keep = tempfile.TemporaryDirectory(prefix="counterprior-", ignore_cleanup_errors=True)
-    root = Path(keep.name if keep else out or ".")
+    keep = _Temporary() if out is None else None
+    root = keep.root if keep else Path(out or ".")
     done = evaluate_run(
         RunSettings(suite, data, root, revision, seeds, limit),
         as_generator(generator, versions["generator"]),
@@ -257,6 +257,15 @@ def evaluate(
     names = tuple(log.root.name for log, _ in done.judged)
     settings = ScoreSettings(labels=Path(labels) if labels else None, judges=names)
     return Evaluated(score_run(root, settings), settings, done.spending, keep)
+
+
+class _Temporary:
+    """A folder that goes with the last result that holds this object."""
+
+    def __init__(self) -> None:
+        # Not TemporaryDirectory: it warns where nobody closes it, and nobody closes a result.
+        self.root = Path(tempfile.mkdtemp(prefix="counterprior-"))
+        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
 
 
 def _check_sample(limit: int | None, seeds: int) -> None:
