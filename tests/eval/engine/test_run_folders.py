@@ -79,9 +79,7 @@ def test_score_adds_its_scores_and_nothing_else(
     run = tmp_path / "run"
     evaluate_run(settings_of(text_release, run), "render:", [as_judge(says_first)])
     labels = tmp_path / "labels.csv"
-    labels.write_text(
-        f"case,question,label\n{Run.open(run).cases()[0].id},arrangement,correct\n"
-    )
+    labels.write_text(f"case,question,label\n{Run.open(run).cases()[0].id},arrangement,correct\n")
     before = contents(run)
     done = cli("score", run, "--labels", labels)
     assert done.returncode == 0, done.stderr

@@ -153,5 +153,3 @@ def test_orientation_and_transparency_are_resolved(tmp_path: Path) -> None:
     assert open_image(tmp_path / "clear.png").getpixel((0, 0)) == (255, 255, 255)
     with pytest.raises(ImageError, match="does not exist"):
         open_image(tmp_path / "nowhere.png")
-
-

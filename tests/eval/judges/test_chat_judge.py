@@ -251,9 +251,7 @@ def test_a_first_token_that_is_no_answer_gives_no_probabilities(
     assert shares is None and found == pytest.approx(mass, abs=1e-4)
 
 
-def test_a_cap_ends_the_run_before_it_is_passed(
-    server: Any, ask: Ask, tmp_path: Path
-) -> None:
+def test_a_cap_ends_the_run_before_it_is_passed(server: Any, ask: Ask, tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("openai:m-1: {input: 10, output: 10}\n")  # 0.0015 USD a call as it is billed
     server.answer = lambda body: "1"

@@ -101,7 +101,10 @@ def test_a_batch_changes_no_answer(
     checkpoint: Callable[[str], Path], kind: str, questions: list[Question]
 ) -> None:
     one, four = (
-        {q.case: v for q, v in open_local(checkpoint(kind), f"min_mass=0&batch={n}").judge(questions)}
+        {
+            q.case: v
+            for q, v in open_local(checkpoint(kind), f"min_mass=0&batch={n}").judge(questions)
+        }
         for n in (1, 4)
     )
     assert list(one) == list(four) == ["a", "b", "c", "d"]
