@@ -43,7 +43,7 @@ def open_image(file: Path | BytesIO) -> Image.Image:
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         if isinstance(error, ImageError):
             raise
-        raise ImageError(f"is no readable picture: {_reason(error, file)}") from None
+        raise ImageError(f"is no readable image: {_reason(error, file)}") from None
     plain = _on_white(upright)
     plain.info.clear()
     return plain

@@ -332,12 +332,7 @@ def outcomes(run: Run, log: VerdictLog, cases: Sequence[Case] | None = None) -> 
 
     An image that was never made, and one whose file was replaced since, is `missing`.
     """
-    images, replaced = run.images(), set(run.replaced())
-    present = {
-        case: image.sha256
-        for case, image in images.items()
-        if image.status == "made" and case not in replaced
-    }
+    images, present = run.images(), run.present()
     said: dict[str, dict[tuple[str, str], Any]] = {}
     for answered in log.present(present):
         of_case = said.setdefault(answered.case, {})
@@ -345,7 +340,7 @@ def outcomes(run: Run, log: VerdictLog, cases: Sequence[Case] | None = None) -> 
     found = []
     for case in sorted(run.cases() if cases is None else cases, key=lambda case: case.id):
         made = images[case.id].status if case.id in images else "missing"
-        status = "missing" if case.id in replaced else made
+        status = "missing" if made == "made" and case.id not in present else made
         found.append(Outcome(case, said.get(case.id, {}), status))
     return found
 

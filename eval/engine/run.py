@@ -178,6 +178,15 @@ class Run:
             if image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
         ]
 
+    def present(self) -> dict[str, str]:
+        """Case -> SHA-256 of its image, where there is one and it is still the recorded one."""
+        replaced = set(self.replaced())
+        return {
+            image.case: image.sha256
+            for image in self.images().values()
+            if image.status == "made" and image.case not in replaced
+        }
+
     def judges(self) -> list[VerdictLog]:
         """Every judge that has judged here, by name."""
         folders = sorted(path.parent for path in (self.root / "verdicts").glob("*/judge.json"))

@@ -102,7 +102,8 @@ class ImageFolder:
         name = self.file_of(request.case)
         if name is None:
             raise FileNotFoundError(f"the manifest has no {request.case.id}")
-        names = [name] if Path(name).suffix.lower() in ENDINGS else [name + e for e in ENDINGS]
+        whole = self.manifest is not None or Path(name).suffix.lower() in ENDINGS
+        names = [name] if whole else [name + ending for ending in ENDINGS]
         for candidate in names:
             try:
                 return self._inside(candidate)

@@ -59,7 +59,7 @@ class RunContents:
     @property
     def present(self) -> dict[str, str]:
         """Case -> SHA-256 of its present image."""
-        return {case: image.sha256 for case, image in self.run.images().items()}
+        return self.run.present()
 
 
 def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunContents]:

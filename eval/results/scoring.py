@@ -185,8 +185,7 @@ def _score(
     settings: ScoreSettings,
 ) -> Judged:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
-    images = {case: image.sha256 for case, image in run.images().items()}
-    card = judge_card(log.identity, suite, log.present(images), told)
+    card = judge_card(log.identity, suite, log.present(run.present()), told)
     scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
     result = Result(
         run=run.header,

@@ -1,4 +1,4 @@
-"""The harness from the outside: a folder of pictures or a generator, a judge, scores."""
+"""The harness from the outside: a generator or a folder of images, a judge, scores."""
 
 import csv
 import json
@@ -10,16 +10,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image, ImageOps
+from PIL import Image
 
-from counterprior.eval.core import Case
+from counterprior.errors import UsageError
+from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
-from counterprior.eval.generators.folder import PictureFolder
-from counterprior.images import ImageError, open_image
+from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
 from counterprior.release import iter_records, parquet_path
 from counterprior.schema import arrow_schema, rows_digest
 
@@ -29,11 +30,11 @@ RENDER = "render:?order_bias=1&missing=0.1"
 
 
 @pytest.fixture(scope="module")
-def judged(full_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def judged(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A judged run of 20 rows; read only."""
     out = tmp_path_factory.mktemp("eval") / "run"
     command = [sys.executable, "-m", "counterprior", "eval", "--suite", "t2i_homogenization"]
-    command += ["--data", full_release, "--generator", RENDER, "--judge", "pixels"]
+    command += ["--data", text_release, "--generator", RENDER, "--judge", "pixels"]
     command += ["--probes", "mirror,swap", "--limit", "20", "--out", out]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -65,7 +66,9 @@ def test_a_run_says_everything_that_qualifies_its_numbers(judged: Path, cli: Run
     assert scores["order_effect"]["value"] > 20
     card = result["card"]
     assert card["parse_rate"] == 1
-    assert card["asked"] == 3 * 40
+    drawn = sum(i.status == "made" for i in Run.open(judged).images().values())
+    assert card["asked"] == 4 * drawn == 160
+    assert set(card["probes"]) == {"mirror", "swap", "mirror_swap"}
     assert card["probes"]["swap"]["consistency"] == 1
     assert card["probes"]["mirror"]["consistency"] >= 0.85
     assert set(card["prompts"]) == {"order"}
@@ -88,9 +91,9 @@ def test_a_resumed_run_repeats_nothing(judged: Path, tmp_path: Path, cli: Run_) 
     assert (run / "images.jsonl").read_bytes() == before[0]
 
 
-def test_a_folder_is_one_run_only(judged: Path, full_release: Path, cli: Run_) -> None:
+def test_a_folder_is_one_run_only(judged: Path, text_release: Path, cli: Run_) -> None:
     done = cli(
-        "generate", "--suite", "t2i_homogenization", "--data", full_release, "--generator",
+        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--generator",
         "render:", "--limit", "20", "--out", judged,
     )  # fmt: skip
     assert done.returncode == 1
@@ -117,8 +120,8 @@ def truth_labels(run: Path, path: Path, share: float) -> int:
         for case in opened.cases():
             if rng.random() >= share:
                 continue
-            with Image.open(opened.image_path(images[case.id])) as picture:
-                scene = json.loads(picture.info["scene"])
+            with Image.open(opened.image_path(images[case.id])) as image:
+                scene = json.loads(image.info["scene"])
             places = {figure["entity"]: figure["x"] for figure in scene["figures"]}
             first, second = sorted(case.clusters[1:], key=lambda n: case.prompt.lower().index(n))
             label = "invalid"
@@ -144,27 +147,25 @@ def test_labels_give_agreement_and_a_corrected_score(
     assert corrected["n"] + sum(corrected["excluded"].values()) == 40
 
 
-def test_labels_of_several_runs_name_their_pictures(
-    judged: Path, tmp_path: Path, cli: Run_
-) -> None:
+def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, cli: Run_) -> None:
     labels, other = tmp_path / "labels.csv", tmp_path / "other"
     count = truth_labels(judged, labels, 0.5)
     shutil.copytree(judged, other)
-    # The same cases, other pictures: what people said of the first run's says nothing of them.
-    log = other / "images.jsonl"
-    log.write_text(re.sub(r'"sha256": ?"[0-9a-f]{64}"', f'"sha256": "{"0" * 64}"', log.read_text()))
+    # The same cases, other images: what people said of the first run's says nothing of them.
+    for log in (other / "images.jsonl", *other.glob("verdicts/*/verdicts.jsonl")):
+        log.write_text(re.sub(r'": ?"[0-9a-f]{64}"', f'": "{"0" * 64}"', log.read_text()))
     refused = cli("score", judged, other, "--labels", labels, "--across-judges")
     assert refused.returncode == 2 and f"{labels}:2: has no `image`" in refused.stderr
-    pictures = {case: image.sha256 for case, image in Run.open(judged).images().items()}
+    images = {case: image.sha256 for case, image in Run.open(judged).images().items()}
     rows = csv.DictReader(labels.read_text().splitlines())
-    text = "".join(json.dumps(r | {"image": pictures[r["case"]]}) + "\n" for r in rows)
+    text = "".join(json.dumps(r | {"image": images[r["case"]]}) + "\n" for r in rows)
     (tmp_path / "labels.jsonl").write_text(text)
     done = cli("score", judged, other, "--labels", tmp_path / "labels.jsonl", "--json",
                "--across-judges")  # fmt: skip
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)
     assert first["card"]["agreement"]["order"]["n"] == count > 0
-    assert second["card"]["agreement"] == {}
+    assert second["card"]["agreement"] == {} and second["card"]["asked"] == 160
 
 
 def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None:
@@ -176,6 +177,7 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
     score = whole(people)["signed_index"]
     assert score["excluded"]["missing"] == 40 - count
     assert people["card"]["failures"] == {"missing": 40 - count}
+    assert whole(people)["valid"]["n"] == count
     # Runs under different judges are no ranking.
     done = cli("score", run, judged)
     assert done.returncode == 1 and "can't be compared" in done.stderr
@@ -183,151 +185,40 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("wrong", "reason"),
     [
-        (["--suite", "nonsense"], "no suite 'nonsense'"),
-        (["--generator", "magic:"], "no generator 'magic'"),
-        (["--generator", "folder:nowhere"], "is no folder"),
-        (["--generator", "folder:.?template={colour}"], "unknown fields ['colour']"),
-        (["--judge", "oracle"], "no judge 'oracle'"),
-        (["--judge", "faulty:pixels?name=2"], "is no share"),
-        (["--probes", "upside-down"], "no probe ['upside-down']"),
-        (["--persona", "kind"], "no persona 'kind'"),
-        (["--data", "/nowhere"], "nowhere"),
+        ({"suite": "nonsense"}, "no suite 'nonsense'"),
+        ({"generator": "magic:"}, "no generator 'magic'"),
+        ({"generator": "folder:nowhere"}, "is no folder"),
+        ({"generator": "folder:.?template={color}"}, "unknown fields \\['color'\\]"),
+        ({"judge": "oracle"}, "no judge 'oracle'"),
+        ({"judge": "faulty:pixels?name=2"}, "is no share"),
+        ({"controls": ("upside-down",)}, "no probe 'upside-down'"),
+        ({"persona": "kind"}, "no persona 'kind'"),
+        ({"data": "/nowhere"}, "no release at /nowhere"),
     ],
 )
-def test_bad_specs_are_one_line(
-    options: list[str], reason: str, text_release: Path, tmp_path: Path, cli: Run_
+def test_bad_specs_are_refused_before_anything_is_made(
+    wrong: dict[str, Any], reason: str, text_release: Path, tmp_path: Path
 ) -> None:
     asked = {
-        "--suite": "t2i_homogenization", "--generator": "render:", "--judge": "pixels",
-        "--data": str(text_release), "--out": str(tmp_path / "run"), "--limit": "1",
-    } | {options[0]: options[1]}  # fmt: skip
-    done = cli("eval", *(word for pair in asked.items() for word in pair))
-    assert done.returncode == 2, done.stdout
-    assert reason in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-# A folder of pictures made elsewhere.
-
-
-def case(number: int = 0) -> Case:
-    return Case("row", "plain", 7, number, "A cat and a dog.", ("cat/dog", "cat", "dog"))
-
-
-def picture(path: Path, size: tuple[int, int] = (64, 48), **options: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.effect_noise(size, 50).convert("RGB").save(path, **options)
-    return path
-
-
-def test_pictures_are_found_by_template(tmp_path: Path) -> None:
-    picture(tmp_path / "row-plain-7.jpg")
-    assert PictureFolder(tmp_path).find(case()).name == "row-plain-7.jpg"
-    picture(tmp_path / "sub" / "row_1.png")
-    nested = PictureFolder(tmp_path, "sub/{row}_{number}")
-    assert nested.find(case(1)).name == "row_1.png"
-    with pytest.raises(FileNotFoundError, match="row_2"):
-        nested.find(case(2))
-
-
-def test_a_manifest_can_not_leave_its_folder(tmp_path: Path) -> None:
-    inside = tmp_path / "in"
-    inside.mkdir()
-    picture(tmp_path / "secret.png")
-    (inside / "loop").symlink_to(inside / "loop")
-    (inside / "link.png").symlink_to(tmp_path / "secret.png")
-    for name, reason in (
-        ("../secret.png", "lies outside"),
-        (str(tmp_path / "secret.png"), "lies outside"),
-        ("link.png", "lies outside"),
-        ("loop", "loop of links"),
-        (".", "is no file"),
-    ):
-        with pytest.raises(ValueError, match=reason):
-            PictureFolder(inside, manifest={case().id: name}).find(case())
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("case,file\na,b\na,c\n", "a stands twice"),
-        ("case,picture\na,b\n", "needs `case` and `file`"),
-    ],
-)
-def test_a_bad_manifest_names_its_row(tmp_path: Path, text: str, reason: str) -> None:
-    manifest = tmp_path / "manifest.csv"
-    manifest.write_text(text)
-    from counterprior.eval.generators import open_images
-
-    with pytest.raises(ValueError, match=reason):
-        open_images(f"folder:{tmp_path}?manifest={manifest}")
-
-
-def test_bad_pictures_have_a_name_and_the_rest_goes_on(
-    text_release: Path, tmp_path: Path, cli: Run_
-) -> None:
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    empty = cli(
-        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "6",
-        "--generator", f"folder:{folder}", "--out", tmp_path / "plan",
-    )  # fmt: skip
-    assert "12 missing" in empty.stderr
-    ids = [c.id for c in Run.open(tmp_path / "plan").cases()]
-    from counterprior.eval.core import ImageRequest
-    from counterprior.eval.generators import open_generator
-    from counterprior.images import encode_png
-
-    for c in Run.open(tmp_path / "plan").cases()[:2]:
-        image = open_generator("render:").generate(ImageRequest(c.prompt, c.seed))
-        (folder / f"{c.id}.png").write_bytes(encode_png(image))
-    picture(folder / f"{ids[2]}.png", (8, 8))
-    whole_file = picture(folder / f"{ids[3]}.png", (256, 256)).read_bytes()
-    (folder / f"{ids[3]}.png").write_bytes(whole_file[: len(whole_file) // 2])
-    (folder / f"{ids[4]}.png").write_text("<html>not found</html>")
-    Image.new("L", (20_000, 20_000)).save(folder / f"{ids[5]}.png")
-    frames = [Image.new("RGB", (64, 48), c) for c in ("red", "blue")]
-    frames[0].save(folder / f"{ids[6]}.png", save_all=True, append_images=frames[1:])
-    Image.new("CMYK", (512, 384)).save(folder / f"{ids[7]}.jpg")
-    (folder / f"{ids[8]}.png").symlink_to(folder / f"{ids[8]}.png")
-    run = tmp_path / "run"
-    done = cli(
-        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "6",
-        "--generator", f"folder:{folder}", "--judge", "pixels", "--out", run, "--json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    score = whole(json.loads(done.stdout)[0])["signed_index"]
-    assert score["n"] == 2
-    assert score["excluded"] == {"error": 6, "invalid": 1, "missing": 3}
-    records = (next(run.glob("verdicts/*/verdicts.jsonl"))).read_text().splitlines()
-    said = {r["case"]: r["raw"] for r in map(json.loads, records)}
-    for number, reason in (
-        (2, "a side below 16"), (3, "no readable picture"), (4, "no readable picture"),
-        (5, "more than 64,000,000 pixels"), (6, "animated, 2 frames"), (8, "loop of links"),
-    ):  # fmt: skip
-        assert reason in said[ids[number]], said[ids[number]]
-
-
-def test_orientation_and_transparency_are_resolved(tmp_path: Path) -> None:
-    turned = Image.new("RGB", (60, 40), "white")
-    turned.paste("black", (0, 0, 20, 40))
-    exif = Image.Exif()
-    exif[0x0112] = 2  # mirrored
-    turned.save(tmp_path / "mirrored.png", exif=exif)
-    upright = open_image(tmp_path / "mirrored.png")
-    assert upright.getpixel((5, 5)) == (255, 255, 255) and upright.getpixel((55, 5)) == (0, 0, 0)
-    assert upright.tobytes() == ImageOps.mirror(turned).tobytes()
-    Image.new("RGBA", (32, 32), (0, 0, 0, 0)).save(tmp_path / "clear.png")
-    assert open_image(tmp_path / "clear.png").getpixel((0, 0)) == (255, 255, 255)
-    with pytest.raises(ImageError, match="does not exist"):
-        open_image(tmp_path / "nowhere.png")
+        "suite": "t2i_homogenization",
+        "data": str(text_release),
+        "generator": "render:",
+        "judge": "pixels",
+        "controls": (),
+        "persona": "standard",
+    } | wrong
+    run = RunSettings(asked["suite"], asked["data"], tmp_path / "run", limit=1)
+    settings = JudgeSettings(asked["controls"], asked["persona"])
+    with pytest.raises(UsageError, match=reason):
+        evaluate_run(run, asked["generator"], [asked["judge"]], settings)
+    assert not (tmp_path / "run" / "run.json").exists()
 
 
 @pytest.mark.parametrize("kill_after", [1, 25, 60])
 def test_a_killed_run_goes_on_without_asking_twice(
-    full_release: Path, judged: Path, tmp_path: Path, cli: Run_, kill_after: int
+    judged: Path, tmp_path: Path, cli: Run_, kill_after: int
 ) -> None:
     run = Path(shutil.copytree(judged, tmp_path / "run"))
     shutil.rmtree(run / "verdicts")
@@ -360,10 +251,10 @@ def part_of_a_release(full: Path, config: str, keep: Callable[[dict], bool], out
     return out
 
 
-def test_real_pictures_of_a_real_model(
+def test_real_images_of_a_real_model(
     full_release: Path, shared_data: Path, tmp_path: Path, cli: Run_
 ) -> None:
-    """400 pictures of Stable Diffusion on VISOR's prompts, with labels from a script."""
+    """400 images of Stable Diffusion on VISOR's prompts, with labels from a script."""
     folder = shared_data / "visor"
     published = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()]
     wanted = {(p["unique_id"], p["seed"]): p["file"] for p in published}

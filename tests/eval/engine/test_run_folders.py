@@ -1,0 +1,187 @@
+"""A run folder: who may write into it, and what happens to images that lie elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from counterprior.eval.core import Case, Question
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
+from counterprior.eval.judges import as_judge
+from counterprior.eval.report.site import ReportSettings, write_report
+from counterprior.eval.results.scoring import Judged, ScoreSettings, score_run
+from counterprior.eval.studies.planning import PlanSettings, plan
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+SLOW_JUDGE = """
+import time
+from pathlib import Path
+from counterprior.eval.judges import as_judge
+
+def answer(question):
+    while not Path(__file__).with_name("go").exists():
+        time.sleep(0.01)
+    return question.labels[0]
+
+def judge():
+    return as_judge(answer, identity="1")
+"""
+
+
+def settings_of(data: Path, out: Path) -> RunSettings:
+    return RunSettings("t2i_correctness", str(data), out, limit=3)
+
+
+def says_first(question: Question) -> str:
+    return question.labels[0]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """File -> SHA-256 of everything that a folder holds."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: Path) -> None:
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for run, label in zip(runs, ("correct", "wrong"), strict=True):
+        judge = as_judge(lambda q, label=label: label, identity="1")
+        evaluate_run(settings_of(text_release, run), "render:", [judge])
+    labels = tmp_path / "labels.csv"
+    case = Run.open(runs[0]).cases()[0].id
+    labels.write_text(f"case,question,label\n{case},arrangement,wrong\n")
+    before = [contents(run) for run in runs]
+    score = ScoreSettings(labels=labels)
+    write_report(ReportSettings((runs[0],), tmp_path / "site", score, export=("inspect",)))
+    plan(runs, (), None, PlanSettings())
+    (judged,) = score_run(runs[0], score)
+    assert judged.result.card.agreement["arrangement"].n == 1
+    assert [contents(run) for run in runs] == before
+
+
+def test_score_adds_its_scores_and_nothing_else(
+    text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    run = tmp_path / "run"
+    evaluate_run(settings_of(text_release, run), "render:", [as_judge(says_first)])
+    labels = tmp_path / "labels.csv"
+    labels.write_text(f"case,question,label\n{Run.open(run).cases()[0].id},arrangement,correct\n")
+    before = contents(run)
+    done = cli("score", run, "--labels", labels)
+    assert done.returncode == 0, done.stderr
+    after = contents(run)
+    assert after.pop("scores.json") and after == before
+    (result,) = json.loads((run / "scores.json").read_text())
+    assert result["card"]["agreement"]["arrangement"]["n"] == 1
+
+
+def test_a_second_process_is_told_that_the_run_is_in_use(
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_JUDGE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    run = tmp_path / "run"
+    generate(RunSettings("t2i_homogenization", str(text_release), run, limit=3), "render:")
+    words = ["judge", str(run), "--judge", "python:slow:judge"]
+    first = subprocess.Popen([sys.executable, "-m", "counterprior", *words])
+    deadline = time.monotonic() + 60
+    while not list(run.glob("verdicts/*/judge.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    second = cli(*words)
+    assert second.returncode == 1 and f"the run {run} is in use" in second.stderr
+    (tmp_path / "go").touch()
+    assert first.wait(60) == 0
+    (log,) = run.glob("verdicts/*/verdicts.jsonl")
+    keys = [json.loads(line)["key"] for line in log.read_text().splitlines()]
+    assert len(keys) == len(set(keys)) == len(Run.open(run).cases()) == 6
+
+
+# Images that lie elsewhere.
+
+
+class Counting:
+    """A judge that remembers which cases it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, question: Question) -> str:
+        self.asked.append(question.case)
+        return question.labels[0]
+
+
+@pytest.fixture
+def elsewhere(text_release: Path, tmp_path: Path) -> Callable[[Counting], Done]:
+    """Evaluates a folder of six images, all of different colors."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    cases = generate(settings_of(text_release, tmp_path / "plan"), f"folder:{folder}").run.cases()
+    for number, case in enumerate(cases):
+        paint(folder, case, (40 * number, 0, 0))
+
+    def evaluate(judge: Counting) -> Done:
+        settings = settings_of(text_release, tmp_path / "run")
+        return evaluate_run(settings, f"folder:{folder}", [as_judge(judge, identity="1")])
+
+    return evaluate
+
+
+def paint(folder: Path, case: Case, color: tuple[int, int, int]) -> None:
+    Image.new("RGB", (32, 32), color).save(folder / case.file)
+
+
+def scored(run: Path, **options: Any) -> Judged:
+    (judged,) = score_run(run, ScoreSettings(**options))
+    return judged
+
+
+@pytest.mark.parametrize("again", ["eval", "judge"])
+def test_a_replaced_image_is_judged_anew_and_never_scored_as_the_old_one(
+    elsewhere: Callable[[Counting], Done], tmp_path: Path, again: str
+) -> None:
+    first, second = Counting(), Counting()
+    run = elsewhere(first).run
+    cases = run.cases()
+    assert sorted(first.asked) == sorted(case.id for case in cases)
+    assert not any(o.verdict("arrangement").failed for o in scored(run.root).outcomes)
+    paint(tmp_path / "images", cases[2], (0, 255, 0))
+    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+        scored(run.root)
+    left_out = scored(run.root, partial=True)
+    states = {o.case.id: o.image for o in left_out.outcomes}
+    assert [case for case, state in states.items() if state == "missing"] == [cases[2].id]
+    whole = {s.name: s for s in left_out.result.scores if s.group == "all"}
+    assert sum(s.excluded.get("missing", 0) for n, s in whole.items() if "accuracy" in n) == 1
+    assert left_out.result.card.asked == 5
+    if again == "eval":
+        elsewhere(second)
+    else:
+        judge_run(run.root, [as_judge(second, identity="1")])
+    assert second.asked == [cases[2].id]
+    assert {o.image for o in scored(run.root).outcomes} == {"made"}
+
+
+def test_an_image_that_is_removed_is_missing(
+    elsewhere: Callable[[Counting], Done], tmp_path: Path, cli: Cli
+) -> None:
+    run = elsewhere(Counting()).run
+    (tmp_path / "images" / run.cases()[0].file).unlink()
+    refused = cli("score", run.root)
+    assert refused.returncode == 1 and "1 images were replaced" in refused.stderr
+    done = elsewhere(Counting())
+    assert done.run.images()[run.cases()[0].id].status == "missing"
+    assert scored(run.root).result.card.asked == 5
