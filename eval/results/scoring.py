@@ -150,7 +150,10 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         for question, worth in suite.worths.items()
     }
     images = {case: image.sha256 for case, image in run.images().items()}
-    checked = check_labels(read_labels(labels), {case.id for case in run.cases()}, answers)
+    told = read_labels(labels)
+    if several:  # runs of other suites have other cases
+        told = labels_of_images(told, images, several)
+    checked = check_labels(told, {case.id for case in run.cases()}, answers)
     return single_labels(labels_of_images(checked, images, several))
 
 

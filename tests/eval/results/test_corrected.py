@@ -120,7 +120,9 @@ def test_worlds_are_corrected_by_their_weighted_score() -> None:
         case = Case(f"g{number}", "L2", 0, 0, "", clusters, weights=weights)
         people = {name: rng.choice(("yes", "no")) for name in weights}
         said = {name: "yes" if rng.random() < 0.3 else label for name, label in people.items()}
-        outcomes.append(Outcome(case, {(q, "original"): Verdict(label) for q, label in said.items()}))
+        outcomes.append(
+            Outcome(case, {(q, "original"): Verdict(label) for q, label in said.items()})
+        )
         if number % 3 == 0:
             told |= {(case.id, name): label for name, label in people.items()}
         truth.append(sum(w for name, w in weights.items() if people[name] == "yes") / 24)
