@@ -188,8 +188,9 @@ def _forests(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
                         rows = parts.setdefault(column, {})
                         rows.setdefault(value, []).append(Point(score, number, run.name))
             for column, rows in parts.items():
-                title = f"{name} by {column.replace('_', ' ')}, judged by {judge}"
-                plot = interval_plot(list(rows.items()), title)
+                title = f"{name} by {column}, judged by {judge}".replace("_", " ")
+                lines = [(value.replace("_", " "), points) for value, points in rows.items()]
+                plot = interval_plot(lines, title)
                 found.append(
                     {"title": title, "plot": plot, "legend": legend([run.name for run in judged])}
                 )
@@ -235,6 +236,7 @@ FIGURES: dict[str, Callable[[JudgeCard], Score]] = {
     "first-named": _first_named,
     "same when mirrored": lambda card: _probe(card, "mirror"),
     "same when swapped": lambda card: _probe(card, "swap"),
+    "same under both": lambda card: _probe(card, "mirror_swap"),
 }
 """What is drawn of a judge's card."""
 
