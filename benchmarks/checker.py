@@ -33,7 +33,7 @@ def main() -> None:
         metrics = summarize(check_file(file, CheckerRules()))
         taken = time.perf_counter() - start
     print(
-        f"{metrics['total_samples']} pictures: {taken:.2f} s, {taken / read:.1f} x reading the JSON"
+        f"{metrics['total_samples']} images: {taken:.2f} s, {taken / read:.1f} x reading the JSON"
     )
 
 

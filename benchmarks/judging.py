@@ -28,7 +28,9 @@ from typing import Any
 
 from PIL import Image
 
-from counterprior.eval.core import Question
+from counterprior.agents.budget import Budget, PriceTable
+from counterprior.eval.core import ORIGINAL, ImageRequest, Question
+from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.hf_vlm import LocalJudge
 
@@ -67,13 +69,15 @@ server.serve_forever()
 """
 
 
-def ask(number: int, picture: Image.Image) -> Question:
-    """A question about its own picture: no two calls are alike."""
-    image = picture.copy()
+def ask(number: int, shown: Image.Image) -> Question:
+    """A question about its own image: no two calls are alike."""
+    image = shown.copy()
     image.putpixel((0, 0), (number % 256, number // 256 % 256, 0))
     labels = ("first_left", "first_right", "invalid")
     return Question(
-        id=str(number),
+        case=str(number),
+        name="order",
+        probe=ORIGINAL,
         task="order",
         subjects=("dog", "cat"),
         labels=labels,
@@ -85,14 +89,11 @@ def ask(number: int, picture: Image.Image) -> Question:
 
 def scene() -> Image.Image:
     """512 x 384 pixels as the renderer draws them."""
-    from counterprior.eval.core import ImageRequest
-    from counterprior.eval.generators import open_generator
-
-    return open_generator("render:").generate(ImageRequest("A dog and a cat.", 1))
+    return draw(open_generator("render:"), ImageRequest("A dog and a cat.", 1))
 
 
-def over_http(calls: int, picture: Image.Image) -> float:
-    """Answers a second of a judge at concurrency 32, ledger and pictures included."""
+def over_http(calls: int, image: Image.Image) -> float:
+    """Answers a second of a judge at concurrency 32, ledger and images included."""
     command = [sys.executable, "-c", SERVER % DELAY]
     os.environ.setdefault("OPENAI_API_KEY", "none")
     with (
@@ -102,11 +103,12 @@ def over_http(calls: int, picture: Image.Image) -> float:
         assert server.stdout is not None
         try:
             url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-            judge = open_judge(f"openai:m@{url}", CallPlan(Path(folder), concurrency=CALLERS))
+            plan = CallPlan(Path(folder), Budget(PriceTable.read(None)), CALLERS)
+            judge = open_judge(f"openai:m@{url}", plan)
             # The first calls import the SDK and connect.
-            warm = [ask(number, picture) for number in range(2 * CALLERS)]
+            warm = [ask(number, image) for number in range(2 * CALLERS)]
             assert {verdict.label for _, verdict in judge.judge(warm)} == {"first_left"}
-            asked = [ask(number, picture) for number in range(len(warm), len(warm) + calls)]
+            asked = [ask(number, image) for number in range(len(warm), len(warm) + calls)]
             start = time.perf_counter()
             answered = sum(verdict.label == "first_left" for _, verdict in judge.judge(asked))
             taken = time.perf_counter() - start
@@ -126,9 +128,9 @@ def seconds(work: Callable[[], object]) -> float:
     return min(taken)
 
 
-def local(questions: int, picture: Image.Image) -> tuple[float, dict[tuple[int, int], float]]:
+def local(questions: int, image: Image.Image) -> tuple[float, dict[tuple[int, int], float]]:
     """Seconds a question: of the judge, and of writing, by (batch, tokens written)."""
-    small = picture.resize((96, 64))
+    small = image.resize((96, 64))
     asked = [ask(number, small) for number in range(questions)]
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder))
@@ -150,15 +152,7 @@ def write(judge: LocalJudge, questions: Sequence[Question], batch: int, tokens: 
     """Lets the model write so many tokens a question."""
     for start in range(0, len(questions), batch):
         chats = [
-            [
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "image", "image": question.images[-1]},
-                        {"type": "text", "text": question.prompt},
-                    ],
-                }
-            ]
+            [{"role": "user", "content": content(question)}]
             for question in questions[start : start + batch]
         ]
         inputs = judge.processor.apply_chat_template(
@@ -172,6 +166,13 @@ def write(judge: LocalJudge, questions: Sequence[Question], batch: int, tokens: 
         judge.model.generate(
             **inputs, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
         )
+
+
+def content(question: Question) -> list[dict[str, Any]]:
+    return [
+        {"type": "image", "image": question.images[-1]},
+        {"type": "text", "text": question.prompt},
+    ]
 
 
 def save_model(folder: Path) -> None:
@@ -195,10 +196,10 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1600)
     parser.add_argument("--questions", type=int, default=16)
     asked = parser.parse_args()
-    picture = scene()
-    rate, limit = over_http(asked.calls, picture), CALLERS / DELAY
+    image = scene()
+    rate, limit = over_http(asked.calls, image), CALLERS / DELAY
     print(f"over HTTP: {rate:.1f} answers/s of {limit:.0f}/s: {rate / limit:.1%} of the limit")
-    read, written = local(asked.questions, picture)
+    read, written = local(asked.questions, image)
     print(f"local, probabilities in batch {BATCH}: {1000 * read:.1f} ms a question")
     for (batch, tokens), taken in written.items():
         print(

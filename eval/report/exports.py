@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from ...errors import UsageError
 from ..core import ORIGINAL, Score, describe, without_nan
 from ..engine.verdicts import VERDICTS, Answered
 from ..results.contents import JudgedRun, RunContents, slugify
@@ -38,7 +39,7 @@ class Dataset:
 
     @classmethod
     def parse(cls, text: str) -> Dataset:
-        """Raises ValueError unless it is ``NAMESPACE/NAME@vX.Y.Z`` or has a commit instead.
+        """Raises UsageError unless it is ``NAMESPACE/NAME@vX.Y.Z`` or has a commit instead.
 
         A branch is refused: what it means changes, and with it what the number was measured on.
 
@@ -47,7 +48,7 @@ class Dataset:
         """
         found = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", text)
         if found is None:
-            raise ValueError(
+            raise UsageError(
                 f"--dataset {text!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
                 f"NAMESPACE/NAME@COMMIT with its 40 digits"
             )
@@ -55,12 +56,12 @@ class Dataset:
 
 
 def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
-    """Raises ValueError for an unknown form, or one that lacks what it needs."""
+    """Raises UsageError for an unknown form, or one that lacks what it needs."""
     for form in forms:
         if form not in FORMS:
-            raise ValueError(f"--export {form!r}: choose from {', '.join(FORMS)}")
+            raise UsageError(f"--export {form!r}: choose from {', '.join(FORMS)}")
     if "hub" in forms and dataset is None:
-        raise ValueError("--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark")
+        raise UsageError("--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark")
 
 
 def export(
@@ -146,6 +147,8 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield f"{score.name} {'in %' if score.unit == '%' else 'from 0 to 1'}, {better} is better"
     yield f"95 % interval {show_interval(score.interval, score.unit)}"
     yield f"n = {score.n}"
+    if score.warning:
+        yield score.warning
     left_out = ", ".join(f"{label} {count}" for label, count in sorted(score.excluded.items()))
     yield f"left out: {left_out or 'nothing'}"
     limit = f", --limit {header.limit}" if header.limit else ""
@@ -184,6 +187,7 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
             "unit": score.unit,
             "excluded": dict(score.excluded),
             "shown": show(score.value, score.unit),
+            "warning": score.warning,
         },
     }
 

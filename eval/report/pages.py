@@ -65,14 +65,14 @@ def render_pages(report: Site) -> dict[str, str]:
             boards=_board_views([board for board in report.boards if board.suite == suite]),
             slopes=_slopes(runs),
             forests=_forests(runs),
-            meanings=runs[0].suite.meanings,
+            meanings=_meanings(runs),
         )
         pages[f"{suite}-judges.html"] = _render(
             "judges.html",
             site=site,
             suite=suite,
             judged=[judged for run in runs for judged in run.judged],
-            behaviour=_behaviour(runs),
+            behavior=_behavior(runs),
             risk=risk_plot(report.curves[suite], f"{suite}: risk against coverage")
             if report.curves[suite]
             else None,
@@ -98,9 +98,9 @@ def _environment() -> Environment:
         number=numbers.number,
         interval=numbers.interval,
         count=numbers.count,
+        p_value=numbers.p_value,
         describe=describe,
         embedded=_embedded,
-        p_value=numbers.p_value,
     )
     script = _asset("gallery.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -143,6 +143,12 @@ def _board_views(boards: Sequence[Leaderboard]) -> list[dict[str, Any]]:
     return views
 
 
+def _meanings(runs: Sequence[RunContents]) -> dict[str, str]:
+    """What the scores mean that a suite's runs have, in the suite's order."""
+    shown = {score.name for run in runs for judged in run.judged for score in judged.result.scores}
+    return {name: text for name, text in runs[0].suite.meanings.items() if name in shown}
+
+
 def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:
     found: dict[str, list[JudgedRun]] = {}
     for run in runs:
@@ -156,15 +162,15 @@ def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
     slope = runs[0].suite.headline.slope
     if slope is None:
         return []
-    found = []
+    (first, second), found = slope, []
     for judge, judged in _by_judge(runs).items():
         pairs = [
             (
-                PlotPoint(run.whole[slope[0]], number, run.name),
-                PlotPoint(run.whole[slope[1]], number, run.name),
+                PlotPoint(run.whole[first], number, run.name),
+                PlotPoint(run.whole[second], number, run.name),
             )
             for number, run in enumerate(judged)
-            if slope[0] in run.whole
+            if first in run.whole
         ]
         if pairs:
             title = f"accuracy by {judge}, from aligned to reverse order of mention"
@@ -185,15 +191,16 @@ def _forests(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
                         rows = parts.setdefault(column, {})
                         rows.setdefault(value, []).append(PlotPoint(score, number, run.name))
             for column, rows in parts.items():
-                title = f"{name} by {column.replace('_', ' ')}, judged by {judge}"
-                plot = interval_plot(list(rows.items()), title)
+                title = f"{name} by {column}, judged by {judge}".replace("_", " ")
+                lines = [(value.replace("_", " "), points) for value, points in rows.items()]
+                plot = interval_plot(lines, title)
                 found.append(
                     {"title": title, "plot": plot, "legend": legend([run.name for run in judged])}
                 )
     return found
 
 
-def _behaviour(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
+def _behavior(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
     """How every judge fared under the controls, drawn over its runs."""
     found = []
     for judge, judged in _by_judge(runs).items():
@@ -204,7 +211,7 @@ def _behaviour(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
                 for number, run in enumerate(judged)
             ]
             rows.append((label, [p for p in points if not math.isnan(p.score.value)]))
-        title = f"behaviour of {judge}, as shares"
+        title = f"behavior of {judge}, as shares"
         plot = interval_plot([row for row in rows if row[1]], title)
         key = legend([run.name for run in judged])
         found.append({"title": title, "plot": plot, "legend": key})
@@ -232,6 +239,7 @@ FIGURES: dict[str, Callable[[JudgeCard], Score]] = {
     "first-named": _first_named,
     "same when mirrored": lambda card: _probe(card, "mirror"),
     "same when swapped": lambda card: _probe(card, "swap"),
+    "same under both": lambda card: _probe(card, "mirror_swap"),
 }
 """What is drawn of a judge's card."""
 

@@ -24,7 +24,7 @@ MARGIN = 30
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A number with its interval, in the colour of a series."""
+    """A number with its interval, in the color of a series."""
 
     score: Score
     """What is drawn."""
@@ -103,12 +103,8 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     for tick in across.ticks(5):
         drawing.text(across(tick), 266, f"{tick:.0%}", "middle", "tick")
     drawing.line(across.start, up.start, across.end, up.start, "axis")
-    drawing.text(
-        across.start,
-        286,
-        "share of images kept, surest first (risk: share of wrong ones among them)",
-        style="tick",
-    )
+    caption = "share of images kept, surest first (risk: share of wrong ones among them)"
+    drawing.text(across.start, 286, caption, style="tick")
     for number, c in enumerate(curves):
         points = [(across(x), up(y)) for x, y in zip(c.curve.coverage, c.curve.risk, strict=True)]
         if points:
@@ -121,7 +117,7 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
 
 
 def legend(names: Sequence[str]) -> Markup:
-    """The series of a figure, by colour and shape; nothing for a single one."""
+    """The series of a figure, by color and shape; nothing for a single one."""
     if len(names) < 2:
         return Markup()
     places, x, y = [], 8.0, 12.0
@@ -155,9 +151,8 @@ def _value_axis(scores: Sequence[Score], start: float, end: float) -> Axis:
 def _grid(drawing: Drawing, axis: Axis, top: float, bottom: float, unit: str) -> None:
     for tick in axis.ticks():
         drawing.line(axis(tick), top, axis(tick), bottom, "zero" if tick == 0 else "grid")
-        drawing.text(
-            axis(tick), bottom + 14, f"{tick:g}{' %' if unit == '%' else ''}", "middle", "tick"
-        )
+        shown = f"{tick:g} %" if unit == "%" else f"{tick:g}"
+        drawing.text(axis(tick), bottom + 14, shown, "middle", "tick")
 
 
 def _whisker(drawing: Drawing, axis: Axis, y: float, point: PlotPoint) -> None:

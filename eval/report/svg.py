@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from markupsafe import Markup
 
 SERIES = 8
-"""Colours and shapes that `style.css` tells apart."""
+"""Colors and shapes that `style.css` tells apart."""
 CHARACTER = 7.8
 """Width of a character at the size of the plots' text, pixels; a little too wide on purpose."""
 ROW = 22
@@ -21,7 +21,9 @@ class Axis(NamedTuple):
     """Maps values to pixels."""
 
     low: float
+    """Least value."""
     high: float
+    """Largest value."""
     start: float
     """Pixel of `low`."""
     end: float
@@ -51,16 +53,9 @@ class Drawing:
 
     def __init__(self, width: float, height: float, title: str) -> None:
         """title: what a screen reader says; the numbers stand in a table next to the figure."""
-        self.root = Element(
-            "svg",
-            {
-                "viewBox": f"0 0 {_px(width)} {_px(height)}",
-                "role": "img",
-                "width": _px(width),
-                "height": _px(height),
-                "aria-label": title,
-            },
-        )
+        size = {"width": _px(width), "height": _px(height)}
+        box = {"viewBox": f"0 0 {_px(width)} {_px(height)}"}
+        self.root = Element("svg", {**box, "role": "img", **size, "aria-label": title})
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         ends = {"x1": _px(x1), "y1": _px(y1), "x2": _px(x2), "y2": _px(y2)}
@@ -75,7 +70,7 @@ class Drawing:
         SubElement(self.root, "text", {**place, "class": style} if style else place).text = text
 
     def mark(self, x: float, y: float, series: int, hint: str = "") -> None:
-        """A point in the colour and shape of a series; `hint` shows under the mouse."""
+        """A point in the color and shape of a series; `hint` shows under the mouse."""
         style = {"class": f"mark s{series % SERIES}"}
         shape = series % 4
         if shape == 0:

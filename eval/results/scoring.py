@@ -150,11 +150,11 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         for question, worth in suite.worths.items()
     }
     images = {case: image.sha256 for case, image in run.images().items()}
-    given = read_labels(labels)
-    if several:  # a file of labels of several suites: those of other images are of other runs
-        given = labels_of_images(given, images, several)
-    checked = check_labels(given, {case.id for case in run.cases()}, answers)
-    return single_labels(labels_of_images(checked, images))
+    told = read_labels(labels)
+    if several:  # runs of other suites have other cases
+        told = labels_of_images(told, images, several)
+    checked = check_labels(told, {case.id for case in run.cases()}, answers)
+    return single_labels(labels_of_images(checked, images, several))
 
 
 def check_comparable(results: Sequence[Result]) -> None:

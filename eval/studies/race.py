@@ -1,4 +1,4 @@
-"""Which generator is best, with as few pictures as it takes.
+"""Which generator is best, with as few images as it takes.
 
 `eliminate` compares all generators on the same items and drops one as soon as the evidence that
 another is better is beyond doubt: it may look after every item, and the best is dropped with
@@ -25,12 +25,12 @@ from ..stats.intervals import Interval
 from ..stats.sequential import Wealth, confidence_sequence
 
 Scorer = Callable[[str, str], float | None]
-"""From generator and item to a score in [0, 1], or None where there is no picture or no verdict."""
+"""From generator and item to a score in [0, 1], or None where there is no image or no verdict."""
 Policy = Literal["eliminate", "ucb"]
 POLICIES = ("eliminate", "ucb")
 
 PULL = 5
-"""Pictures of one pull of the bandit, drawn with replacement."""
+"""Images of one pull of the bandit, drawn with replacement."""
 _FIRST_LOOK = 32
 
 
@@ -68,6 +68,7 @@ class Dropped:
     """A generator that is not the best."""
 
     name: str
+    """Spec or name of the generator."""
     by: str
     """The generator that is better."""
     items: int
@@ -79,11 +80,15 @@ class Difference:
     """Mean of one generator less that of another, over the items that both have."""
 
     first: str
+    """One generator."""
     second: str
+    """The other."""
     mean: float | None
+    """In [-1, 1]; None where they share no item with a score."""
     interval: tuple[float, float] | None
     """All intervals of a race hold together, at all times, with probability 1 - alpha."""
     items: int
+    """Items with a score of both."""
 
 
 @dataclass(frozen=True)
@@ -91,23 +96,26 @@ class RaceResult:
     """How a race ended."""
 
     policy: str
+    """What decided who was drawn next."""
     leaders: tuple[str, ...]
     """Who may still be the best: one where it is decided, several where the items ran out or the
     rest is tied within delta."""
     ending: Literal["decided", "tied", "exhausted", "rounds"]
     """Why it ended."""
     means: dict[str, float | None]
-    """Mean score of each generator over its own pictures."""
-    pictures: dict[str, int]
-    """Pictures of each generator."""
+    """Mean score of each generator over its own images."""
+    images: dict[str, int]
+    """Images of each generator."""
     missing: dict[str, int]
-    """Pictures without a score."""
+    """Images without a score."""
     items: int
     """Items drawn."""
     saved: int
-    """Pictures that scoring every generator on every item would have taken besides."""
+    """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
+    """Who was dropped, in order."""
     differences: tuple[Difference, ...] = ()
+    """Every pair."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -123,7 +131,7 @@ class _Table:
     found: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def get(self, name: str, item: str) -> float:
-        """The score; NaN where there is none. Raises ValueError for one outside [0, 1]."""
+        """The score; NaN where there is none. Raises UsageError for one outside [0, 1]."""
         key = name, item
         if key not in self.found:
             value = self.score(name, item)
@@ -148,7 +156,7 @@ class _Table:
             leaders=tuple(leaders),
             ending=ending,
             means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
-            pictures={name: len(values) for name, values in own.items()},
+            images={name: len(values) for name, values in own.items()},
             missing={name: len(own[name]) - len(scored[name]) for name in self.names},
             items=len({item for _, item in self.found}),
             saved=len(self.names) * all_items - len(self.found),
@@ -164,7 +172,10 @@ def race(
     settings: RaceSettings | None = None,
     progress: Progress = silent,
 ) -> RaceResult:
-    """Races generators over items. Raises ValueError for fewer than two, or names that repeat."""
+    """Races generators over items.
+
+    Raises UsageError for fewer than two generators, names that repeat, and scores outside [0, 1].
+    """
     settings = settings or RaceSettings()
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError("a race needs two or more generators, each once")
@@ -217,7 +228,14 @@ def _eliminate(
         _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
     ]
     leaders = [names[index] for index in alive]
-    return table.result("eliminate", leaders, ending, len(items), dropped, differences)
+    return table.result(
+        policy="eliminate",
+        leaders=leaders,
+        ending=ending,
+        all_items=len(items),
+        dropped=dropped,
+        differences=differences,
+    )
 
 
 def _interval(
@@ -246,11 +264,11 @@ def _difference(
     both = difference[~np.isnan(difference)]
     found = _interval(scores, pair, len(names), settings)
     return Difference(
-        names[pair[0]],
-        names[pair[1]],
-        float(both.mean()) if len(both) else None,
-        (found.low, found.high) if len(both) else None,
-        len(both),
+        first=names[pair[0]],
+        second=names[pair[1]],
+        mean=float(both.mean()) if len(both) else None,
+        interval=(found.low, found.high) if len(both) else None,
+        items=len(both),
     )
 
 

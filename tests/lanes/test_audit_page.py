@@ -1,7 +1,7 @@
-"""The labelling page in a browser, in each of its kinds: `npm i puppeteer-core` and two variables.
+"""The labeling page in a browser, in each of its kinds: `npm i puppeteer-core` and two variables.
 
 COUNTERPRIOR_CHROMIUM: an executable; COUNTERPRIOR_NODE_MODULES: the folder with puppeteer-core.
-COUNTERPRIOR_SCREENSHOTS: folder where pictures of the page are kept; a temporary one if not set.
+COUNTERPRIOR_SCREENSHOTS: folder where screenshots of the page are kept; a temporary one if not set.
 """
 
 import json
@@ -35,8 +35,8 @@ def from_environment(name: str) -> str:
     return os.environ[name]
 
 
-def labelled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[dict[str, Any], Any]:
-    """What the browser saw, and the labels on disk; keeps a picture of the page."""
+def labeled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[dict[str, Any], Any]:
+    """What the browser saw, and the labels on disk; keeps a screenshot of the page."""
     chromium, modules = map(
         from_environment, ("COUNTERPRIOR_CHROMIUM", "COUNTERPRIOR_NODE_MODULES")
     )
@@ -54,15 +54,15 @@ def labelled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[di
         server.shutdown()
         thread.join()
     assert done.returncode == 0, done.stderr
-    with Image.open(shot) as picture:
-        assert picture.size == (1100, 850)
+    with Image.open(shot) as screenshot:
+        assert screenshot.size == (1100, 850)
     seen = json.loads(done.stdout)
     assert seen["problems"] == []
     assert "bo" in seen["body"] and "Krippendorff" in seen["body"]
     return seen, read_clicks(folder / "ann.jsonl", FORMS[kind])
 
 
-def pictures(tmp_path: Path, kind: str) -> Path:
+def scenes(tmp_path: Path) -> Path:
     """Rendered scenes as `audit sample` lists them, with what a machine said of them."""
     rows = []
     for number, (left, right) in enumerate(PAIRS):
@@ -71,9 +71,8 @@ def pictures(tmp_path: Path, kind: str) -> Path:
         (tmp_path / f"{number}.png").write_bytes(encode_png(image))
         asked = f"1: the {left} is on the left; 2: the {right} is; 0: neither"
         name = {"sample_id": f"s{number}", "case": f"s{number}", "question": "order"}
-        rows.append(name | {"asked": asked, "answers": ANSWERS, "prompt": prompt,
-                            "image": f"{number}.png", "verdict_raw": "FAIL",
-                            "method": "secret-method"})  # fmt: skip
+        shown = {"asked": asked, "answers": ANSWERS, "prompt": prompt, "image": f"{number}.png"}
+        rows.append({**name, **shown, "verdict_raw": "FAIL", "method": "secret-method"})
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -86,13 +85,13 @@ def pictures(tmp_path: Path, kind: str) -> Path:
         ("judge", "label", {"invalid": "0", "first_left": "1"}),
     ],
 )
-def test_pictures_are_labelled_by_keyboard(
+def test_images_are_labeled_by_keyboard(
     tmp_path: Path, kind: str, field: str, keys: dict[str, str]
 ) -> None:
-    rows = pictures(tmp_path, kind)
-    seen, labels = labelled(rows, kind, list(keys.values()), tmp_path)
-    assert seen["counts"] == ["1 of 3, 0 done", "2 of 3, 1 done", "3 of 3, 2 done",
-                              "3 of 3, 2 done"]  # fmt: skip
+    rows = scenes(tmp_path)
+    seen, labels = labeled(rows, kind, list(keys.values()), tmp_path)
+    last = "3 of 3, 2 done"
+    assert seen["counts"] == ["1 of 3, 0 done", "2 of 3, 1 done", last, last]
     assert len(set(seen["shown"])) == 3
     assert "secret-method" not in seen["body"]
     order = {
@@ -106,28 +105,37 @@ def test_pictures_are_labelled_by_keyboard(
 
 def test_groups_are_reviewed_by_keyboard(tmp_path: Path) -> None:
     rows = [
-        {"group": group, "level": level, "altered_law": "light is never bent",
-         "prompt": f"{level} of {group}: a pencil in a glass of water",
-         "assessment_point": f"what {level} must show"}
-        for group in ("optics-1", "optics-2") for level in ("L1", "L2", "L3")
-    ]  # fmt: skip
+        {
+            "group": group,
+            "level": level,
+            "altered_law": "light is never bent",
+            "prompt": f"{level} of {group}: a pencil in a glass of water",
+            "assessment_point": f"what {level} must show",
+        }
+        for group in ("optics-1", "optics-2")
+        for level in ("L1", "L2", "L3")
+    ]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = [*"ynyye", "name the glass", "y"]
-    seen, labels = labelled(path, "worlds", keys, tmp_path)
+    seen, labels = labeled(path, "worlds", keys, tmp_path)
     assert seen["counts"][5:7] == ["1 of 2, 1 done", "2 of 2, 1 done"]
     first, second = labels.values()
     assert first == {
-        "unambiguous": "yes", "deduction": "no", "safe": "yes", "valid": "yes",
-        "decision": "edit", "note": "name the glass",
-    }  # fmt: skip
+        "unambiguous": "yes",
+        "deduction": "no",
+        "safe": "yes",
+        "valid": "yes",
+        "decision": "edit",
+        "note": "name the glass",
+    }
     assert second == {"unambiguous": "yes"}
 
 
 def test_the_bank_is_reviewed_by_keyboard(tmp_path: Path) -> None:
     bank = resources.files("counterprior.builders") / "bank" / "constrained" / "keyboards.yaml"
     with resources.as_file(bank) as path:
-        seen, labels = labelled(path, "bank", ["a", "r", "e", "say which key", "a"], tmp_path)
+        seen, labels = labeled(path, "bank", ["a", "r", "e", "say which key", "a"], tmp_path)
     assert seen["counts"][-1] == "5 of 30, 4 done"
     assert [given["decision"] for given in labels.values()] == [
         "accept",

@@ -7,8 +7,8 @@ its `.bin` beside it; `OMP_NUM_THREADS=1` is fastest.
 COUNTERPRIOR_PHOTOS: `skimage/data` of the scikit-image wheel (cat, cup, motorcycle CC0, person
 public domain).
 
-Classes and threshold were chosen after looking at the pictures: the figures show that the chain
-works on real pictures, not how good the detectors are.
+Classes and threshold were chosen after looking at the images: the figures show that the chain
+works on photographs, not how good the detectors are.
 """
 
 import itertools
@@ -72,13 +72,13 @@ def from_environment(name: str) -> Path:
     return Path(os.environ[name])
 
 
-def checked(kind: str, pictures: list[ImageToCheck], cache: Path) -> list[CheckedImage]:
+def checked(kind: str, images: list[ImageToCheck], cache: Path) -> list[CheckedImage]:
     file = from_environment(WEIGHTS[kind].variable)
     try:
         detector = open_detector(f"{kind}:{file}?threshold=0.3")
     except DetectorError as error:
         pytest.skip(str(error))
-    return list(check_images(pictures, RULES, Cached(detector, cache)))
+    return list(check_images(images, RULES, Cached(detector, cache)))
 
 
 def report(title: str, found: list[CheckedImage], truth: dict[str, str]) -> tuple[float, float]:
@@ -101,34 +101,32 @@ def report(title: str, found: list[CheckedImage], truth: dict[str, str]) -> tupl
         scores.append(float(score_2d(one.a.score, one.b.score, placed)))
     prompts = [one.sample.prompt_id for one in found]
     measured = visor(both, np.array(holds) & np.array(both), prompts)
-    print(f"\n{title}: {len(found)} pictures, verdicts {dict(Counter(o.verdict for o in found))}")
-    print(f"  decided right {right} of {len(decided)}, coverage {metrics['coverage']:.3f}, "
-          f"reasons {metrics['undecidable_reasons']}")  # fmt: skip
-    print(f"  VISOR OA {measured.oa:.1f} cond {measured.cond:.1f} uncond {measured.uncond:.1f}, "
-          f"T2I-CompBench {np.mean(scores):.3f}, "
-          f"stability {np.mean([o.parts.stability for o in decided]):.3f}")  # fmt: skip
+    stability = np.mean([o.parts.stability for o in decided])
+    print(f"\n{title}: {len(found)} images, verdicts {dict(Counter(o.verdict for o in found))}")
+    print(f"  decided right {right} of {len(decided)}, coverage {metrics['coverage']:.3f}")
+    print(f"  reasons {metrics['undecidable_reasons']}, stability {stability:.3f}")
+    print(f"  VISOR OA {measured.oa:.1f} cond {measured.cond:.1f} uncond {measured.uncond:.1f}")
+    print(f"  T2I-CompBench {np.mean(scores):.3f}")
     return metrics["coverage"], right / len(decided)
 
 
 def test_rendered_scenes(kind: str, tmp_path: Path) -> None:
-    pictures, truth = [], {}
+    images, truth = [], {}
     for number, (left, right) in enumerate(itertools.permutations(WEIGHTS[kind].drawn, 2)):
         scene = Scene((Figure(left, 0.26, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), number)
         image = draw_scene(scene)
         for relation in ("left_of", "right_of"):
             name = f"{left}-{right}-{relation}"
-            pictures.append(ImageToCheck(name, name, relation, left, right, image))
+            images.append(ImageToCheck(name, name, relation, left, right, image))
             truth[name] = "PASS" if relation == "left_of" else "FAIL"
-    coverage, accuracy = report(
-        f"{kind}, rendered scenes", checked(kind, pictures, tmp_path), truth
-    )
+    coverage, accuracy = report(f"{kind}, rendered scenes", checked(kind, images, tmp_path), truth)
     assert accuracy == 1 and coverage > 0.5
 
 
 def test_photographs(kind: str, tmp_path: Path) -> None:
     folder, named = from_environment("COUNTERPRIOR_PHOTOS"), WEIGHTS[kind].photos
     photos = {name: Image.open(folder / file).convert("RGB") for name, file in named.items()}
-    pictures, truth = [], {}
+    images, truth = [], {}
     for a, b in itertools.permutations(named, 2):
         for relation, opposite in SIDES.items():
             sideways = relation in ("left_of", "right_of")
@@ -136,9 +134,9 @@ def test_photographs(kind: str, tmp_path: Path) -> None:
             image = montage(photos[first], photos[second], sideways)
             for said in (relation, opposite):
                 name = f"{a}-{b}-{relation}-{said}"
-                pictures.append(ImageToCheck(name, name, said, a, b, image))
+                images.append(ImageToCheck(name, name, said, a, b, image))
                 truth[name] = "PASS" if said == relation else "FAIL"
-    coverage, accuracy = report(f"{kind}, photographs", checked(kind, pictures, tmp_path), truth)
+    coverage, accuracy = report(f"{kind}, photographs", checked(kind, images, tmp_path), truth)
     assert accuracy == 1 and coverage > 0.3
 
 

@@ -12,25 +12,23 @@ import pytest
 
 pytestmark = pytest.mark.lane
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome", "chrome")
-     if (path := shutil.which(name))), None,
-)  # fmt: skip
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @pytest.fixture(scope="module")
 def site(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of one run of 30 pictures; read only."""
+    """A report of one run of 60 images; read only."""
     import sys
 
     root = tmp_path_factory.mktemp("browser")
     command = [sys.executable, "-m", "counterprior"]
+    suite = ["--suite", "t2i_homogenization", "--data", text_release, "--limit", 30]
+    spec = ["--generator", "render:?order_bias=1&missing=0.3", "--judge", "pixels"]
     for arguments in (
-        ["eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", 30,
-         "--generator", "render:?order_bias=1&missing=0.3", "--judge", "pixels",
-         "--out", root / "run"],
+        ["eval", *suite, *spec, "--out", root / "run"],
         ["report", root / "run", "--out", root / "site"],
-    ):  # fmt: skip
+    ):
         done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     return root / "site"
@@ -43,10 +41,9 @@ def browse(tmp_path: Path) -> Callable[..., str]:
         pytest.skip("no Chromium on the path")
 
     def run(address: str, *options: str) -> str:
-        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
-                   "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}",
-                   "--virtual-time-budget=3000",
-                   *(options or ["--dump-dom"]), address]  # fmt: skip
+        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu"]
+        command += ["--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
+        command += ["--virtual-time-budget=3000", *(options or ["--dump-dom"]), address]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         assert not complaints, complaints
@@ -70,7 +67,7 @@ def test_the_gallery_shows_and_filters(site: Path, browse: Callable[..., str]) -
     assert browse(f"{address}#flag=invalid").count('<li id="') == int(badge[1])
     swapped = browse(f"{address}#flag=invalid&variant=swapped")
     assert 0 < swapped.count('<li id="') < int(badge[1])
-    assert "No picture is like that." in browse(f"{address}#text=zzz-nothing")
+    assert "No image matches." in browse(f"{address}#text=zzz-nothing")
 
 
 def test_pages_print(site: Path, tmp_path: Path, browse: Callable[..., str]) -> None:

@@ -75,7 +75,7 @@ def test_a_small_stratum_gives_its_share_to_the_others(tmp_path: Path) -> None:
     assert strata == {"PASS": 3, "FAIL": 17}
 
 
-def test_a_draw_with_a_manifest_names_pictures_and_prompts(tmp_path: Path) -> None:
+def test_a_draw_with_a_manifest_names_images_and_prompts(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", verdicts(3))
     known = [
         {"sample_id": f"0-00{i}", "image_path": f"images/{i}.png", "prompt": f"p {i}"}

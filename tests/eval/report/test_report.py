@@ -9,7 +9,7 @@ import json
 import math
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -24,31 +24,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from counterprior.eval.core import Case
+from counterprior.errors import UsageError
+from counterprior.eval.core import Case, Verdict
 from counterprior.eval.engine.run import MadeImage, Run, RunError, RunHeader
+from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags
-from counterprior.eval.report.numbers import show
 from counterprior.eval.report.site import ReportSettings, write_report
 from counterprior.eval.report.svg import Axis
-from counterprior.eval.results.contents import read_contents
-from counterprior.eval.results.leaderboard import leaderboards, paired
+from counterprior.eval.results.contents import RunContents, read_contents, slugify
+from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, paired
 from counterprior.eval.results.risk import risk_curves
+from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
+from counterprior.eval.results.tables import show
+from counterprior.eval.stats import clusters
 from counterprior.eval.stats.abstention import risk_coverage
-from counterprior.eval.suites import SUITES
-from counterprior.eval.suites.headlines import HEADLINES, Item
+from counterprior.eval.suites import SUITES, open_suite
+from counterprior.eval.suites.base import Item
+from counterprior.storage import RecordLog
 
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror="alert('2')"> & "quoted" \u2028"""
 PIXELS = {"kind": "pixels", "version": "1"}
 OTHER = {"kind": "other", "model": "<b>bold</b>"}
+NAMES = ["other:<b>bold</b>", "pixels"]
+"""Of the judges, as the pages show them."""
 QUESTIONS = {"t2i_homogenization": "order", "i2i_correctness": "binding"}
 LABELS = {
     "t2i_homogenization": ["first_left", "first_right", "invalid"],
     "i2i_correctness": ["correct", "wrong", "invalid"],
 }
 
-Say = Callable[[int, str, str], Mapping[str, Any]]
-"""From case number, variant and probe to the fields of a verdict."""
+Say = Callable[[int, str, str], Verdict]
+"""From case number, variant and probe to a verdict."""
 
 
 def _seed() -> bytes:
@@ -62,84 +69,95 @@ SOURCE = f"sources/{hashlib.sha256(SEED).hexdigest()}.png"
 
 
 def cases_of(suite: str, rows: int) -> list[Case]:
-    variants = ("plain", "swapped") if suite == "t2i_homogenization" else ("aligned", "reverse")
+    drawn = suite == "t2i_homogenization"
+    variants = ("plain", "swapped") if drawn else ("aligned", "reverse")
     groups = [{"pair_type": "A-A"}, {"pair_type": "H-H"}]
     return [
-        Case(f"{suite}-{row:03}", variant, row, 0, f"{HOSTILE} {row}", (f"a/{row}", "a", str(row))
-             if suite == "t2i_homogenization" else (f"a/{row}",), groups[row % 2], source=SOURCE
-             if suite == "i2i_correctness" and row else "")
+        Case(
+            row=f"{suite}-{row:03}",
+            variant=variant,
+            seed=row,
+            number=0,
+            prompt=f"{HOSTILE} {row}",
+            clusters=(f"a/{row}", "a", str(row)) if drawn else (f"a/{row}",),
+            groups=groups[row % 2],
+            source=SOURCE if row and not drawn else "",
+        )
         for row in range(rows)
         for variant in variants
-    ]  # fmt: skip
+    ]
 
 
 def make_run(
     root: Path, suite: str, rows: int, judges: list[tuple[Mapping[str, str], Say]], **header: Any
 ) -> Path:
-    """A judged run; the first case's picture is missing, the second's is no picture."""
+    """A judged run; the first case's image is missing, the judges fail on the second's."""
     cases = cases_of(suite, rows)
-    told = RunHeader(suite, "somewhere/secret", "d" * 64, rows, 1, None,
-                     {"kind": "folder", "name": HOSTILE})  # fmt: skip
+    told = RunHeader(
+        suite=suite,
+        data="somewhere/secret",
+        rows_sha256="d" * 64,
+        rows=rows,
+        seeds=1,
+        limit=None,
+        generator={"kind": "folder", "name": HOSTILE},
+    )
     run = Run.start(root, replace(told, **header), cases)
     for folder in ("images", "sources"):
         (root / folder).mkdir(exist_ok=True)
     (root / SOURCE).write_bytes(SEED)
-    made = {}
     with run.image_log() as log:
         for number, case in enumerate(cases):
-            image = MadeImage(case.id, "missing", message="/secret/path")
-            if number:
-                path = root / "images" / f"{case.id}.png"
-                Image.new("RGB", (64, 48), (number % 256, 90, 40)).save(path)
-                if number == 1:
-                    path.write_bytes(b"no picture")
-                digest = hashlib.sha256(path.read_bytes()).hexdigest()
-                image = MadeImage(case.id, "made", f"images/{case.id}.png", digest)
-            made[case.id] = image
-            log.append(image.__dict__)
+            run.add(log, made_image(root, case, number))
     for identity, say in judges:
-        with run.judge({**identity, "persona": "standard"}).log() as log:
-            for number, case in enumerate(cases):
-                image = made[case.id]
-                if number < 2:
-                    label = "missing" if number == 0 else "error"
-                    log.append(verdict(suite, case, image, "original", {"label": label}, ""))
-                    continue
-                for probe in ("original", "mirror"):
-                    said = say(number, case.variant, probe)
-                    log.append(verdict(suite, case, image, probe, said, QUESTIONS[suite]))
+        judge = run.judge({**identity, "persona": "standard"})
+        with RecordLog(judge.root / VERDICTS) as log:
+            for number, case in enumerate(cases[1:], 1):
+                image = run.images()[case.id]
+                for probe in ("original", "mirror") if number > 1 else ("original",):
+                    said = say(number, case.variant, probe) if number > 1 else Verdict("error")
+                    log.append(answered(suite, case, image, probe, said).to_record())
     return root
 
 
-def verdict(
-    suite: str, case: Case, made: MadeImage, probe: str, said: Mapping[str, Any], question: str
-) -> dict[str, Any]:
+def made_image(root: Path, case: Case, number: int) -> MadeImage:
+    if not number:
+        return MadeImage(case.id, "missing", message="/secret/path")
+    path = root / "images" / case.file
+    Image.new("RGB", (64, 48), (number % 256, 90, 40)).save(path)
+    if number == 1:
+        path.write_bytes(b"no image")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return MadeImage(case.id, "made", f"images/{case.file}", digest)
+
+
+def answered(suite: str, case: Case, made: MadeImage, probe: str, said: Verdict) -> Answered:
     labels = LABELS[suite]
-    return {
-        "key": f"{case.id}/{probe}",
-        "case": case.id,
-        "image": made.sha256,
-        "question": question,
-        "probe": probe,
-        "labels": labels,
-        "answers": {str(number): label for number, label in enumerate(labels, 1)},
-        "raw": f"I say {HOSTILE}",
-        **said,
-    }
+    return Answered(
+        key=f"{case.id}/{probe}",
+        case=case.id,
+        image=made.sha256,
+        question=QUESTIONS[suite],
+        probe=probe,
+        labels=tuple(labels),
+        answers={str(number): label for number, label in enumerate(labels, 1)},
+        sided=True,
+        verdict=replace(said, raw=f"I say {HOSTILE}"),
+    )
 
 
 def biased(share: float, seed: int) -> Say:
     """Says that the prior holds in this share of the cases; every ninth is invalid."""
     drawn = np.random.default_rng(seed).random(10_000)
 
-    def say(number: int, variant: str, probe: str) -> dict[str, Any]:
+    def say(number: int, variant: str, probe: str) -> Verdict:
         if number % 9 == 8:
-            return {"label": "invalid"}
+            return Verdict("invalid")
         first = bool(drawn[number] < share)
         if probe == "mirror" and number % 7 == 3:
             first = not first
         label = "first_left" if first else "first_right"
-        return {"label": label, "probabilities": {label: 0.5 + drawn[number] / 2}}
+        return Verdict(label, probabilities={label: 0.5 + drawn[number] / 2})
 
     return say
 
@@ -147,9 +165,9 @@ def biased(share: float, seed: int) -> Say:
 def correct(aligned: float, reverse: float, seed: int) -> Say:
     drawn = np.random.default_rng(seed).random(10_000)
 
-    def say(number: int, variant: str, probe: str) -> dict[str, Any]:
+    def say(number: int, variant: str, probe: str) -> Verdict:
         share = aligned if variant == "aligned" else reverse
-        return {"label": "correct" if drawn[number] < share else "wrong"}
+        return Verdict("correct" if drawn[number] < share else "wrong")
 
     return say
 
@@ -172,10 +190,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def labels(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What people say of the first thirty cases of the homogenization suite."""
     path = tmp_path_factory.mktemp("labels") / "labels.csv"
-    rows = [f"{case.id},{run.images()[case.id].sha256},order,{('first_left', 'first_right')[n % 2]}"
-            for run in map(Run.open, runs.values()) if run.header.suite == "t2i_homogenization"
-            for n, case in enumerate(run.cases()[2:32]) if case.id in run.images()]  # fmt: skip
-    path.write_text("\n".join(["case,image,question,label", *rows]) + "\n")
+    rows = [
+        f"{case.id},{run.images()[case.id].sha256},order,{('first_left', 'first_right')[n % 2]}"
+        for run in map(Run.open, runs.values())
+        if run.header.suite == "t2i_homogenization"
+        for n, case in enumerate(run.cases()[2:32])
+    ]
+    # Images of two runs that are alike are one image.
+    path.write_text("\n".join(["case,image,question,label", *dict.fromkeys(rows)]) + "\n")
     return path
 
 
@@ -183,12 +205,39 @@ def labels(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> P
 def site(runs: dict[str, Path], labels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of all of them; read only."""
     out = tmp_path_factory.mktemp("site") / "site"
-    forms = ("inspect", "hub")
-    settings = ReportSettings(
-        tuple(runs.values()), out, labels, title=HOSTILE, export=forms, dataset="a/b@v1.0.0"
-    )
-    assert write_report(settings) == out / "index.html"
+    assert write_report(everything(runs, labels, out)) == out / "index.html"
     return out
+
+
+def everything(runs: Mapping[str, Path], labels: Path, out: Path) -> ReportSettings:
+    return ReportSettings(
+        runs=tuple(runs.values()),
+        out=out,
+        score=ScoreSettings(labels=labels),
+        title=HOSTILE,
+        export=("inspect", "hub"),
+        dataset="a/b@v1.0.0",
+    )
+
+
+def report_of(runs: Sequence[Path], out: Path, **score: Any) -> ReportSettings:
+    return ReportSettings(tuple(runs), out, ScoreSettings(**score))
+
+
+def contents_of(*runs: Path, **score: Any) -> list[RunContents]:
+    return read_contents(runs, ScoreSettings(**score))
+
+
+def boards_of(*runs: Path) -> list[Leaderboard]:
+    return leaderboards(contents_of(*runs), False)
+
+
+@pytest.fixture(scope="module")
+def results(runs: dict[str, Path], labels: Path) -> dict[tuple[str, str], Result]:
+    """Run and judge -> what `score` says of it."""
+    names = {str(root): name for name, root in runs.items()}
+    judged = score_runs(list(runs.values()), ScoreSettings(labels=labels))
+    return {(names[j.result.folder], j.result.judge): j.result for j in judged}
 
 
 VOID = {"meta", "img", "input", "br", "link", "hr"}
@@ -226,8 +275,9 @@ class Page(HTMLParser):
             self.elements[number][2].append(data)
 
     def all(self, tag: str) -> list[tuple[dict[str, str], str]]:
-        return [(attributes, "".join(text)) for name, attributes, text in self.elements
-                if name == tag]  # fmt: skip
+        return [
+            (attributes, "".join(text)) for name, attributes, text in self.elements if name == tag
+        ]
 
     def within(self, number: int, tag: str) -> Iterator[tuple[dict[str, str], str]]:
         """Elements of a tag below the one with this number."""
@@ -243,13 +293,14 @@ def pages(site: Path) -> dict[str, Page]:
     return {path.name: Page(path) for path in sorted(site.glob("*.html"))}
 
 
-def scores_of(runs: Mapping[str, Path]) -> dict[tuple[str, str, str, str], dict[str, Any]]:
-    """Run, judge, score and group -> what scores.json says."""
+def scores_of(
+    results: Mapping[tuple[str, str], Result],
+) -> dict[tuple[str, str, str, str], dict[str, Any]]:
+    """Run, judge, score and group -> the score in JSON."""
     return {
-        (name, result["judge"], score["name"], score["group"]): score
-        for name, root in runs.items()
-        for result in json.loads((root / "scores.json").read_text())
-        for score in result["scores"]
+        (*key, score["name"], score["group"]): score
+        for key, result in results.items()
+        for score in result.to_json()["scores"]
     }
 
 
@@ -277,17 +328,16 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
         assert sum("aria-current" in attributes for attributes, _ in page.all("a")) == 1, name
 
 
-def test_every_score_on_the_pages_is_the_one_of_scores_json(
-    site: Path, runs: dict[str, Path]
+def test_every_score_on_the_pages_is_the_one_that_score_gives(
+    site: Path, runs: dict[str, Path], results: dict[tuple[str, str], Result]
 ) -> None:
-    scores, seen = scores_of(runs), set()
+    scores, seen = scores_of(results), set()
     for name in ("index.html", "t2i_homogenization.html", "i2i_correctness.html"):
         page = Page(site / name)
         for number, (tag, about, _) in enumerate(page.elements):
             if tag != "tr" or "data-score" not in about:
                 continue
-            key = (about["data-run"], about["data-judge"], about["data-score"],
-                   about["data-group"])  # fmt: skip
+            key = tuple(about[f"data-{name}"] for name in ("run", "judge", "score", "group"))
             score = scores[key]
             seen.add((name, key))
             for place, (cell, attributes, _) in enumerate(page.elements):
@@ -319,15 +369,14 @@ def check_cell(field: str, numbers: list[tuple[dict[str, str], str]], score: Any
         assert (
             abs(float(text.replace(",", "")) - float(attributes["value"])) <= 0.5001 * 10**-digits
         )
-        assert digits == (0 if field in ("n", "excluded") else
-                          3 if field == "p_value" or score["unit"] == "1" else 1)  # fmt: skip
+        whole = field in ("n", "excluded")
+        assert digits == (0 if whole else 3 if field == "p_value" or score["unit"] == "1" else 1)
 
 
-def test_every_number_of_the_judges_cards_is_the_one_of_scores_json(
-    site: Path, runs: dict[str, Path]
+def test_every_number_of_the_judges_cards_is_the_one_that_score_gives(
+    site: Path, results: dict[tuple[str, str], Result]
 ) -> None:
-    cards = {(name, result["judge"]): result["card"] for name, root in runs.items()
-             for result in json.loads((root / "scores.json").read_text())}  # fmt: skip
+    cards = {key: result.to_json()["card"] for key, result in results.items()}
     seen = set()
     for path in site.glob("*-judges.html"):
         page = Page(path)
@@ -374,9 +423,9 @@ def test_hostile_texts_stay_texts(site: Path) -> None:
         assert page.all("title")[0][1].endswith(HOSTILE)
     page = Page(site / "gallery-fair.html")
     (data,) = [text for attributes, text in page.all("script") if "type" in attributes]
-    picture = json.loads(data)["pictures"][4]
-    assert picture["prompt"] == f"{HOSTILE} 2"
-    assert picture["answers"][0][0]["raw"] == f"I say {HOSTILE}"
+    image = json.loads(data)["images"][4]
+    assert image["prompt"] == f"{HOSTILE} 2"
+    assert image["answers"][0][0]["raw"] == f"I say {HOSTILE}"
 
 
 def test_nothing_points_outside(site: Path) -> None:
@@ -396,14 +445,13 @@ def test_nothing_points_outside(site: Path) -> None:
     assert "secret" not in "".join(path.read_text() for path in site.glob("*.*"))
 
 
-def test_the_gallery_has_every_picture_and_its_filters(site: Path, runs: dict[str, Path]) -> None:
+def test_the_gallery_has_every_image_and_its_filters(site: Path, runs: dict[str, Path]) -> None:
     page = Page(site / "gallery-biased.html")
     (data,) = [json.loads(t) for a, t in page.all("script") if "type" in a]
     run = Run.open(runs["biased"])
-    assert [p["id"] for p in data["pictures"]] == [case.id for case in run.cases()]
-    judges = [folder.name for folder in run.judges()]
-    assert data["judges"] == judges and len(judges) == 2
-    missing, broken, *others = data["pictures"]
+    assert [p["id"] for p in data["images"]] == [case.id for case in run.cases()]
+    assert data["judges"] == [judge.name for judge in run.judges()] == NAMES
+    missing, broken, *others = data["images"]
     assert (missing["status"], missing["thumbnail"], missing["flags"]) == (
         "missing",
         "",
@@ -414,42 +462,46 @@ def test_the_gallery_has_every_picture_and_its_filters(site: Path, runs: dict[st
     for name in thumbnails:
         with Image.open(site / name) as small:
             assert small.format == "WEBP" and max(small.size) <= 256
-    said = [biased(0.97, 1), biased(0.97, 2)]
+    said = [biased(0.97, 2), biased(0.97, 1)]
     expected = []
     for number in range(2, 120):
-        answers = [[{"question": "order", "probe": probe} | dict(say(number, "", probe))
-                    for probe in ("original", "mirror")] for say in said]  # fmt: skip
-        first = {a[0]["label"] for a in answers}
-        flipped = any(a[0]["label"] != a[1]["label"] for a in answers)
-        expected.append([flag for flag, holds in (
-            ("disagreement", len(first) > 1), ("flipped", flipped), ("invalid", "invalid" in first),
-        ) if holds])  # fmt: skip
+        pairs = [(say(number, "", "original"), say(number, "", "mirror")) for say in said]
+        first = {plain.label for plain, _ in pairs}
+        holds = {
+            "disagreement": len(first) > 1,
+            "flipped": any(plain.label != mirrored.label for plain, mirrored in pairs),
+            "invalid": "invalid" in first,
+        }
+        expected.append([flag for flag, found in holds.items() if found])
     assert [p["flags"] for p in others] == expected
     assert {f["flag"]: f["count"] for f in data["filters"]} == {
-        flag: sum(flag in p["flags"] for p in data["pictures"]) for flag in FILTERS
+        flag: sum(flag in p["flags"] for p in data["images"]) for flag in FILTERS
     }
     assert all(f["count"] for f in data["filters"])
     shown = {a["value"] for a, _ in page.all("input") if a.get("name") == "flag"}
     assert shown == {"", *FILTERS}
-    assert others[0]["answers"][0][0]["probability"] == pytest.approx(
-        biased(0.97, 2)(2, "", "original")["probabilities"][others[0]["answers"][0][0]["label"]]
-    ) or judges[0].startswith("pixels")
+    for part, say in zip(others[0]["answers"], said, strict=True):
+        verdict = say(2, "", "original")
+        assert part[0]["label"] == verdict.label
+        assert part[0]["probability"] == verdict.share(verdict.label)
 
 
 def test_an_edit_stands_beside_its_source(site: Path) -> None:
     page = Page(site / "gallery-steady.html")
     (data,) = [json.loads(t) for a, t in page.all("script") if "type" in a]
-    *without, shown = [data["pictures"][number] for number in (0, 1, 5)]
+    *without, shown = [data["images"][number] for number in (0, 1, 5)]
     assert [(p["edit"], p["source"]) for p in without] == [(False, "")] * 2
     assert shown["edit"] and shown["source"] != shown["thumbnail"]
     with Image.open(site / shown["source"]) as small:
         assert small.convert("RGB").getpixel((30, 20))[2] > 200
     drawn = json.loads(next(t for a, t in Page(site / "gallery-biased.html").all("script") if a))
-    assert not any(p["edit"] for p in drawn["pictures"])
+    assert not any(p["edit"] for p in drawn["images"])
 
 
-def answer(label: str, probe: str = "original", question: str = "order") -> dict[str, str]:
-    return {"label": label, "probe": probe, "question": question}
+def answer(label: str, probe: str = "original", question: str = "order") -> Answered:
+    case = cases_of("t2i_homogenization", 1)[0]
+    found = answered("t2i_homogenization", case, MadeImage(case.id, "made"), probe, Verdict(label))
+    return replace(found, question=question)
 
 
 @pytest.mark.parametrize(
@@ -467,20 +519,57 @@ def answer(label: str, probe: str = "original", question: str = "order") -> dict
         ([[answer("refused"), answer("first_left", "mirror")]], True, ["failure"]),
         ([[answer("first_left")], []], True, []),
         ([[], []], True, ["failure"]),
-        ([[answer("missing", question="")]], False, ["failure"]),
+        ([[], []], False, ["failure"]),
     ],
 )
-def test_flags(answers: list[list[dict[str, str]]], made: bool, expected: list[str]) -> None:
+def test_flags(answers: list[list[Answered]], made: bool, expected: list[str]) -> None:
     assert flags(answers, made) == expected
 
 
-def test_every_suite_has_a_headline_score() -> None:
-    assert set(HEADLINES) == set(SUITES)
+@pytest.mark.parametrize("name", SUITES)
+def test_every_headline_score_has_a_meaning(name: str) -> None:
+    suite = open_suite(name)
+    assert suite.headline.score in suite.meanings and suite.headline.meaning.endswith(".")
+
+
+def test_pages_say_what_every_score_means(
+    site: Path, results: dict[tuple[str, str], Result]
+) -> None:
+    for name in ("t2i_homogenization", "i2i_correctness"):
+        page, suite = Page(site / f"{name}.html"), open_suite(name)
+        terms = [text for _, text in page.all("dt")]
+        told = dict(zip(terms, (text for _, text in page.all("dd")), strict=True))
+        scored = {s.name for r in results.values() if r.run.suite == name for s in r.scores}
+        shown = {score: text for score, text in suite.meanings.items() if score in scored}
+        assert told == {score.replace("_", " "): text for score, text in shown.items()}
+        assert suite.headline.score in shown
+
+
+def test_pages_show_notes_and_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_warning", lambda fewest: f"only {fewest} clusters")
+    code = {"kind": "python", "name": "mine", "version": "unversioned"}
+    run = make_run(
+        tmp_path / "code", "t2i_homogenization", 6, [(PIXELS, biased(0.5, 1))], generator=code
+    )
+    (judged,) = score_runs([run], ScoreSettings())
+    warnings = {score.warning for score in judged.result.scores if score.warning}
+    assert warnings and judged.result.notes
+    write_report(report_of([run], tmp_path / "site"))
+    text = "".join(t for _, t in Page(tmp_path / "site" / "t2i_homogenization.html").all("main"))
+    for told in (*warnings, *judged.result.notes):
+        assert told in text
+
+
+def test_only_chosen_judges_are_shown(runs: dict[str, Path], tmp_path: Path) -> None:
+    write_report(report_of([runs["fair"], runs["biased"]], tmp_path / "site", judges=("pixels",)))
+    for path in (tmp_path / "site").glob("*.html"):
+        assert "bold" not in path.read_text(), path.name
+    gallery = (tmp_path / "site" / "gallery-fair.html").read_text()
+    assert '"judges":["pixels"]' in gallery and '"flag":"disagreement"' in gallery
 
 
 def test_the_leaderboard_tells_apart_what_the_pairs_tell_apart(runs: dict[str, Path]) -> None:
-    contents = read_contents(list(runs.values()), None, False)
-    boards = leaderboards(contents, False)
+    boards = boards_of(*runs.values())
     assert [board.suite for board in boards] == ["i2i_correctness", *["t2i_homogenization"] * 2]
     board = next(b for b in boards[1:] if b.judge.startswith("pixels"))
     groups = {standing.name: standing.groups for standing in board.standings}
@@ -501,27 +590,29 @@ def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_
     one = make_run(tmp_path / "one", "t2i_homogenization", 6, [(PIXELS, biased(0.5, 1))])
     other = make_run(tmp_path / "other", "t2i_homogenization", 6, [(OTHER, biased(0.5, 1))])
     with pytest.raises(RunError, match=r"one was judged by .*: their scores can't be compared"):
-        write_report(ReportSettings((runs["steady"], other, one), tmp_path / "site"))
-    index = write_report(ReportSettings((one, other), tmp_path / "site", across_judges=True))
+        write_report(report_of([runs["steady"], other, one], tmp_path / "site"))
+    index = write_report(report_of([one, other], tmp_path / "site", across_judges=True))
     assert "judged by different judges" in index.read_text()
     boards = json.loads((tmp_path / "site" / "report.json").read_text())["leaderboards"]
     assert [len(board["standings"]) for board in boards] == [2]
-    foreign = make_run(tmp_path / "foreign", "t2i_homogenization", 6, [(PIXELS, biased(0.5, 1))],
-                       rows_sha256="e" * 64)  # fmt: skip
+    judges = [(PIXELS, biased(0.5, 1))]
+    foreign = make_run(tmp_path / "foreign", "t2i_homogenization", 6, judges, rows_sha256="e" * 64)
     with pytest.raises(RunError, match="are of different rows"):
-        write_report(ReportSettings((one, foreign), tmp_path / "site"))
+        write_report(report_of([one, foreign], tmp_path / "site"))
     with pytest.raises(RunError, match="given twice"):
-        write_report(ReportSettings((one, one), tmp_path / "site"))
+        write_report(report_of([one, one], tmp_path / "site"))
 
 
 def test_a_run_without_a_usable_answer_is_unranked(runs: dict[str, Path], tmp_path: Path) -> None:
-    silent = make_run(tmp_path / "silent", "t2i_homogenization", 60,
-                      [(PIXELS, lambda *_: {"label": "unparsed"}),
-                       (OTHER, lambda *_: {"label": "refused"})])  # fmt: skip
-    (board, _) = leaderboards(read_contents([silent, runs["fair"]], None, False), False)
+    judges: list[tuple[Mapping[str, str], Say]] = [
+        (PIXELS, lambda *_: Verdict("unparsed")),
+        (OTHER, lambda *_: Verdict("refused")),
+    ]
+    silent = make_run(tmp_path / "silent", "t2i_homogenization", 60, judges)
+    (board, _) = boards_of(silent, runs["fair"])
     assert [(s.name, s.groups) for s in board.standings] == [("fair", "A"), ("silent", "")]
     assert board.comparisons == []
-    index = write_report(ReportSettings((silent, runs["fair"]), tmp_path / "site"))
+    index = write_report(report_of([silent, runs["fair"]], tmp_path / "site"))
     assert "unranked" in index.read_text() and "undefined" in index.read_text()
 
 
@@ -530,7 +621,7 @@ signs = st.lists(st.tuples(*[st.sampled_from([1.0, -1.0, math.nan])] * 2), min_s
 
 @given(signs)
 def test_two_runs_are_compared_on_what_both_have(values: list[tuple[float, float]]) -> None:
-    headline = HEADLINES["t2i_homogenization"]
+    headline = open_suite("t2i_homogenization").headline
     first = {n: Item((a,), str(n // 2)) for n, (a, _) in enumerate(values)}
     second = {n: Item((b,), str(n // 2)) for n, (_, b) in enumerate(values)}
     both = [(a, b) for a, b in values if not math.isnan(a + b)]
@@ -538,37 +629,38 @@ def test_two_runs_are_compared_on_what_both_have(values: list[tuple[float, float
     assert n == len(both)
     if both:
         a, b = np.array(both).T
-        assert drawn.estimate[0] == pytest.approx(abs(a.mean()) - abs(b.mean()))
+        assert drawn.value == pytest.approx(abs(a.mean()) - abs(b.mean()))
         back, _ = paired(second, first, headline)
-        assert back.estimate[0] == pytest.approx(-drawn.estimate[0])
+        assert back.value == pytest.approx(-drawn.value)
         same, _ = paired(first, first, headline)
-        assert same.estimate[0] == 0 and same.p_value() == 1
+        assert same.value == 0 and same.p_value == 1
     else:
-        assert math.isnan(drawn.estimate[0])
+        assert math.isnan(drawn.value)
 
 
 def test_ratios_are_compared_as_ratios_of_means() -> None:
     levels = {0: (0.9, 0.6, 0.2), 1: (0.7, 0.5, 0.1), 2: (0.8, 0.2, 0.3)}
     better = {key: Item(values, str(key)) for key, values in levels.items()}
     worse = {key: Item((l1, l2 / 2, l3), str(key)) for key, (l1, l2, l3) in levels.items()}
-    drawn, n = paired(better, worse, HEADLINES["counterfactual"])
+    drawn, n = paired(better, worse, open_suite("counterfactual").headline)
     assert n == 3
-    assert drawn.estimate[0] == pytest.approx((1.3 / 3 - 0.65 / 3) / math.sqrt(2.4 / 3))
+    assert drawn.value == pytest.approx((1.3 / 3 - 0.65 / 3) / math.sqrt(2.4 / 3))
 
 
-def test_risk_and_coverage_are_those_of_the_labelled_answers(
-    runs: dict[str, Path], labels: Path, site: Path
+def test_risk_and_coverage_are_those_of_the_labeled_answers(
+    runs: dict[str, Path], site: Path
 ) -> None:
-    told = {(case.id, "order"): ("first_left", "first_right")[number % 2]
-            for number, case in enumerate(Run.open(runs["fair"]).cases()[2:32])}  # fmt: skip
-    (contents,) = read_contents([runs["fair"]], labels, False)
+    truth = ("first_left", "first_right")
+    (contents,) = contents_of(runs["fair"])
+    cases = contents.run.cases()[2:32]
+    told = {(case.id, "order"): truth[number % 2] for number, case in enumerate(cases)}
     curves = risk_curves([replace(contents, told=told)])
     assert len(curves) == 2
     curve = next(c for c in curves if "pixels" in c.name)
     said = [(number, biased(0.5, 1)(number, "", "original")) for number in range(2, 32)]
-    known = [(n, v) for n, v in said if "probabilities" in v]
-    sure = [v["probabilities"][v["label"]] for _, v in known]
-    right = [v["label"] == ("first_left", "first_right")[n % 2] for n, v in known]
+    known = [(n, v) for n, v in said if v.probabilities]
+    sure = [v.share(v.label) for _, v in known]
+    right = [v.label == truth[n % 2] for n, v in known]
     assert curve.n == len(known) < 30
     expected = risk_coverage(sure, right)
     assert curve.curve.area == pytest.approx(expected.area)
@@ -586,19 +678,14 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
     runs: dict[str, Path], labels: Path, site: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "again"
-    forms = ("inspect", "hub")
-    settings = ReportSettings(
-        tuple(runs.values()), out, labels, title=HOSTILE, export=forms, dataset="a/b@v1.0.0"
-    )
+    settings = everything(runs, labels, out)
     write_report(settings)
     assert files(out) == files(site)
     kept = {path: path.stat().st_mtime_ns for path in (out / "thumbnails").iterdir()}
     write_report(replace(settings, runs=(runs["fair"],), export=()))
     left = files(out)
-    assert {name for name in left if name.endswith(".html")} == {
-        "index.html", "t2i_homogenization.html", "t2i_homogenization-judges.html",
-        "gallery-fair.html",
-    }  # fmt: skip
+    names = ("index", "t2i_homogenization", "t2i_homogenization-judges", "gallery-fair")
+    assert {name for name in left if name.endswith(".html")} == {f"{name}.html" for name in names}
     assert not any(name.startswith("export/") for name in left)
     for path in (out / "thumbnails").iterdir():
         assert path.stat().st_mtime_ns == kept[path]
@@ -607,19 +694,26 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
 def test_a_folder_that_is_no_report_is_left_alone(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(RunError, match="is not empty and no report"):
-        write_report(ReportSettings((runs["fair"],), tmp_path))
+        write_report(report_of([runs["fair"]], tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    roots = [make_run(tmp_path / parent / "run", "t2i_homogenization", 4, [(PIXELS, biased(1, 1))])
-             for parent in ("a", "A b")]  # fmt: skip
-    contents = read_contents(roots, None, False)
-    assert [(c.name, c.slug) for c in contents] == [("a/run", "a-run"), ("A b/run", "a-b-run")]
+    judges = [(PIXELS, biased(1, 1))]
+    roots = [
+        make_run(tmp_path / parent / "run", "t2i_homogenization", 4, judges)
+        for parent in ("a", "A b")
+    ]
+    assert [(c.name, c.slug) for c in contents_of(*roots)] == [
+        ("a/run", "a-run"),
+        ("A b/run", "a-b-run"),
+    ]
 
 
-def test_exports_say_what_the_scores_say(site: Path, runs: dict[str, Path]) -> None:
-    scores = scores_of(runs)
+def test_exports_say_what_the_scores_say(
+    site: Path, results: dict[tuple[str, str], Result]
+) -> None:
+    scores = scores_of(results)
     found = sorted((site / "export" / "hub").rglob("*.yaml"))
     assert len(found) == 8
     excluded = 0
@@ -629,8 +723,8 @@ def test_exports_say_what_the_scores_say(site: Path, runs: dict[str, Path]) -> N
         assert eval_result_entries_to_yaml([parsed]) == written
         assert (parsed.dataset_id, parsed.dataset_revision) == ("a/b", "v1.0.0")
         run, (entry,) = path.parts[-3], written
-        headline = HEADLINES[entry["dataset"]["task_id"]]
-        judge = next(key[1] for key in scores if key[0] == run and path.stem.endswith(key[1]))
+        headline = open_suite(entry["dataset"]["task_id"]).headline
+        judge = next(judge for judge in NAMES if path.stem.endswith(slugify(judge)))
         score = scores[run, judge, headline.score, "all"]
         assert entry["value"] == score["value"]
         notes = entry["notes"].split("; ")
@@ -647,17 +741,17 @@ def test_exports_say_what_the_scores_say(site: Path, runs: dict[str, Path]) -> N
         log = json.loads(path.read_text())
         assert log["version"] == 2 and log["status"] == "success"
         judge = log["results"]["scores"][0]["scorer"]
-        run = next(key[0] for key in scores if key[1] == judge and f"{key[0]}-{judge}" in path.name)
+        run = next(name for name, _ in results if f"_{name}-{slugify(judge)}" in path.name)
         for entry in log["results"]["scores"]:
             score = scores[run, judge, entry["name"].split()[0], entry["params"]["group"]]
             value = entry["metrics"].get("value", {"value": None})["value"]
             assert (value, entry["scored_samples"]) == (score["value"], score["n"])
-        assert log["samples"][0]["scores"]["picture"]["value"] == "missing"
-        assert log["samples"][0]["scores"]["picture"]["metadata"]["failure"]
+        assert log["samples"][0]["scores"]["image"]["value"] == "missing"
+        assert log["samples"][0]["scores"]["image"]["metadata"]["failure"]
 
 
 def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
-    settings = ReportSettings((runs["fair"],), tmp_path / "site")
+    settings = report_of([runs["fair"]], tmp_path / "site")
     for changes, reason in (
         ({"export": ("pdf",)}, f"choose from {', '.join(FORMS)}"),
         ({"export": ("hub",)}, "--dataset NAMESPACE/NAME"),
@@ -666,7 +760,7 @@ def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path:
         ({"dataset": "a/b@main"}, "the release's tag"),
         ({"dataset": "a/b@5503434"}, "its 40 digits"),
     ):
-        with pytest.raises(ValueError, match=reason):
+        with pytest.raises(UsageError, match=reason):
             write_report(replace(settings, **changes))
     assert not (tmp_path / "site").exists()
 
@@ -680,9 +774,9 @@ def test_ticks_are_round_and_inside() -> None:
 def test_the_command(
     text_release: Path, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    done = cli("eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", 4,
-               "--generator", "render:?order_bias=1", "--judge", "pixels", "--out",
-               tmp_path / "run")  # fmt: skip
+    spec = ("--generator", "render:?order_bias=1", "--judge", "pixels", "--limit", 4)
+    place = ("--data", text_release, "--out", tmp_path / "run")
+    done = cli("eval", "--suite", "t2i_homogenization", *spec, *place)
     assert done.returncode == 0, done.stderr
     done = cli("report", tmp_path / "run", "--out", tmp_path / "site", "--export", "inspect")
     assert done.returncode == 0, done.stderr
@@ -693,4 +787,4 @@ def test_the_command(
     assert report["results"][0]["folder"] == "run"
     assert str(tmp_path) not in "".join(p.read_text() for p in (tmp_path / "site").glob("*.*"))
     done = cli("report", tmp_path, "--out", tmp_path / "other")
-    assert done.returncode == 2 and "is no run" in done.stderr
+    assert done.returncode == 1 and "is not a run" in done.stderr

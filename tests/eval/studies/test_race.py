@@ -1,9 +1,14 @@
-"""Racing generators: the evidence holds at all times, the best wins, and the log resumes."""
+"""Racing generators: the evidence holds at all times, the best wins, a stopped race goes on."""
 
 import json
 import math
+import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +19,20 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import binom
 
-from counterprior.eval.core import Case, Question, Verdict
+from counterprior.agents.budget import BudgetError
+from counterprior.errors import InUseError, UsageError
+from counterprior.eval.core import ImageRequest, Question, Verdict
+from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.data import Rows
+from counterprior.eval.judges import as_judge
+from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
+from counterprior.eval.studies import racing
 from counterprior.eval.studies.race import RaceSettings, race, ucb_index
-from counterprior.eval.studies.racing import Live, LiveSettings, Scored, case_score, run_race
-from counterprior.eval.suites import open_suite
+from counterprior.eval.studies.racing import Live, LiveSettings, race_live, run_race
+from counterprior.eval.suites import SUITES, open_suite
+from counterprior.eval.suites.base import Suite
+from counterprior.release import ReleaseError
 from counterprior.schema import Provenance, RuleDecoupling
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -84,22 +97,22 @@ def test_the_sequence_holds_at_all_times_and_shrinks() -> None:
         confidence_sequence([0.0, 2.0])
 
 
-def test_the_clearly_best_wins_early_and_the_pictures_saved_are_counted() -> None:
+def test_the_clearly_best_wins_early_and_the_images_saved_are_counted() -> None:
     found = raced(simulated([0.2, 0.26, 0.66], seed=1))
     assert found.leaders == ("g2",) and found.ending == "decided"
     assert {one.name: one.by for one in found.dropped} == {"g0": "g2", "g1": "g2"}
-    drawn = sum(found.pictures.values())
+    drawn = sum(found.images.values())
     assert drawn < 200 and found.saved == 3 * 4000 - drawn
     assert found == raced(simulated([0.2, 0.26, 0.66], seed=1))
     last = found.differences[2]
     assert (last.first, last.second) == ("g1", "g2") and last.interval[1] < 0.1
 
 
-def test_a_dropped_generator_makes_no_more_pictures() -> None:
+def test_a_dropped_generator_makes_no_more_images() -> None:
     found = raced(simulated([0.05, 0.6, 0.62], seed=2, n=800))
     first = found.dropped[0]
-    assert first.name == "g0" and found.pictures["g0"] == first.items < 60
-    assert found.pictures["g1"] == found.pictures["g2"] == 800
+    assert first.name == "g0" and found.images["g0"] == first.items < 60
+    assert found.images["g1"] == found.images["g2"] == 800
 
 
 def test_what_can_not_be_told_apart_is_left_open_or_tied() -> None:
@@ -123,7 +136,7 @@ def test_missing_scores_are_counted_and_compared_where_both_are_there() -> None:
     )
     assert found.leaders == ("b",)
     assert found.missing["a"] > 0 == found.missing["b"]
-    assert found.differences[0].items == found.pictures["a"] - found.missing["a"]
+    assert found.differences[0].items == found.images["a"] - found.missing["a"]
     nothing = race(["a", "b"], ["x"], lambda g, i: None)
     assert nothing.means == {"a": None, "b": None} and nothing.differences[0].interval is None
 
@@ -131,9 +144,12 @@ def test_missing_scores_are_counted_and_compared_where_both_are_there() -> None:
 @pytest.mark.parametrize("policy", ["eliminate", "ucb"])
 def test_bad_races_are_refused(policy: Any) -> None:
     settings = RaceSettings(policy)
-    for names, items, reason in (
-        (["a"], ["x"], "two or more"), (["a", "a"], ["x"], "each once"), (["a", "b"], [], "items"),
-    ):  # fmt: skip
+    refused: list[tuple[list[str], list[str], str]] = [
+        (["a"], ["x"], "two or more"),
+        (["a", "a"], ["x"], "each once"),
+        (["a", "b"], [], "items"),
+    ]
+    for names, items, reason in refused:
         with pytest.raises(ValueError, match=reason):
             race(names, items, lambda g, i: 1.0, settings)
     with pytest.raises(ValueError, match=r"a, item x: score 1.5 is not in \[0, 1\]"):
@@ -148,132 +164,238 @@ def test_bad_races_are_refused(policy: Any) -> None:
 def test_the_bandit_as_published() -> None:
     found = raced(simulated([0.2, 0.26, 0.66], seed=1), RaceSettings("ucb"))
     assert found.leaders == ("g2",) and found.ending == "rounds"
-    assert found.pictures["g2"] > max(found.pictures["g0"], found.pictures["g1"])
-    assert sum(found.pictures.values()) <= 5 * 103
+    assert found.images["g2"] > max(found.images["g0"], found.images["g1"])
+    assert sum(found.images.values()) <= 5 * 103
     assert found == raced(simulated([0.2, 0.26, 0.66], seed=1), RaceSettings("ucb"))
     assert ucb_index(0.5, 4, 16) == pytest.approx(0.5 + 2 * math.sqrt(math.log(16) / 4))
     blind = race(["a", "b"], ["x", "y"], lambda g, i: None, RaceSettings("ucb"))
     assert blind.leaders == () and blind.means == {"a": None, "b": None}
 
 
-class Counting:
-    """A source that counts what it is asked, and fails once where it is told to."""
-
-    names = ("a", "b")
-    items = tuple(ITEMS[:50])
-
-    def __init__(self, fail_at: int = -1) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self.fail_at = fail_at
-
-    def score(self, name: str, item: str) -> Scored:
-        if len(self.asked) == self.fail_at:
-            raise KeyboardInterrupt
-        self.asked.append((name, item))
-        value = int(item[1:]) % 3
-        return Scored(None, "refused") if value == 2 else Scored(float(value if name == "a" else 0))
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "counting"}
-
-
 def quiet(stage: str, done: int, total: int) -> None:
     pass
 
 
-def test_an_interrupted_race_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
-    whole = Counting()
-    expected = run_race(whole, RaceSettings(), tmp_path / "whole", quiet)
-    broken = Counting(fail_at=7)
-    with pytest.raises(KeyboardInterrupt):
-        run_race(broken, RaceSettings(), tmp_path / "parts", quiet)
-    assert not (tmp_path / "parts" / "result.json").exists()
-    with (tmp_path / "parts" / "scores.jsonl").open("a") as file:
-        file.write('{"generator": "a", "it')
-    rest = Counting()
-    assert run_race(rest, RaceSettings(), tmp_path / "parts", quiet) == expected
-    assert len(rest.asked) + 7 == len(whole.asked)
-    for name in ("result.json", "scores.jsonl"):
-        pair = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "parts")]
-        assert pair[0] == pair[1]
-    assert expected["failures"]["a"] == {"refused": expected["missing"]["a"]}
-    with pytest.raises(ValueError, match="holds another race"):
-        run_race(Counting(), RaceSettings(seed=1), tmp_path / "parts", quiet)
+def rules(n: int) -> Rows:
+    """Rules whose images must be bright."""
+    source = Provenance(bank="rules.yaml", entry="r", author="curated", calls=[])
+    rows = [
+        RuleDecoupling(
+            rule=f"r{number}",
+            variant="v",
+            factual=False,
+            prompt="p",
+            assessment_point="bright",
+            review=["code"],
+            provenance=source,
+        )
+        for number in range(n)
+    ]
+    return Rows(rows, "digest")
 
 
-class Saying:
-    """A judge that gives prepared labels."""
+def cases_of(rows: Rows) -> list[Any]:
+    suite = open_suite("rule_decoupling")
+    return [case for row in rows.rows for case in suite.cases(row, 1)]
 
-    def __init__(self, *labels: str) -> None:
-        self.labels = labels
 
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question, label in zip(questions, self.labels, strict=True):
-            yield question, Verdict(label, label)
+def folders(root: Path, rows: Rows) -> tuple[str, str]:
+    """Specs of a generator that is always right, and of one that is always wrong or worse.
+
+    The second has no file for every fourth case and a gray image for every other fourth.
+    """
+    cases = cases_of(rows)
+    for name, gray in (("bright", 255), ("dark", 10)):
+        (root / name).mkdir()
+        for number, case in enumerate(cases):
+            level = 128 if name == "dark" and number % 4 == 0 else gray
+            if name == "bright" or number % 4 != 1:
+                Image.new("RGB", (32, 32), (level,) * 3).save(root / name / case.file)
+    (root / "dark" / cases[2].file).write_bytes(b"x")
+    return f"folder:{root / 'bright'}", f"folder:{root / 'dark'}"
+
+
+class Brightness:
+    """Says yes to bright images, by the digit that stands for it, and mumbles at gray ones."""
+
+    def __init__(self, stop_at: int = -1) -> None:
+        self.asked: Counter[str] = Counter()
+        self.digits: set[tuple[str, str]] = set()
+        self.stop_at = stop_at
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in questions:
+            if self.asked.total() == self.stop_at:
+                raise KeyboardInterrupt
+            mean = np.asarray(question.images[-1]).mean()
+            self.asked[f"{question.id} {mean:.0f}"] += 1
+            if 100 < mean < 150:
+                yield question, Verdict("unparsed", "hm")
+                continue
+            means = {label: digit for digit, label in question.answers.items()}
+            digit = means["yes" if mean > 150 else "no"]
+            self.digits.add((digit, question.answers[digit]))
+            yield question, Verdict(question.answers[digit], digit)
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "saying"}
+        return {"kind": "brightness"}
 
 
-def test_a_picture_that_can_not_be_judged_has_no_score() -> None:
-    case = Case("row", "v", 1, 0, "p", ("row",), weights={"x": 3.0, "y": 1.0})
-    questions = [
-        Question(f"c/{name}", "yes_no", (), ("yes", "no"), "?", {}, (Image.new("RGB", (9, 9)),))
-        for name in ("x", "y")
-    ]
-    assert case_score(case, questions, Saying("yes", "no")) == Scored(0.75)
-    assert case_score(case, questions, Saying("no", "unparsed")) == Scored(None, "unparsed")
-    assert case_score(case, [], Saying()) == Scored(None, "missing")
-
-
-class Brightness(Saying):
-    """Says yes to bright pictures, and nothing that can be read to grey ones."""
-
-    def judge(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question in questions:
-            mean = np.asarray(question.images[-1]).mean()
-            label = "unparsed" if 100 < mean < 150 else question.labels[0 if mean > 150 else 1]
-            yield question, Verdict(label, label)
+def settings_of(specs: Sequence[str], **changes: Any) -> LiveSettings:
+    return LiveSettings("rule_decoupling", tuple(specs), "any", "data", **changes)
 
 
 def test_a_live_race_makes_judges_and_counts_what_went_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("counterprior.eval.studies.racing.open_judge", lambda spec: Brightness())
-    source = Provenance(bank="rules.yaml", entry="r", author="curated", calls=[])
-    rows = Rows(
-        [
-            RuleDecoupling(rule=f"r{n}", variant="v", factual=False, prompt="p",
-                           assessment_point="bright", review=["code"], provenance=source)
-            for n in range(40)
-        ],
-        "digest",
-    )  # fmt: skip
-    suite = open_suite("rule_decoupling")
-    cases = [case for row in rows.rows for case in suite.cases(row, 1)]
-    for name, grey in (("bright", 255), ("dark", 10)):
-        (tmp_path / name).mkdir()
-        for number, case in enumerate(cases):
-            picture = Image.new("RGB", (32, 32), (grey,) * 3)
-            if name == "dark" and number % 4 == 0:
-                picture = Image.new("RGB", (32, 32), (128,) * 3)
-            if name == "dark" and number % 4 == 1:
-                continue
-            picture.save(tmp_path / name / f"{case.row}-{case.variant}-{case.seed}.png")
-        (tmp_path / name / f"{cases[2].row}-{cases[2].variant}-{cases[2].seed}.png").write_bytes(
-            b"x"
-        )
-    specs = tuple(f"folder:{tmp_path / name}" for name in ("bright", "dark"))
-    settings = LiveSettings("rule_decoupling", specs, "any", "data")
-    live = Live(settings, tmp_path / "out", rows)
-    assert len(live.items) == 40
-    result = run_race(live, RaceSettings(), tmp_path / "out", quiet)
-    assert result["leaders"] == [specs[0]] and result["ending"] == "decided"
-    assert result["means"] == {specs[0]: 1.0, specs[1]: 0.0}
-    assert set(result["failures"][specs[1]]) <= {"missing", "unparsed", "error"}
-    assert {live.score(specs[1], case.id).why for case in cases} == {
-        "", "missing", "unparsed", "error",
-    }  # fmt: skip
+    judge = Brightness()
+    monkeypatch.setattr(racing, "as_judge", lambda spec, plan: judge)
+    rows = rules(40)
+    good, bad = folders(tmp_path, rows)
+    with Live(settings_of([good, bad]), tmp_path / "out", rows) as live:
+        assert len(live.items) == 40
+        result = run_race(live, RaceSettings(), tmp_path / "out", quiet)
+        assert result["leaders"] == [good] and result["ending"] == "decided"
+        assert result["means"] == {good: 1.0, bad: 0.0}
+        assert result["missing"][bad] == sum(result["failures"][bad].values()) > 0
+        why = [live.score(bad, case.id).why for case in cases_of(rows)]
+        assert set(why) == {"", "missing", "unparsed", "error"}
+        assert set(result["failures"][bad]) <= set(why)
+        with pytest.raises(InUseError):
+            Live(settings_of([good, bad]), tmp_path / "out", rows)
+    assert set(judge.asked.values()) == {1}
+    assert {("1", "yes"), ("2", "yes"), ("1", "no"), ("2", "no")} <= judge.digits
+    runs = tmp_path / "out" / "runs"
+    assert {path.name for path in runs.iterdir()} == {"0", "1"}
+    assert (runs / "0" / "verdicts").is_dir()
+
+
+def test_a_perfect_generator_races_at_one_whatever_the_digits_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[tuple[str, ...]] = set()
+
+    def by_digit(question: Question) -> str:
+        """What `pixels` sees, written as the question wants it."""
+        ((_, verdict),) = PixelJudge().judge([question])
+        means = {label: digit for digit, label in question.answers.items()}
+        seen.add((*question.labels, *(means[label] for label in ("correct", "wrong"))))
+        return means[verdict.label]
+
+    monkeypatch.setattr(racing, "as_judge", lambda spec, plan: as_judge(by_digit, plan, "1"))
+    (trial, *_) = open_suite("t2i_correctness").trials()
+    rows = Rows.of(trial.rows[:12])
+    biased = "render:?order_bias=9&grounding=0"
+    live = LiveSettings("t2i_correctness", ("render:", biased), "any", "trial")
+    with Live(live, tmp_path / "out", rows) as opened:
+        result = run_race(opened, RaceSettings(), tmp_path / "out", quiet)
+    assert result["means"]["render:"] == 1.0 and result["leaders"] == ["render:"]
+    # It draws what is mentioned first on the left: right in one of the two orders.
+    assert 0.2 < result["means"][biased] < 0.8
+    assert len(seen) >= 6 and {labels[0] for labels in seen} == {"correct", "wrong"}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_only_suites_with_right_and_wrong_images_are_raced(name: str, tmp_path: Path) -> None:
+    suite = open_suite(name)
+    assert suite.has_right_images == (type(suite).correctness is not Suite.correctness)
+    live = LiveSettings(name, ("render:", "render:?order_bias=1"), "pixels", str(tmp_path))
+    refused = (ReleaseError, "checksums") if suite.has_right_images else (UsageError, "right and")
+    with pytest.raises(refused[0], match=refused[1]):
+        race_live(live, RaceSettings(), tmp_path / "out", quiet)
+
+
+class Making:
+    """A generator that counts what it makes; stops the process, as it were, where it is told."""
+
+    def __init__(self, gray: int, stop_at: int = -1) -> None:
+        self.gray, self.stop_at = gray, stop_at
+        self.made: Counter[str] = Counter()
+
+    def generate(self, request: ImageRequest) -> Image.Image:
+        if self.made.total() == self.stop_at:
+            raise KeyboardInterrupt
+        assert request.case is not None
+        self.made[request.case.id] += 1
+        return Image.new("RGB", (32, 32), (self.gray,) * 3)
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "making", "gray": str(self.gray)}
+
+
+def made_race(
+    out: Path, monkeypatch: pytest.MonkeyPatch, making: Sequence[Making], judge: Brightness
+) -> dict[str, Any]:
+    generators = dict(zip("ab", making, strict=True))
+    monkeypatch.setattr(racing, "as_generator", generators.__getitem__)
+    monkeypatch.setattr(racing, "as_judge", lambda spec, plan: judge)
+    with Live(settings_of("ab"), out, rules(40)) as live:
+        return run_race(live, RaceSettings(), out, quiet)
+
+
+@pytest.mark.parametrize("stop", ["making", "judging"])
+def test_a_stopped_race_goes_on_and_makes_and_asks_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    whole = [Making(255), Making(10)]
+    expected = made_race(tmp_path / "whole", monkeypatch, whole, Brightness())
+    assert expected["ending"] == "decided"
+    out = tmp_path / "parts"
+    before = [Making(255, stop_at=3 if stop == "making" else -1), Making(10)]
+    first = Brightness(stop_at=5 if stop == "judging" else -1)
+    with pytest.raises(KeyboardInterrupt):
+        made_race(out, monkeypatch, before, first)
+    assert not (out / "result.json").exists()
+    with (out / "runs" / "0" / "images.jsonl").open("a") as file:
+        file.write('{"case": "a", "st')
+    after, second = [Making(255), Making(10)], Brightness()
+    assert made_race(out, monkeypatch, after, second) == expected
+    for all_made, *parts in zip(whole, before, after, strict=True):
+        assert parts[0].made + parts[1].made == all_made.made
+    assert set((first.asked + second.asked).values()) == {1}
+    result = [(tmp_path / name / "result.json").read_bytes() for name in ("whole", "parts")]
+    assert result[0] == result[1]
+    idle, unasked = [Making(255, stop_at=0), Making(10, stop_at=0)], Brightness(stop_at=0)
+    assert made_race(out, monkeypatch, idle, unasked) == expected
+    with (
+        Live(settings_of("ab"), out, rules(40)) as live,
+        pytest.raises(UsageError, match="holds another race"),
+    ):
+        run_race(live, RaceSettings(seed=1), out, quiet)
+
+
+def seen_by_server(body: dict[str, Any]) -> str:
+    """What an honest model says of a bright or dark image, by the digits of the prompt."""
+    parts = body["messages"][-1]["content"]
+    url = next(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
+    text = next(part["text"] for part in parts if part["type"] == "text")
+    bright = np.asarray(Image.open(BytesIO(b64decode(url.partition(",")[2])))).mean() > 128
+    found = re.search(rf"(\d): {'yes' if bright else 'no'}", text, re.IGNORECASE)
+    assert found is not None, text
+    return found[1]
+
+
+def test_a_judge_behind_a_server_is_paid_once_and_under_a_cap(tmp_path: Path, server: Any) -> None:
+    server.answer = seen_by_server
+    rows, out = rules(40), tmp_path / "out"
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai:m-1: {input: 1000, output: 1000}\n")
+    specs = folders(tmp_path, rows)
+
+    def go(max_usd: float) -> dict[str, Any]:
+        cost = Cost(max_usd=max_usd, prices=prices)
+        live = replace(settings_of(specs, cost=cost), judge=server.spec("openai"))
+        with Live(live, out, rows) as opened:
+            return run_race(opened, RaceSettings(), out, quiet)
+
+    with pytest.raises(BudgetError, match=r"exceeds the cap of 8\.3"):
+        go(8.3)  # a call may cost 7.75, and costs 0.15
+    assert server.paid == 4 and not (out / "result.json").exists()
+    result = go(100)
+    assert result["leaders"] == [specs[0]] and result["means"][specs[0]] == 1.0
+    paid = server.paid
+    assert paid == result["items"] * 2 - result["failures"][specs[1]]["missing"]
+    assert go(100) == result and server.paid == paid
 
 
 def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
