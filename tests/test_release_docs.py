@@ -19,10 +19,25 @@ from counterprior.builders.holdout import MAKE_SALT
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "release.md").read_text()
 CONSOLE = "\n".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL))
-COMMANDS = [shlex.split(line, comments=True)
-            for line in re.findall(r"^\$ counterprior (.*)$", CONSOLE, re.MULTILINE)]  # fmt: skip
+COMMANDS = [
+    shlex.split(line, comments=True)
+    for line in re.findall(r"^\$ counterprior (.*)$", CONSOLE, re.MULTILINE)
+]
 SMALL = ["--config", "rule_decoupling", "--config", "t2i_correctness"]
 REPOSITORY = "tester/bench"
+DEMO = """
+from PIL import Image
+
+def white():
+    return lambda prompt, seed: Image.new("RGB", (16, 16), "white")
+
+def first():
+    return lambda question: question.labels[0]
+"""
+DEMO_RUN = shlex.split(
+    "eval --suite t2i_correctness --limit 2 --generator python:demo:white "
+    "--judge python:demo:first --out runs/demo"
+)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -33,8 +48,14 @@ def on_the_hub(words: list[str]) -> bool:
 
 def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
     assert {words[0] for words in COMMANDS} == {
-        "build", "validate", "diff", "push", "verify", "verify-holdout", "report",
-    }  # fmt: skip
+        "build",
+        "validate",
+        "diff",
+        "push",
+        "verify",
+        "verify-holdout",
+        "report",
+    }
     shutil.copytree(DEFAULT_BANK, tmp_path / "mybank")
     salt = MAKE_SALT.replace("python", shlex.quote(sys.executable), 1)
     assert f"$ {MAKE_SALT}\n" in CONSOLE
@@ -47,8 +68,8 @@ def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
         if words[0] == "diff":
             shutil.copytree(tmp_path / "dist" / "counterprior", tmp_path / "dist" / "published")
         if words[0] == "report":
-            made = cli("eval", "--suite", "t2i_correctness", "--limit", 2, "--generator", "render:",
-                       "--judge", "pixels", "--out", "runs/demo", cwd=tmp_path)  # fmt: skip
+            (tmp_path / "demo.py").write_text(DEMO)
+            made = cli(*DEMO_RUN, cwd=tmp_path)
             assert made.returncode == 0, made.stderr
             words = [word.replace("NAMESPACE/NAME", REPOSITORY) for word in words]
         done = cli(*words, cwd=tmp_path)
