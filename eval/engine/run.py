@@ -97,6 +97,7 @@ class Run:
     header: RunHeader
     """What it is of."""
     _made: dict[str, MadeImage] | None = field(default=None, repr=False)
+    _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
 
     @classmethod
     def start(cls, root: Path, header: RunHeader, cases: Sequence[Case]) -> Run:
@@ -196,7 +197,9 @@ class Run:
         """A judge's verdicts, in a folder that is made where it isn't there."""
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
         folder = self.root / "verdicts" / f"{identity['kind']}-{digest[:8]}"
-        return VerdictLog.start(folder, identity)
+        if folder not in self._logs:  # read once: a race asks for one case after the other
+            self._logs[folder] = VerdictLog.start(folder, identity)
+        return self._logs[folder]
 
     def chosen_judges(self, names: Sequence[str]) -> list[VerdictLog]:
         """The judges that the names choose, all without names, none of them empty.
