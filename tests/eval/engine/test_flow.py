@@ -251,6 +251,10 @@ def test_one_cap_is_over_images_and_all_judges_together(
             evaluate_run(settings, spec(server), judges, cost=Cost(1, cap, prices))
         assert sum(number * billed[path] for path, number in asked().items()) <= cap
     assert asked()["/v1/images/generations"] == 6 and 0 < asked()["/v1/chat/completions"] < 6
+    before = asked()
+    with pytest.raises(BudgetError):  # what the images cost counts for a judge alone, too
+        judge_run(settings.out, judges, cost=Cost(1, 0.25, prices))
+    assert asked() == before
     evaluate_run(settings, spec(server), judges, cost=Cost(1, 1, prices))
     assert set(asked().values()) == {6} and asked().keys() == billed.keys()
 
