@@ -30,9 +30,6 @@ BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 INTERRUPTED = 130
 
-PLAIN_VALUE_ERRORS = True
-"""Whether a plain ValueError counts as the user's; False once every room raises typed errors."""
-
 REMEDIES = {
     errno.ENOSPC: "free some space and run the same command again",
     errno.EDQUOT: "free some space and run the same command again",
@@ -71,8 +68,6 @@ def failing() -> Iterator[None]:
             _quiet()
         if isinstance(error, OSError) and (mended := _mendable(error)):
             _stop(str(mended), mended.exit_code)
-        if isinstance(error, ValueError) and PLAIN_VALUE_ERRORS:
-            _stop(str(error), USAGE)
         traceback.print_exc()
         _stop(f"this is a bug in version {__version__}: please report it with the lines above", BUG)
 

@@ -26,6 +26,7 @@ from ...agents.chat import (
     always,
 )
 from ...agents.ledger import Ledger, spec_hash
+from ...errors import UsageError
 from ...images import plain_png
 from ...specs import Spec
 from ..core import Question, Verdict
@@ -64,13 +65,13 @@ class ChatJudge:
 
     @classmethod
     def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatJudge:
-        """Raises ValueError for a wrong option, BackendError for a missing key."""
+        """Raises UsageError for a wrong option, BackendError for a missing key."""
         own = {name: text for name, text in spec.options.items() if name in _BOUNDS}
         rest = {name: text for name, text in spec.options.items() if name not in _BOUNDS}
         backend = BACKENDS[spec.kind](replace(spec, options=rest))
         settings = {name: _whole(spec.kind, name, text) for name, text in own.items()}
         if spec.kind == "anthropic" and settings.get("logprobs"):
-            raise ValueError("anthropic: gives no log probabilities; drop the option logprobs")
+            raise UsageError("anthropic: gives no log probabilities; drop the option logprobs")
         return cls(backend, plan, **settings)
 
     def identity(self) -> dict[str, str]:
@@ -190,5 +191,5 @@ _BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, MOST_LOGPROBS)}
 def _whole(kind: str, name: str, text: str) -> int:
     least, most = _BOUNDS[name]
     if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise ValueError(f"{kind}: {name} is a whole number from {least} to {most}, not {text!r}")
+        raise UsageError(f"{kind}: {name} is a whole number from {least} to {most}, not {text!r}")
     return int(text)

@@ -47,21 +47,11 @@ def test_what_a_user_can_mend_is_one_line(
 
 
 @pytest.mark.parametrize("error", [KeyError("boxes"), ValueError("boxes"), OSError("boxes")])
-def test_a_bug_shows_its_traceback(
-    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(console, "PLAIN_VALUE_ERRORS", False)
+def test_a_bug_shows_its_traceback(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = ended(raising(error), capsys)
     assert code == 70
     assert printed.startswith("Traceback") and "in work" in printed and "boxes" in printed
     assert f"this is a bug in version {__version__}: please report it" in printed
-
-
-def test_plain_value_errors_count_as_the_users_for_now(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(console, "PLAIN_VALUE_ERRORS", True)
-    assert ended(raising(ValueError("no seed")), capsys) == (2, "counterprior: no seed\n")
 
 
 def write_on_a_full_disk() -> None:
