@@ -124,7 +124,7 @@ def test_a_folder_that_is_no_release_is_never_replaced(tmp_path: Path, cli: Run)
     (tmp_path / "thesis.tex").write_text("precious")
     done = cli("build", "--out", tmp_path, "--config", "spatial_multi")
     assert done.returncode == 2
-    assert "is not empty and no release" in done.stderr
+    assert "is not empty and not a release" in done.stderr
     assert (tmp_path / "thesis.tex").read_text() == "precious"
 
 
