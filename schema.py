@@ -295,7 +295,7 @@ class CounterfactualDenominalized(Row):
     assessment_point: str
     """What the image must show."""
     visual_integrity: EvaluationQuestion
-    """Of both L2 prompts: is the image sound in itself?"""
+    """Of both L2 prompts: is the image sound in itself? Weight 1-3."""
     assessment: EvaluationQuestion
     """Of both L2 prompts: does it show the assessment point?"""
     logic_consistency: EvaluationQuestion

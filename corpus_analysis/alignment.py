@@ -46,7 +46,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPair:
     """A valid pair with its answers."""
 
     pair: dict[str, Any]
@@ -109,7 +109,7 @@ class Alignment:
         return plain
 
 
-def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged]) -> Alignment:
+def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[JudgedPair]) -> Alignment:
     """The result over all judged pairs."""
     valid = [j for j in judged if j.answers.valid]
     neutral = [j for j in valid if not SIDES & set(j.pair["spatial_words"])]
@@ -143,7 +143,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
     )
 
 
-def rate(judged: Sequence[Judged]) -> Rate:
+def rate(judged: Sequence[JudgedPair]) -> Rate:
     """The single-probe rate of some valid pairs."""
     sided = [j for j in judged if not math.isnan(j.side)]
     sides = np.array([j.side for j in sided], dtype=float)
@@ -169,7 +169,7 @@ def _side(label: str) -> float:
     return {ALIGNED: 1.0, REVERSED: 0.0}.get(label, math.nan)
 
 
-def _verdict_counts(judged: Sequence[Judged], valid: Sequence[Judged]) -> dict[str, Any]:
+def _verdict_counts(judged: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """Counts of the judge's labels and failures at each stage."""
 
     def said(aspect: str) -> dict[str, int]:
@@ -192,7 +192,7 @@ def _counts(labels: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(labels).items()))
 
 
-def _controls(valid: Sequence[Judged]) -> dict[str, Any]:
+def _controls(valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """What the answers owe to the judge rather than to the images."""
     sides = [(j.side, _side(j.answers.order.get("mirror", ""))) for j in valid]
     both = [pair for pair in sides if not any(map(math.isnan, pair))]
@@ -227,19 +227,19 @@ def _said_a(probe: str, label: str) -> bool:
     return (label == ALIGNED) != exchanged
 
 
-def _grouped(valid: Sequence[Judged], key: Callable[[Judged], str]) -> dict[str, Rate]:
-    groups: dict[str, list[Judged]] = {}
+def _grouped(valid: Sequence[JudgedPair], key: Callable[[JudgedPair], str]) -> dict[str, Rate]:
+    groups: dict[str, list[JudgedPair]] = {}
     for j in valid:
         groups.setdefault(key(j), []).append(j)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return {name: rate(group) for name, group in ordered}
 
 
-def _categories(judged: Judged) -> str:
+def _categories(judged: JudgedPair) -> str:
     return f"{judged.pair['first']['category']} then {judged.pair['second']['category']}"
 
 
-def _length(judged: Judged) -> str:
+def _length(judged: JudgedPair) -> str:
     tokens = judged.pair["tokens"]
     for most in (8, 12, 16, 24):
         if tokens <= most:
@@ -247,12 +247,12 @@ def _length(judged: Judged) -> str:
     return "more than 24 tokens"
 
 
-def _layout_words(judged: Judged) -> str:
+def _layout_words(judged: JudgedPair) -> str:
     words = set(judged.pair["spatial_words"])
     return "left or right" if words & SIDES else "other layout words" if words else "none"
 
 
-def _people(judged: Judged) -> str:
+def _people(judged: JudgedPair) -> str:
     first, second = (judged.pair[half]["category"] == "people" for half in ("first", "second"))
     return {
         (True, True): "both people",
@@ -262,7 +262,7 @@ def _people(judged: Judged) -> str:
     }[first, second]
 
 
-def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
+def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """The rate over entity pairs mentioned in both orders, each order with the same weight.
 
     If one entity of a pair simply tends to be on the left, it is aligned in one order and reversed
@@ -280,7 +280,7 @@ def _both_orders(valid: Sequence[Judged]) -> dict[str, Any]:
     return {"entity_pairs": len(means), "rate": _mean(means), "interval": interval}
 
 
-def _example(judged: Judged) -> dict[str, Any]:
+def _example(judged: JudgedPair) -> dict[str, Any]:
     pair = judged.pair
     return {
         "caption": pair["caption"],

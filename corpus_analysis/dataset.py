@@ -9,7 +9,7 @@ from typing import Any
 
 from ..eval.core import PROBES
 from ..storage import write_whole
-from .alignment import Alignment, Judged
+from .alignment import Alignment, JudgedPair
 from .images.retrieve import Retrieved, url_key
 from .layout import ASPECTS, Answers
 from .rows import pair_schema
@@ -86,5 +86,5 @@ def _row(pair: Mapping[str, Any], retrieved: Retrieved, answers: Answers | None)
         return row | {"valid": None, "aligned": None}
     row |= {aspect: answers.gate.get((aspect, "original")) for aspect in ASPECTS}
     row |= {f"order_{probe}": answers.order.get(probe) for probe in PROBES}
-    side = Judged(dict(pair), answers).side
+    side = JudgedPair(dict(pair), answers).side
     return row | {"valid": answers.valid, "aligned": None if side != side else side == 1}

@@ -13,7 +13,7 @@ from ..eval.engine.costs import Cost
 from ..eval.judges import Answering, open_judge
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
-from .alignment import Alignment, Judged, align
+from .alignment import Alignment, JudgedPair, align
 from .dataset import FOLDER as DATASET
 from .dataset import write_dataset
 from .errors import CorpusError
@@ -142,7 +142,7 @@ def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Ali
     """Asks the judge about every chosen pair and writes the result, the page and the dataset."""
     log = open_log(out / JUDGMENTS, judge)
     answers = verify(found.chosen, judge, log, progress)
-    judged = [Judged(c.pair, answers[c.pair["id"]]) for c in found.chosen]
+    judged = [JudgedPair(c.pair, answers[c.pair["id"]]) for c in found.chosen]
     counts = {"captions": asdict(found.funnel), "images": found.images}
     result = align(dict(log.identity), counts, judged)
     write_json(out / RESULT, result.to_json())

@@ -41,7 +41,7 @@ Pattern = Literal["coordination", "preposition"]
 
 
 @dataclass(frozen=True)
-class EntityMention:
+class CaptionMention:
     """One half of a pair, as the caption says it. Offsets are characters of the normalized text."""
 
     name: str
@@ -64,8 +64,8 @@ class EntityMention:
 class CaptionPair:
     """Two entities that a caption links, in mention order."""
 
-    first: EntityMention
-    second: EntityMention
+    first: CaptionMention
+    second: CaptionMention
     pattern: Pattern
     """How they are linked."""
     relation: str
@@ -300,7 +300,7 @@ def _relation(doc: Sequence[Word], token: Word) -> str:
     return " ".join(doc[i].lower_ for i in range(start, token.i + 1))
 
 
-def _mention(text: str, found: _Found) -> EntityMention:
+def _mention(text: str, found: _Found) -> CaptionMention:
     left = min([*_modifiers(found.head), found.begin], key=lambda t: t.i)
     if found.quantity is not None:
         begin = min([*_modifiers(found.quantity), found.quantity], key=lambda t: t.i)
@@ -308,7 +308,7 @@ def _mention(text: str, found: _Found) -> EntityMention:
         left = begin
     else:
         quantifier = " ".join(t.lower_ for t in found.head.lefts if t.dep_ in _QUANTIFYING)
-    return EntityMention(
+    return CaptionMention(
         name=found.entity.name,
         category=found.entity.category,
         head=found.head.text,

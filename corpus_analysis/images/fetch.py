@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import httpcore
     import httpx
 
-Status = Literal["success", "failed_to_download", "failed_to_resize"]
+FetchStatus = Literal["success", "failed_to_download", "failed_to_resize"]
 
 USER_AGENT = "counterprior-corpus-miner/1 (research; honors X-Robots-Tag noai and noindex)"
 """Sent with every request, with `FetchSettings.contact` added."""
@@ -75,7 +75,7 @@ class Fetched:
     """The outcome for one address."""
 
     url: str
-    status: Status
+    status: FetchStatus
     reason: str
     """`ok`; of the connection `bad_url`, `scheme`, `refused_address`, `dns`, `connect`, `tls`,
     `timeout`, `protocol`; of the answer `redirects`, `http_404` and the like, `opted_out`,

@@ -67,4 +67,4 @@ def test_a_release_of_another_bank_is_checked_against_that(tmp_path: Path, cli: 
     assert cli(*build).returncode == 0
     assert cli("validate", out, "--bank", tmp_path / "bank").returncode == 0
     told = cli("validate", out)  # an entry of the shipped bank has the id of a written one
-    assert told.returncode == 1 and "name that with --bank" in told.stdout
+    assert told.returncode == 1 and "give it with --bank" in told.stdout

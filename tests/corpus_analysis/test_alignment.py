@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
-from counterprior.corpus_analysis.alignment import Judged, align, rate
+from counterprior.corpus_analysis.alignment import JudgedPair, align, rate
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.images.fetch import FetchSettings
 from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
@@ -453,9 +453,9 @@ def test_an_unreadable_image_stays_without_answers(tmp_path: Path) -> None:
 YES = {(aspect, probe): "yes" for aspect in ASPECTS for probe in ("original", "mirror")}
 
 
-def judged(number: int, label: str, others: str | None = None, **fields: Any) -> Judged:
+def judged(number: int, label: str, others: str | None = None, **fields: Any) -> JudgedPair:
     order = {probe: others or label for probe in PROBES} | {"original": label}
-    return Judged(pair_row(number, **fields), Answers(dict(YES), order))
+    return JudgedPair(pair_row(number, **fields), Answers(dict(YES), order))
 
 
 def test_rate_counts_sides_only() -> None:
@@ -520,7 +520,7 @@ def test_always_first_is_a_bias_and_no_alignment() -> None:
         "mirror": "first_right",
         "mirror_swap": "first_right",
     }
-    pairs = [Judged(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
+    pairs = [JudgedPair(pair_row(i), Answers(dict(YES), order)) for i in range(10)]
     found = align({}, {}, pairs)
     assert found.single_probe.rate == 1 and found.four_probes["rate"] == 0.5
     assert found.controls["side_bias"] == 0.5 and found.controls["flips"] == 0
