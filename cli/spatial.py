@@ -25,7 +25,7 @@ def detect(
 
     Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
-    from ..eval.judges.checker.detecting import DetectSettings, detect_manifest
+    from ..eval.judges.checker.run import DetectSettings, detect_manifest
 
     settings = DetectSettings(
         manifest=manifest, rules=rules, detector=detector, out=out, secondary=secondary, cache=cache
@@ -46,13 +46,10 @@ def check(
 
     Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
-    from ..eval.judges.checker.run import CheckSettings, run_check
+    from ..eval.judges.checker.run import run_check
     from ..eval.rules.boxes import Size
 
-    settings = CheckSettings(
-        detections=detections, rules=rules, out=out, labels=labels, size=Size.parse(size)
-    )
-    print_metrics(run_check(settings), json)
+    print_metrics(run_check(detections, rules, out, labels, Size.parse(size)), json)
 
 
 def agree(

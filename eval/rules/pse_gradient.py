@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .boxes import Convention, Relation, check_convention, check_relation
+from .boxes import FORWARD, SIDEWAYS, Convention, Relation, check_convention, check_relation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 _TINY = 1e-12
 
 
-def pos_tensor(a: Tensor, b: Tensor, ties: float = 1.0) -> Tensor:
-    """P(X > Y) + ties P(X = Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
+def _pos(a: Tensor, b: Tensor) -> Tensor:
+    """P(X >= Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
     p, q = (one / one.sum(-1, keepdim=True).clamp(min=_TINY) for one in (a, b))
-    return (p * (q.cumsum(-1) - (1 - ties) * q)).sum(-1)
+    return (p * q.cumsum(-1)).sum(-1)
 
 
 def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
     """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
     check_relation(relation)
-    axis = -2 if relation in ("left_of", "right_of") else -1
+    axis = -2 if relation in SIDEWAYS else -1
     p, q = a.sum(axis), b.sum(axis)
-    ahead, behind = pos_tensor(p, q), pos_tensor(q, p)
-    return (behind, ahead) if relation in ("left_of", "above") else (ahead, behind)
+    return (_pos(q, p), _pos(p, q)) if relation in FORWARD else (_pos(p, q), _pos(q, p))
 
 
 def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from PIL.Image import Image
+from PIL import ImageEnhance, ImageFilter
+from PIL.Image import Image, Resampling
 
-from ...detectors import Detector, Request
-from ...rules.boxes import Relation, Size
-from ...rules.checker.decide import CheckedImage, CheckVerdict, check
-from ...rules.checker.recorded import CheckerSample, Components, Detected, Detectors, Found
-from ...rules.checker.rules import CheckerRules
-from .stability import as_found, measure
+from ...detectors import Detection, Detector, Request
+from ...rules.boxes import Relation, Size, iou, offset
+from ...rules.checker.decide import (
+    CheckedImage,
+    CheckVerdict,
+    StabilityMeasure,
+    best,
+    check,
+    holds,
+)
+from ...rules.checker.recorded import CheckerSample, Detected, Detectors, Found
+from ...rules.checker.rules import CheckerRules, Perturbation
 
 
 @dataclass(frozen=True)
@@ -43,47 +49,78 @@ def check_images(
     for one in images:
         request = Request(one.image, (one.object_a, one.object_b), one.sample_id)
         size = Size(*one.image.size)
-        first = _detected(primary, request)
-        sample = CheckerSample(
-            sample_id=one.sample_id,
-            prompt_id=one.prompt_id,
-            relation=one.relation,
-            object_a=one.object_a,
-            object_b=one.object_b,
-            width=size.width,
-            height=size.height,
-            detectors=Detectors(primary=first),
-        )
+        said = {name: value for name, value in vars(one).items() if name != "image"}
+        first = Detectors(primary=_detected(primary, request))
+        sample = CheckerSample(**said, **size._asdict(), detectors=first)
         found = check(sample, size, rules, measure(one.image, sample, primary, rules))
         if secondary is not None and found.delta is not None and found.parts.detection > 0:
-            both = Detectors(primary=first, secondary=_detected(secondary, request))
+            both = first.model_copy(update={"secondary": _detected(secondary, request)})
             again = sample.model_copy(update={"detectors": both})
-            found = check(again, size, rules, partial(_known, found.parts.stability))
+            stability = found.parts.stability
+            found = check(again, size, rules, lambda *_, known=stability: known)
         yield found
-
-
-def _known(stability: float, verdict: CheckVerdict, a: Found, b: Found) -> float:
-    return stability
 
 
 def _detected(detector: Detector, request: Request) -> Detected:
     (found,) = detector.detect([request])
-    return Detected(type=detector.identity()["kind"], detections=as_found(found))
+    return Detected(type=detector.identity()["kind"], detections=_as_found(found))
+
+
+def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
+    return tuple(Found(label=d.label, score=d.score, box_xyxy=d.box) for d in detections)
 
 
 def recorded_row(found: CheckedImage) -> dict[str, Any]:
     """A verdict with everything that `counterprior check` needs to give it again."""
-    sample = found.sample.model_copy(
-        update={
-            "verdict_raw": found.verdict,
-            "verdict_reason": found.reason,
-            "conf_components": Components(
-                stability=found.parts.stability, agreement=found.parts.agreement
-            ),
-        }
-    )
+    sample = found.sample
     return found.to_row() | {
         "detectors": sample.detectors.model_dump(mode="json", exclude_none=True),
         "width": sample.width,
         "height": sample.height,
     }
+
+
+def perturbed(image: Image, how: Perturbation) -> Image:
+    """The image changed, of the same size. A parameter that is not set is the published one."""
+    if how.type == "brightness":
+        return ImageEnhance.Brightness(image).enhance(how.factor or 1.0)
+    if how.type == "gaussian_blur":
+        return image.filter(ImageFilter.GaussianBlur(radius=how.sigma or 1.0))
+    scale = how.scale or 0.9
+    small = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
+    return image.resize(small, Resampling.LANCZOS).resize(image.size, Resampling.LANCZOS)
+
+
+def measure(
+    image: Image, sample: CheckerSample, detector: Detector, rules: CheckerRules
+) -> StabilityMeasure:
+    """A function that measures the stability of a verdict on this image.
+
+    Half of it is the share of perturbations under which the verdict stays (one that loses an object
+    does not keep it), half the mean overlap of the boxes with those of the unchanged image, over
+    the perturbations that find both. 0 where none does, 1 where nothing is tried.
+    """
+    size = Size(*image.size)
+    labels = (sample.object_a, sample.object_b)
+
+    def stability(verdict: CheckVerdict, a: Found, b: Found) -> float:
+        tried = rules.stability.perturbations
+        if not tried:
+            return 1.0
+        kept = 0
+        overlaps: list[float] = []
+        looks = detector.detect(
+            [Request(perturbed(image, how), labels, sample.sample_id) for how in tried]
+        )
+        for look in map(_as_found, looks):
+            again_a, again_b = (best(look, label, rules.thresholds, size) for label in labels)
+            if again_a is None or again_b is None:
+                continue
+            delta = offset(again_a.box_xyxy, again_b.box_xyxy, sample.relation, size)
+            kept += holds(delta, sample.relation, rules.geometry.margin) == verdict
+            overlaps += [iou(a.box_xyxy, again_a.box_xyxy), iou(b.box_xyxy, again_b.box_xyxy)]
+        if not overlaps:
+            return 0.0
+        return 0.5 * kept / len(tried) + 0.5 * sum(overlaps) / len(overlaps)
+
+    return stability

@@ -1,41 +1,147 @@
-"""`counterprior check`: from recorded detections to verdicts and metrics, on disk."""
+"""`counterprior detect` and `check`: from images to recorded detections, and on to verdicts.
+
+A row of `detect`'s manifest has the image's path (`image_path` or `file`), `relation`, `object_a`
+and `object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from ....errors import UsageError
+from ....images import ImageError, open_image
 from ....labels import read_labels
-from ....storage import write_json, write_whole
-from ....tables import write_rows
-from ...rules.boxes import Size
+from ....progress import Progress
+from ....storage import RecordLog, read_records, write_json, write_whole
+from ....tables import RowError, parse, read_rows, write_rows
+from ...detectors import Detector, DetectorError, open_detector
+from ...detectors.cache import Cached
+from ...rules.boxes import Relation, Size
 from ...rules.checker.decide import CheckedImage, check
 from ...rules.checker.recorded import read_samples
 from ...rules.checker.rules import CheckerRules
-from ...rules.checker.summary import summarize
-from ...rules.checker.tables import markdown
+from ...rules.checker.summary import markdown, summarize
 from .analyze import analyze
+from .live import ImageToCheck, check_images, recorded_row
 
-PUBLISHED_SIZE = Size(512, 512)
-"""Of the images of all published runs, whose rows do not say it."""
+_WORDS: dict[object, Relation] = {"to the left of": "left_of", "to the right of": "right_of"}
+"""As VISOR writes relations."""
+
+
+class _DetectRow(BaseModel):
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    image: str = Field(validation_alias=AliasChoices("image_path", "file"), min_length=1)
+    """Path; relative to the manifest as it is read."""
+    relation: Annotated[Relation, BeforeValidator(lambda value: _WORDS.get(value, value))]
+    object_a: str = Field(min_length=1)
+    object_b: str = Field(min_length=1)
+    sample_id: str = ""
+    prompt_id: str = Field("", validation_alias=AliasChoices("prompt_id", "unique_id"))
 
 
 @dataclass(frozen=True)
-class CheckSettings:
-    """What `counterprior check` is asked for."""
+class DetectSettings:
+    """What `counterprior detect` is asked for."""
 
-    detections: Path
-    """JSONL in the format of the published `per_sample.jsonl`."""
+    manifest: Path
+    """JSONL; paths are relative to it."""
     rules: Path | None
-    """`checker.yaml`; None for the published rules."""
+    """`checker.yaml`: its perturbations are tried; None for the published rules."""
+    detector: str
+    """Spec of the detector that decides."""
     out: Path
-    """Where the verdicts go; `metrics.json` and its tables, `metrics.md`, are written beside it."""
-    labels: Path | None = None
-    """Human labels of some of the samples."""
-    size: Size = PUBLISHED_SIZE
-    """Of images whose row gives none."""
+    """JSONL of detections; grows image by image."""
+    secondary: str = ""
+    """Spec of the detector that is asked whether it agrees; empty for none."""
+    cache: Path | None = None
+    """Folder of detections that are kept."""
+
+
+def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, Any]:
+    """Detects, perturbs and records what is not recorded yet; returns counts.
+
+    An image that can't be opened, or whose objects the detector doesn't know, is listed under
+    `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
+    manifest, UsageError for a bad spec or a file that was begun with other detectors or rules.
+    """
+    rules = CheckerRules.load(settings.rules)
+    wanted = read_manifest(settings.manifest)
+    detectors = [open_detector(one) for one in (settings.detector, settings.secondary) if one]
+    if settings.cache:
+        detectors = [Cached(one, settings.cache) for one in detectors]
+    _claim(settings.out, rules, detectors)
+    done = {record["sample_id"] for record in read_records(settings.out)}
+    unreadable: dict[str, str] = {}
+    verdicts: Counter[str] = Counter()
+    with RecordLog(settings.out) as log:
+        for number, one in enumerate(wanted):
+            progress("images", number, len(wanted))
+            if one.sample_id in done:
+                continue
+            try:
+                image = ImageToCheck(**vars(one) | {"image": open_image(Path(one.image))})
+                (found,) = check_images([image], rules, *detectors)
+            except (DetectorError, ImageError) as error:
+                unreadable[one.sample_id] = f"{one.image} {error}"
+                continue
+            log.append(recorded_row(found))
+            verdicts[found.verdict] += 1
+    progress("images", len(wanted), len(wanted))
+    write_json(_beside(settings.out, "unreadable"), unreadable)
+    return {
+        "images": len(wanted),
+        "recorded_before": len(wanted) - verdicts.total() - len(unreadable),
+        "recorded_now": verdicts.total(),
+        "unreadable": len(unreadable),
+        "verdicts": dict(sorted(verdicts.items())),
+    }
+
+
+def read_manifest(path: Path) -> list[_DetectRow]:
+    """The rows of a manifest, each with an id and its image's whole path.
+
+    Raises RowError for a bad row or a sample that occurs twice.
+    """
+    found: dict[str, _DetectRow] = {}
+    for number, row in read_rows(path):
+        one = parse(_DetectRow, row, path, number)
+        name = one.sample_id or Path(one.image).stem
+        if name in found:
+            raise RowError(f"{path}:{number}: sample_id: {name!r} occurs twice")
+        said = {"sample_id": name, "prompt_id": one.prompt_id or name}
+        found[name] = one.model_copy(update={**said, "image": str(path.parent / one.image)})
+    if not found:
+        raise RowError(f"{path}: no image")
+    return list(found.values())
+
+
+def _claim(out: Path, rules: CheckerRules, detectors: Sequence[Detector]) -> None:
+    """Notes beside the file what makes it; refuses to go on with something else."""
+    header = {
+        "detectors": [one.identity() for one in detectors],
+        "rules": _plain(rules),
+    }
+    path = _beside(out, "detectors")
+    if path.exists() and json.loads(path.read_text("utf-8")) != header:
+        raise UsageError(f"{out} was begun with other detectors or rules: choose another --out")
+    write_json(path, header)
+
+
+def _beside(out: Path, what: str) -> Path:
+    return out.with_name(f"{out.stem}.{what}.json")
+
+
+PUBLISHED_SIZE = Size(512, 512)
+"""Of the images of all published runs, whose rows do not say it."""
 
 
 def check_file(path: Path, rules: CheckerRules, size: Size = PUBLISHED_SIZE) -> list[CheckedImage]:
@@ -43,19 +149,34 @@ def check_file(path: Path, rules: CheckerRules, size: Size = PUBLISHED_SIZE) -> 
     return [check(sample, own, rules) for sample, own in read_samples(path, size)]
 
 
-def run_check(settings: CheckSettings) -> dict[str, Any]:
-    """Writes verdicts and metrics and returns the metrics; nothing is written on an error."""
-    rules = CheckerRules.load(settings.rules)
-    checked = check_file(settings.detections, rules, settings.size)
+def run_check(
+    detections: Path,
+    rules: Path | None,
+    out: Path,
+    labels: Path | None = None,
+    size: Size = PUBLISHED_SIZE,
+) -> dict[str, Any]:
+    """Writes verdicts and metrics and returns the metrics; nothing is written on an error.
+
+    detections: JSONL in the format of the published `per_sample.jsonl`. rules: `checker.yaml`;
+        None for the published rules. out: where the verdicts go; `metrics.json` and its tables,
+        `metrics.md`, are written beside it. labels: human labels of some of the samples. size: of
+        images whose row gives none.
+    """
+    settings = CheckerRules.load(rules)
+    checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {
-        "detections_sha256": sha256(settings.detections.read_bytes()).hexdigest(),
-        "rules": rules.model_dump(exclude={"detector", "output"}, mode="json"),
+        "detections_sha256": sha256(detections.read_bytes()).hexdigest(),
+        "rules": _plain(settings),
     }
-    if settings.labels:
-        labels = read_labels(settings.labels)
-        metrics["human"] = analyze([item.to_row() for item in checked], labels)
-    write_rows(settings.out, (item.to_row() for item in checked))
-    beside = settings.out.with_name("metrics.json")
+    if labels:
+        metrics["human"] = analyze([item.to_row() for item in checked], read_labels(labels))
+    write_rows(out, (item.to_row() for item in checked))
+    beside = out.with_name("metrics.json")
     write_json(beside, metrics)
-    write_whole(beside.with_suffix(".md"), markdown({settings.detections.stem: metrics}))
+    write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
     return metrics
+
+
+def _plain(rules: CheckerRules) -> dict[str, Any]:
+    return rules.model_dump(mode="json", exclude={"detector", "output"})

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from counterprior.eval.judges.checker.detecting import (
+from counterprior.eval.judges.checker.run import (
     DetectSettings,
+    check_file,
     detect_manifest,
     read_manifest,
 )
-from counterprior.eval.judges.checker.run import check_file
 from counterprior.eval.rules.boxes import Size
 from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.images import encode_png

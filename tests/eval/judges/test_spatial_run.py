@@ -8,8 +8,11 @@ import pytest
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
-from counterprior.eval.judges.checker.detecting import DetectSettings, detect_manifest
-from counterprior.eval.judges.checker.run import CheckSettings, run_check
+from counterprior.eval.judges.checker.run import (
+    DetectSettings,
+    detect_manifest,
+    run_check,
+)
 from counterprior.eval.judges.pixels import PixelJudge
 
 
@@ -51,7 +54,7 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     assert lost <= unreadable.keys()
     unknown = [why for name, why in unreadable.items() if name not in lost]
     assert all("is no single entity of the atlas" in why for why in unknown)
-    metrics = run_check(CheckSettings(detected, steady, tmp_path / "verdicts.jsonl"))
+    metrics = run_check(detected, steady, tmp_path / "verdicts.jsonl")
     # The renderer does as it is told, and the image that is lost is no failure of it.
     assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
     assert {"left_of", "above"} <= set(metrics["by_relation"])
@@ -68,7 +71,7 @@ def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: 
             file.write(json.dumps(there) + "\n")
     detected = tmp_path / "d.jsonl"
     detect_manifest(DetectSettings(exchanged, None, "pixels", detected), quiet)
-    metrics = run_check(CheckSettings(detected, None, tmp_path / "verdicts.jsonl"))
+    metrics = run_check(detected, None, tmp_path / "verdicts.jsonl")
     assert metrics["total_samples"] == metrics["fail_count"] == 4
 
 
