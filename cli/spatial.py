@@ -25,13 +25,11 @@ def detect(
 
     Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
-    from ..eval.judges.checker.run import DetectSettings, detect_manifest
+    from ..eval.judges.checker.run import detect_manifest
 
-    settings = DetectSettings(
-        manifest=manifest, rules=rules, detector=detector, out=out, secondary=secondary, cache=cache
-    )
     with progress_bar() as progress:
-        print_metrics(detect_manifest(settings, progress), json)
+        counts = detect_manifest(manifest, rules, detector, out, secondary, cache, progress)
+        print_metrics(counts, json)
 
 
 def check(

@@ -61,7 +61,10 @@ class BoxJudge(OneByOne):
             return Verdict("missing", f"no boxes of {url!r}")
         if question.task not in ("order", "gate"):
             return Verdict("error", f"boxes: can't answer {question.task}")
-        classes = [_classes(question, which, found) for which in (0, 1)]
+        classes = []
+        for subject, fact in zip(question.subjects, ("first_kinds", "second_kinds"), strict=True):
+            kinds = filter(None, question.facts.get(fact, "").split("|"))
+            classes.append(found.keys() & {subject, *kinds})
         if classes[0] & classes[1]:
             return Verdict("error", f"no class tells {' and '.join(question.subjects)} apart")
         boxes = [[b for name in sorted(names) for b in found[name]] for names in classes]
@@ -69,13 +72,6 @@ class BoxJudge(OneByOne):
             boxes = [[Box(1 - b.x2, b.y1, 1 - b.x1, b.y2) for b in group] for group in boxes]
         which, why = _measure(question, *boxes)
         return Verdict(question.labels[which], why)
-
-
-def _classes(question: Question, which: int, found: ImageBoxes) -> set[str]:
-    """Classes in the image that a subject may be: its name, or what it is a kind of."""
-    kinds = question.facts.get(("first_kinds", "second_kinds")[which], "")
-    names = {question.subjects[which], *filter(None, kinds.split("|"))}
-    return names & set(found)
 
 
 def _measure(question: Question, first: list[Box], second: list[Box]) -> tuple[int, str]:

@@ -184,7 +184,7 @@ def pse_3d(
     """PSE in depth for masks and maps of shape (..., H, W); shape (...), in [0, 1].
 
     nearness: larger is nearer, as Depth Anything's inverse depth. The joint range over both
-        objects is cut into `DEPTH_BINS` equal steps. Where it is a single value, nobody is in front: 0.
+        objects is cut into `DEPTH_BINS` steps. Where it is a single value, nobody is in front: 0.
 
     The authors' program takes the background for depth 0 and so loses pixels of true depth 0 and
     those at the joint minimum: `authors` does as it does. Raises ValueError for non-finite depth.
@@ -197,7 +197,7 @@ def pse_3d(
         raise ValueError("the depth map is not finite")
     shape = np.broadcast_shapes(masks[0].shape, masks[1].shape, depth.shape)
     flat = [np.broadcast_to(m, shape).reshape(-1, shape[-2] * shape[-1]) for m in (*masks, depth)]
-    signed = [_depth_advantage(*one, convention) for one in zip(*flat, strict=True)]
+    signed = [_depth_advantage(p, q, d, convention) for p, q, d in zip(*flat, strict=True)]
     advantage: Array = np.array(signed, dtype=float).reshape(shape[:-2])
     return np.maximum(0.0, advantage if relation == "in_front_of" else -advantage)
 
@@ -244,4 +244,6 @@ def pse_multi(
         else 0.0
         for subject, relation, reference in zip(subjects, relations, references, strict=True)
     ]
-    return float({"mean": np.mean, "product": np.prod, "min": np.min}[average](scores))
+    if average == "mean":
+        return float(np.mean(scores))
+    return float(np.prod(scores) if average == "product" else min(scores))

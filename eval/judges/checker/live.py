@@ -11,14 +11,7 @@ from PIL.Image import Image, Resampling
 
 from ...detectors import Detection, Detector, Request
 from ...rules.boxes import Relation, Size, iou, offset
-from ...rules.checker.decide import (
-    CheckedImage,
-    CheckVerdict,
-    StabilityMeasure,
-    best,
-    check,
-    holds,
-)
+from ...rules.checker.decide import CheckedImage, CheckVerdict, StabilityMeasure, best, check, holds
 from ...rules.checker.recorded import CheckerSample, Detected, Detectors, Found
 from ...rules.checker.rules import CheckerRules, Perturbation
 

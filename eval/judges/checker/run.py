@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +18,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from ....errors import UsageError
 from ....images import ImageError, open_image
 from ....labels import read_labels
-from ....progress import Progress
+from ....progress import Progress, silent
 from ....storage import RecordLog, read_records, write_json, write_whole
 from ....tables import RowError, parse, read_rows, write_rows
 from ...detectors import Detector, DetectorError, open_detector
@@ -48,55 +47,49 @@ class _DetectRow(BaseModel):
     prompt_id: str = Field("", validation_alias=AliasChoices("prompt_id", "unique_id"))
 
 
-@dataclass(frozen=True)
-class DetectSettings:
-    """What `counterprior detect` is asked for."""
-
-    manifest: Path
-    """JSONL; paths are relative to it."""
-    rules: Path | None
-    """`checker.yaml`: its perturbations are tried; None for the published rules."""
-    detector: str
-    """Spec of the detector that decides."""
-    out: Path
-    """JSONL of detections; grows image by image."""
-    secondary: str = ""
-    """Spec of the detector that is asked whether it agrees; empty for none."""
-    cache: Path | None = None
-    """Folder of detections that are kept."""
-
-
-def detect_manifest(settings: DetectSettings, progress: Progress) -> dict[str, Any]:
+def detect_manifest(
+    manifest: Path,
+    rules: Path | None,
+    detector: str,
+    out: Path,
+    secondary: str = "",
+    cache: Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
     """Detects, perturbs and records what is not recorded yet; returns counts.
+
+    rules: `checker.yaml`, whose perturbations are tried; None for the published ones. detector,
+        secondary: specs of the one that decides, and of one that is asked whether it agrees.
+        out: JSONL of detections; grows image by image. cache: folder of detections that are kept.
 
     An image that can't be opened, or whose objects the detector doesn't know, is listed under
     `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
     manifest, UsageError for a bad spec or a file that was begun with other detectors or rules.
     """
-    rules = CheckerRules.load(settings.rules)
-    wanted = read_manifest(settings.manifest)
-    detectors = [open_detector(one) for one in (settings.detector, settings.secondary) if one]
-    if settings.cache:
-        detectors = [Cached(one, settings.cache) for one in detectors]
-    _claim(settings.out, rules, detectors)
-    done = {record["sample_id"] for record in read_records(settings.out)}
+    settings = CheckerRules.load(rules)
+    wanted = read_manifest(manifest)
+    detectors = [open_detector(one) for one in (detector, secondary) if one]
+    if cache:
+        detectors = [Cached(one, cache) for one in detectors]
+    _claim(out, settings, detectors)
+    done = {record["sample_id"] for record in read_records(out)}
     unreadable: dict[str, str] = {}
     verdicts: Counter[str] = Counter()
-    with RecordLog(settings.out) as log:
+    with RecordLog(out) as log:
         for number, one in enumerate(wanted):
             progress("images", number, len(wanted))
             if one.sample_id in done:
                 continue
             try:
                 image = ImageToCheck(**vars(one) | {"image": open_image(Path(one.image))})
-                (found,) = check_images([image], rules, *detectors)
+                (found,) = check_images([image], settings, *detectors)
             except (DetectorError, ImageError) as error:
                 unreadable[one.sample_id] = f"{one.image} {error}"
                 continue
             log.append(recorded_row(found))
             verdicts[found.verdict] += 1
     progress("images", len(wanted), len(wanted))
-    write_json(_beside(settings.out, "unreadable"), unreadable)
+    write_json(_beside(out, "unreadable"), unreadable)
     return {
         "images": len(wanted),
         "recorded_before": len(wanted) - verdicts.total() - len(unreadable),

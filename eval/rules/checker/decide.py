@@ -130,8 +130,18 @@ def check(
     if sample.relation in SIDEWAYS and overlap > limits.max_overlap_iou:
         reason = f"high_overlap: IoU={overlap:.2f} > {limits.max_overlap_iou}"
         return replace(image, reason=reason)
-    verdict, reason_or_none, steady = _steadied(sample, a, b, delta, rules, stability)
-    agreed = _agreement(sample, a, b, delta, verdict, rules, size)
+    image = replace(image, verdict=holds(delta, sample.relation, margin))
+    steady: float | None = 1.0
+    if image.verdict == "UNDECIDABLE":
+        reason = f"near_boundary (|delta|={abs(delta):.3f} <= margin={margin})"
+        image = replace(image, reason=reason)
+    elif rules.stability.enabled:
+        steady = stability(image.verdict, a, b) if stability else sample.measured_stability
+        least = rules.stability.consistency_threshold
+        if steady is not None and steady < least:
+            reason = f"unstable: stability={steady:.2f} < {least}"
+            image = replace(image, verdict="UNDECIDABLE", reason=reason)
+    agreed = _agreement(image, a, b, delta, rules, size)
     unknown = {
         "stability": steady is None,
         "agreement": agreed is None and bool(rules.detector.get("secondary")),
@@ -144,50 +154,21 @@ def check(
     )
     return replace(
         image,
-        verdict=verdict,
-        reason=reason_or_none,
         confidence=_confidence(parts, rules.confidence.weights),
         parts=parts,
         assumed=tuple(part for part, assumed in unknown.items() if assumed),
     )
 
 
-def _steadied(
-    sample: CheckerSample,
-    a: Found,
-    b: Found,
-    delta: float,
-    rules: CheckerRules,
-    measure: StabilityMeasure | None,
-) -> tuple[CheckVerdict, str | None, float | None]:
-    """Verdict, reason and stability; a verdict that wavers is withdrawn."""
-    margin, wanted = rules.geometry.margin, rules.stability
-    verdict = holds(delta, sample.relation, margin)
-    if verdict == "UNDECIDABLE":
-        return verdict, f"near_boundary (|delta|={abs(delta):.3f} <= margin={margin})", 1.0
-    if not wanted.enabled:
-        return verdict, None, 1.0
-    steady = measure(verdict, a, b) if measure else sample.measured_stability
-    if steady is not None and steady < wanted.consistency_threshold:
-        reason = f"unstable: stability={steady:.2f} < {wanted.consistency_threshold}"
-        return "UNDECIDABLE", reason, steady
-    return verdict, None, steady
-
-
 def _agreement(
-    sample: CheckerSample,
-    a: Found,
-    b: Found,
-    delta: float,
-    verdict: CheckVerdict,
-    rules: CheckerRules,
-    size: Size,
+    image: CheckedImage, a: Found, b: Found, delta: float, rules: CheckerRules, size: Size
 ) -> float | None:
     """How far the second detector agrees: verdict, side, and both boxes; None if it wasn't asked.
 
     Without its detections, the recorded agreement counts. Where it misses an object, agreement is
     0.5, as published.
     """
+    sample = image.sample
     secondary = sample.detectors.secondary
     if secondary is None:
         return sample.measured_agreement
@@ -198,7 +179,7 @@ def _agreement(
     if other_a is None or other_b is None:
         return 0.5
     other = offset(other_a.box_xyxy, other_b.box_xyxy, sample.relation, size)
-    same_verdict = holds(other, sample.relation, rules.geometry.margin) == verdict
+    same_verdict = holds(other, sample.relation, image.margin) == image.verdict
     agreed = 0.5 * same_verdict + 0.5 * (delta * other >= 0)
     boxes = [iou(a.box_xyxy, other_a.box_xyxy), iou(b.box_xyxy, other_b.box_xyxy)]
     return 0.5 * agreed + 0.25 * boxes[0] + 0.25 * boxes[1]

@@ -9,7 +9,6 @@ from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
 from counterprior.eval.judges.checker.run import (
-    DetectSettings,
     detect_manifest,
     run_check,
 )
@@ -38,17 +37,13 @@ def rows_of(run: Run) -> list[dict[str, str]]:
     return [json.loads(line) for line in (run.root / "manifest.jsonl").read_text().splitlines()]
 
 
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
-
-
 def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path) -> None:
     drawn = {image.case for image in run.images().values() if image.status == "made"}
     lost = {case.id for case in run.cases() if not (run.root / f"images/{case.id}.png").exists()}
     assert {row["sample_id"] for row in rows_of(run)} == {case.id for case in run.cases()}
     detected = tmp_path / "d.jsonl"
-    settings = DetectSettings(run.root / "manifest.jsonl", steady, "pixels", detected)
-    counts = detect_manifest(settings, quiet)
+    settings = (run.root / "manifest.jsonl", steady, "pixels", detected)
+    counts = detect_manifest(*settings)
     unreadable = json.loads((tmp_path / "d.unreadable.json").read_text())
     assert counts["images"] == 20 == counts["recorded_now"] + len(unreadable)
     assert lost <= unreadable.keys()
@@ -70,7 +65,7 @@ def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: 
             there = row | {"object_a": a, "object_b": b, "file": str(run.root / row["file"])}
             file.write(json.dumps(there) + "\n")
     detected = tmp_path / "d.jsonl"
-    detect_manifest(DetectSettings(exchanged, None, "pixels", detected), quiet)
+    detect_manifest(exchanged, None, "pixels", detected)
     metrics = run_check(detected, None, tmp_path / "verdicts.jsonl")
     assert metrics["total_samples"] == metrics["fail_count"] == 4
 
