@@ -246,4 +246,4 @@ def pse_multi(
     ]
     if average == "mean":
         return float(np.mean(scores))
-    return float(np.prod(scores) if average == "product" else min(scores))
+    return float(np.prod(scores) if average == "product" else np.min(scores))

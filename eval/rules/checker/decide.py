@@ -142,10 +142,9 @@ def check(
             reason = f"unstable: stability={steady:.2f} < {least}"
             image = replace(image, verdict="UNDECIDABLE", reason=reason)
     agreed = _agreement(image, a, b, delta, rules, size)
-    unknown = {
-        "stability": steady is None,
-        "agreement": agreed is None and bool(rules.detector.get("secondary")),
-    }
+    assumed = ["stability"] if steady is None else []
+    if agreed is None and rules.detector.get("secondary"):
+        assumed.append("agreement")
     parts = Parts(
         detection=_clipped(math.sqrt(a.score * b.score)),
         geometry=_clipped((abs(delta) - margin) / rules.confidence.geom_slope),
@@ -156,7 +155,7 @@ def check(
         image,
         confidence=_confidence(parts, rules.confidence.weights),
         parts=parts,
-        assumed=tuple(part for part, assumed in unknown.items() if assumed),
+        assumed=tuple(assumed),
     )
 
 

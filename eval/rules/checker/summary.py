@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from ..boxes import FORWARD, RELATIONS, SIDEWAYS
 from .decide import REASONS, CheckedImage, CheckVerdict
@@ -141,80 +144,18 @@ def _tally(verdicts: Iterable[CheckVerdict]) -> dict[str, Any]:
     return {name: count[name] for name in names} | {"pass_rate": count["pass_rate_overall"]}
 
 
-RunMetrics = Mapping[str, Any]
-
-
-def markdown(runs: Mapping[str, RunMetrics]) -> str:
+def markdown(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """Main, abstention, prompt and pair tables of named runs (`metrics.json`), with provenance.
 
     A number that nothing defines is a dash. Rates in %.
     """
-    tables: dict[str, tuple[Sequence[str], Callable[[RunMetrics], list[str]]]] = {
-        "Images": (
-            ("images", "pass", "coverage", "pass of decided", "mean confidence"),
-            _images,
-        ),
-        "Pass by relation": (
-            RELATIONS,
-            lambda run: [
-                _percent(run["by_relation"].get(relation, {}).get("pass_rate_overall"))
-                for relation in RELATIONS
-            ],
-        ),
-        "Undecidable, by reason": (
-            ("all", *REASONS),
-            lambda run: [
-                _percent(run["undecidable_rate"]),
-                *_percents(run["undecidable_reasons"], REASONS, run["total_samples"]),
-            ],
-        ),
-        "Prompts and counterfactual pairs": (
-            ("prompts", "best of K", "all of K", "pairs", *PAIRS),
-            _prompts,
-        ),
-        "Where the numbers come from": (
-            ("detections (SHA-256)", "margin", "detection score", "stability assumed for"),
-            lambda run: [
-                run["detections_sha256"][:16],
-                str(run["rules"]["geometry"]["margin"]),
-                str(run["rules"]["thresholds"]["detection_score"]),
-                str(run["assumed_stability"]),
-            ],
-        ),
-    }
-    return "\n".join(
-        f"| {title} | {' | '.join(columns)} |\n| --- |{' ---: |' * len(columns)}\n"
-        + "".join(f"| {name} | {' | '.join(cells(run))} |\n" for name, run in runs.items())
-        for title, (columns, cells) in tables.items()
+    template = resources.files(__package__).joinpath("metrics.md.j2").read_text("utf-8")
+    return (
+        Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+        .from_string(template)
+        .render(runs=runs, relations=RELATIONS, reasons=REASONS, pairs=PAIRS, percent=_percent)
     )
 
 
-def _images(run: RunMetrics) -> list[str]:
-    rates = ("pass_rate_overall", "coverage", "pass_rate_conditional")
-    mean = run["mean_confidence"]
-    return [
-        str(run["total_samples"]),
-        *(_percent(run[rate]) for rate in rates),
-        "-" if mean is None else f"{mean:.3f}",
-    ]
-
-
-def _prompts(run: RunMetrics) -> list[str]:
-    if "best_of_k" not in run:
-        return ["0", *"-" * (3 + len(PAIRS))]
-    pairs = run["counterfactual_pairs"]
-    return [
-        str(run["prompts"]),
-        _percent(run["best_of_k"]["pass_rate"]),
-        _percent(run["all_of_k"]["pass_rate"]),
-        str(pairs["count"]),
-        *_percents(pairs, PAIRS, pairs["count"]),
-    ]
-
-
-def _percents(counts: Mapping[str, int], names: Sequence[str], whole: int) -> list[str]:
-    return [_percent(counts.get(name, 0) / whole if whole else None) for name in names]
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"
+def _percent(part: float | None, whole: int = 1) -> str:
+    return "-" if part is None or not whole else f"{100 * (part / whole):.2f}"
