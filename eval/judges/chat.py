@@ -91,10 +91,7 @@ class ChatJudge:
             yield question, _verdict(question, answer)
 
     def check(self) -> None:
-        """Whether the server answers, and its price is known where a cap is set.
-
-        Raises BackendError, UnpricedError.
-        """
+        """Raises BackendError, and UnpricedError where a cap is set."""
         question = ChatRequest("judge", self._system.text, ("?",), self._max_tokens)
         self._plan.budget.release(self._plan.budget.reserve(self.identity(), question))
         self._backend.check()

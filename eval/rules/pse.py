@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,9 @@ from .boxes import (
     check_convention,
     check_relation,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Axis = Literal["x", "y"]
 AXES: tuple[Axis, ...] = ("x", "y")
@@ -247,3 +250,39 @@ def pse_multi(
     if average == "mean":
         return float(np.mean(scores))
     return float(np.prod(scores) if average == "product" else np.min(scores))
+
+
+def _pos_tensor(a: Tensor, b: Tensor) -> Tensor:
+    """P(X >= Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
+    p, q = (one / one.sum(-1, keepdim=True).clamp(min=1e-12) for one in (a, b))
+    return (p * q.cumsum(-1)).sum(-1)
+
+
+def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
+    """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
+    check_relation(relation)
+    axis = -2 if relation in SIDEWAYS else -1
+    p, q = a.sum(axis), b.sum(axis)
+    return (
+        (_pos_tensor(q, p), _pos_tensor(p, q))
+        if relation in FORWARD
+        else (_pos_tensor(p, q), _pos_tensor(q, p))
+    )
+
+
+def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
+    """PSE of maps (..., H, W), shape (...), with gradients; equals `pse`."""
+    right, wrong = _sides(a, b, relation)
+    return (right - wrong).clamp(min=0)
+
+
+def guidance_loss(
+    a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
+) -> Tensor:
+    """What PSG minimizes, for attention maps (..., H, W): shape (...).
+
+    paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
+    """
+    check_convention(convention)
+    right, wrong = _sides(a, b, relation)
+    return -right.square() if convention == "paper" else wrong.square()

@@ -164,9 +164,7 @@ def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def _pair(
-    one: Mapping[tuple[str, str], str], other: Mapping[tuple[str, str], str]
-) -> dict[str, Any]:
+def _pair(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any]:
     both = sorted(set(one) & set(other))
     said = [[given[key] for key in both] for given in (one, other)]
     kappa = cohen_kappa(confusion(said[0], said[1], sorted({*said[0], *said[1]})))

@@ -145,12 +145,13 @@ def check(
     assumed = ["stability"] if steady is None else []
     if agreed is None and rules.detector.get("secondary"):
         assumed.append("agreement")
-    parts = Parts(
-        detection=_clipped(math.sqrt(a.score * b.score)),
-        geometry=_clipped((abs(delta) - margin) / rules.confidence.geom_slope),
-        stability=1.0 if steady is None else _clipped(steady),
-        agreement=1.0 if agreed is None else _clipped(agreed),
+    raw = Parts(
+        detection=math.sqrt(a.score * b.score),
+        geometry=(abs(delta) - margin) / rules.confidence.geom_slope,
+        stability=1.0 if steady is None else steady,
+        agreement=1.0 if agreed is None else agreed,
     )
+    parts = Parts(*(max(0.0, min(1.0, part)) for part in vars(raw).values()))
     return replace(
         image,
         confidence=_confidence(parts, rules.confidence.weights),
@@ -188,7 +189,3 @@ def _confidence(parts: Parts, weights: Weights) -> float:
     """Product of the parts, each raised to its weight; about 0.001 where the geometry is 0."""
     powers = ((part + _TINY) ** getattr(weights, name) for name, part in vars(parts).items())
     return float(math.prod(powers))
-
-
-def _clipped(value: float) -> float:
-    return max(0.0, min(1.0, value))

@@ -16,6 +16,7 @@ from counterprior.eval.rules import compbench, geneval, hrs
 from counterprior.eval.rules.boxes import RELATIONS, Box, boxes, iou, ious
 from counterprior.eval.rules.pse import (
     along,
+    guidance_loss,
     pos,
     projections,
     pse,
@@ -23,9 +24,9 @@ from counterprior.eval.rules.pse import (
     pse_binary,
     pse_direction,
     pse_multi,
+    pse_tensor,
     separation,
 )
-from counterprior.eval.rules.pse_gradient import guidance_loss, pse_tensor
 from counterprior.eval.rules.visor import relation_holds, visor
 
 MASKS = arrays(np.bool_, (7, 9))
