@@ -116,9 +116,8 @@ class ChatJudge:
         )
         # The content is part of the id: a picture that was made anew is a new call, not a drift.
         content = spec_hash(self._backend.identity(), request)[:16]
-        return Call(
-            f"{question.id}/{content}", request, lambda text: parse_answer(text, question.answers)
-        )
+        answers = question.answers
+        return Call(f"{question.id}/{content}", request, lambda text: parse_answer(text, answers))
 
 
 class _Fuse:

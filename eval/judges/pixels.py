@@ -66,11 +66,10 @@ def _entities(question: Question) -> list[str]:
 def _find_both(question: Question) -> tuple[Match, Match]:
     """The best match of each subject, in a plain pose or its own."""
     image = SearchedImage(question.images[-1])
-    first, second = _entities(question)
     scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
     wanted = [
         (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
-        for name, fact in ((first, "first"), (second, "second"))
+        for name, fact in zip(_entities(question), ("first", "second"), strict=True)
     ]
     a, b = (image.find(*one) for one in wanted)
     if a.overlap(b) > SAME_PLACE:

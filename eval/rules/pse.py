@@ -263,11 +263,8 @@ def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
     check_relation(relation)
     axis = -2 if relation in SIDEWAYS else -1
     p, q = a.sum(axis), b.sum(axis)
-    return (
-        (_pos_tensor(q, p), _pos_tensor(p, q))
-        if relation in FORWARD
-        else (_pos_tensor(p, q), _pos_tensor(q, p))
-    )
+    first, second = (p, q) if relation in FORWARD else (q, p)
+    return _pos_tensor(second, first), _pos_tensor(first, second)
 
 
 def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:

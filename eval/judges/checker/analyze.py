@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....labels import Label, by_annotator, check_labels, consensus
 from ...stats.abstention import risk_coverage
@@ -92,19 +91,15 @@ def _of_the_run(
         "risk": (decided & judged & wrong, decided & judged),
         "risk_human_undecidable_counted": (decided & wrong, decided),
     }
-    return {name: _weighted_share(part, of, weight) for name, (part, of) in shares.items()}
-
-
-def _weighted_share(
-    part: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]
-) -> dict[str, Any]:
-    values = np.stack([part * weight, of * weight], axis=1)
-    if not values[:, 1].any():
-        return {"value": None, "interval": None}
-    found = cluster_bootstrap(
-        values, np.arange(len(values)), lambda means: means[..., :1] / means[..., 1:]
-    )
-    return {"value": number(found.estimate[0]), "interval": _interval(found.interval())}
+    result: dict[str, Any] = dict.fromkeys(shares, {"value": None, "interval": None})
+    for name, (part, of) in shares.items():
+        values = np.stack([part * weight, of * weight], axis=1)
+        if values[:, 1].any():
+            items = np.arange(len(values))
+            found = cluster_bootstrap(values, items, lambda means: means[..., :1] / means[..., 1:])
+            ends = _interval(found.interval())
+            result[name] = {"value": number(found.estimate[0]), "interval": ends}
+    return result
 
 
 def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[str, Any]:

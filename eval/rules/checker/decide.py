@@ -108,7 +108,7 @@ def check(
 ) -> CheckedImage:
     """Applies the rules to one image.
 
-    stability: measures it on the image (see `judges.checker.live.measure`). Without it, the
+    stability: measures it on the image (see `judges.checker.run.measure`). Without it, the
         recorded stability counts, and 1 where none was recorded; `assumed` then says so. The same
         holds for agreement, which is 1 by definition where the rules name no second detector.
     """

@@ -30,7 +30,7 @@ from counterprior.eval.detectors.faster_rcnn import install_command
 from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
-from counterprior.eval.judges.checker.live import (
+from counterprior.eval.judges.checker.run import (
     ImageToCheck,
     check_images,
     measure,
