@@ -91,7 +91,7 @@ def _of_the_run(
         "risk": (decided & judged & wrong, decided & judged),
         "risk_human_undecidable_counted": (decided & wrong, decided),
     }
-    result: dict[str, Any] = dict.fromkeys(shares, {"value": None, "interval": None})
+    result: dict[str, Any] = {key: {"value": None, "interval": None} for key in shares}
     for name, (part, of) in shares.items():
         values = np.stack([part * weight, of * weight], axis=1)
         if values[:, 1].any():
