@@ -297,9 +297,9 @@ class CounterfactualDenominalized(Row):
     visual_integrity: EvaluationQuestion
     """Of both L2 prompts: is the image sound in itself? Weight 1-3."""
     assessment: EvaluationQuestion
-    """Of both L2 prompts: does it show the assessment point?"""
+    """Of both L2 prompts: does it show the assessment point? Weight 12-16."""
     logic_consistency: EvaluationQuestion
-    """Of both L2 prompts: does the whole scene obey the altered law?"""
+    """Of both L2 prompts: does the whole scene obey the altered law? Weight 7-9."""
     plain_prompt: str
     """The group's L1 prompt, whose score decides whether the group counts."""
     plain_visual_integrity: EvaluationQuestion

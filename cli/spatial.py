@@ -25,13 +25,19 @@ def detect(
 
     Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
-    from ..eval.judges.checker.detecting import DetectSettings, detect_manifest
+    from ..eval.judges.checker.run import detect_manifest
 
-    settings = DetectSettings(
-        manifest=manifest, rules=rules, detector=detector, out=out, secondary=secondary, cache=cache
-    )
     with progress_bar() as progress:
-        print_metrics(detect_manifest(settings, progress), json)
+        counts = detect_manifest(
+            manifest,
+            rules,
+            detector,
+            out,
+            secondary=secondary,
+            cache=cache,
+            progress=progress,
+        )
+        print_metrics(counts, json)
 
 
 def check(
@@ -46,13 +52,10 @@ def check(
 
     Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
-    from ..eval.judges.checker.run import CheckSettings, run_check
+    from ..eval.judges.checker.run import run_check
     from ..eval.rules.boxes import Size
 
-    settings = CheckSettings(
-        detections=detections, rules=rules, out=out, labels=labels, size=Size.parse(size)
-    )
-    print_metrics(run_check(settings), json)
+    print_metrics(run_check(detections, rules, out, labels, Size.parse(size)), json)
 
 
 def agree(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,8 +13,8 @@ from ...agents.budget import Budget
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
-from ..core import Judge
-from ..generators.python import spec_identity
+from ..core import FAILURES, Judge, Question, Verdict
+from ..generators.python import python_identity, spec_identity
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class Answering(Protocol):
         """Raises BackendError where its server, key or model can't be used, UnpricedError where a
         cap is set and its price isn't known."""
         ...
+
+
+class OneByOne(ABC):
+    """A judge that looks at one question after the other."""
+
+    @abstractmethod
+    def verdict(self, question: Question) -> Verdict:
+        """What it says of one question."""
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in questions:
+            yield question, self.verdict(question)
 
 
 JUDGES = {
@@ -78,10 +92,47 @@ def as_judge(
     if isinstance(value, Judge):
         return value
     if callable(value):
-        from .python import FunctionJudge
-
         return FunctionJudge(value, identity)
     raise UsageError(
         f"{value!r} is no judge: give a spec, a function of a question, or an object with judge "
         f"and identity"
     )
+
+
+class FunctionJudge(OneByOne):
+    """Answers with what a function says: a label, a probability of the first label, a `Verdict`."""
+
+    def __init__(self, function: Callable[[Question], Any], identity: Mapping[str, str] | str):
+        self._function = function
+        self._identity = python_identity(function, identity)
+
+    def identity(self) -> dict[str, str]:
+        return dict(self._identity)
+
+    def verdict(self, question: Question) -> Verdict:
+        try:
+            said = self._function(question)
+        except Exception as error:  # the user's own code may raise anything
+            return Verdict("error", f"{type(error).__name__}: {error}")
+        return _as_verdict(question, said)
+
+
+def _as_verdict(question: Question, said: Any) -> Verdict:
+    """The verdict that a function's answer stands for; `unparsed` for any other value.
+
+    A text is a label or an answer as it must be written; True and False answer a yes-or-no
+    question; a number in [0, 1] is the probability of the first label, and the second has the rest.
+    """
+    if isinstance(said, Verdict):
+        known = said.label in question.labels or said.label in FAILURES
+        return said if known else Verdict("unparsed", said.label)
+    if isinstance(said, bool) and question.task == "yes_no":
+        return Verdict("yes" if said else "no", str(said))
+    if isinstance(said, str):
+        known = said in question.labels or said in FAILURES
+        return Verdict(said if known else question.answers.get(said, "unparsed"), said)
+    if isinstance(said, Real) and not isinstance(said, bool) and 0 <= float(said) <= 1:
+        first, second = question.labels[:2]
+        shares = {first: float(said), second: 1 - float(said)}
+        return Verdict(first if float(said) >= 0.5 else second, str(said), probabilities=shares)
+    return Verdict("unparsed", repr(said))

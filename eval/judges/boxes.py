@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ...errors import DataError, UsageError
 from ...specs import Spec
 from ..core import Question, Verdict
 from ..rules.boxes import Box, intersection
+from . import OneByOne
 
 MARGIN = 0.05
 """Horizontal distance of the centers, share of the width, below which nothing is left of anything.
@@ -27,7 +27,7 @@ ImageBoxes = dict[str, list[Box]]
 """Class -> boxes of one image, as shares of its width and height."""
 
 
-class BoxJudge:
+class BoxJudge(OneByOne):
     """Measures `order` and `gate` questions on the largest box of each subject."""
 
     def __init__(self, boxes: dict[str, ImageBoxes], digest: str) -> None:
@@ -54,42 +54,24 @@ class BoxJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "boxes", "version": "1", "boxes": self.digest}
 
-    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question in questions:
-            yield question, self._verdict(question)
-
-    def _verdict(self, question: Question) -> Verdict:
+    def verdict(self, question: Question) -> Verdict:
         url = question.facts.get("url", "")
         found = self.boxes.get(url) or self.boxes.get(url.rpartition("/")[2])
         if found is None:
             return Verdict("missing", f"no boxes of {url!r}")
         if question.task not in ("order", "gate"):
             return Verdict("error", f"boxes: can't answer {question.task}")
-        classes = [_classes(question, which, found) for which in (0, 1)]
+        classes = []
+        for subject, fact in zip(question.subjects, ("first_kinds", "second_kinds"), strict=True):
+            kinds = filter(None, question.facts.get(fact, "").split("|"))
+            classes.append(found.keys() & {subject, *kinds})
         if classes[0] & classes[1]:
             return Verdict("error", f"no class tells {' and '.join(question.subjects)} apart")
         boxes = [[b for name in sorted(names) for b in found[name]] for names in classes]
         if question.facts.get("mirrored") == "yes":
-            boxes = [[_mirrored(box) for box in group] for group in boxes]
+            boxes = [[Box(1 - b.x2, b.y1, 1 - b.x1, b.y2) for b in group] for group in boxes]
         which, why = _measure(question, *boxes)
         return Verdict(question.labels[which], why)
-
-
-def _classes(question: Question, which: int, found: ImageBoxes) -> set[str]:
-    """Classes in the image that a subject may be: its name, or what it is a kind of."""
-    kinds = question.facts.get(("first_kinds", "second_kinds")[which], "")
-    names = {question.subjects[which], *filter(None, kinds.split("|"))}
-    return names & set(found)
-
-
-def _mirrored(box: Box) -> Box:
-    return Box(1 - box.x2, box.y1, 1 - box.x1, box.y2)
-
-
-def _shared(a: Box, b: Box) -> float:
-    """Area that both cover, as a share of the smaller one."""
-    smaller = min(a.area, b.area)
-    return intersection(a, b) / smaller if smaller else 0.0
 
 
 def _measure(question: Question, first: list[Box], second: list[Box]) -> tuple[int, str]:
@@ -100,7 +82,8 @@ def _measure(question: Question, first: list[Box], second: list[Box]) -> tuple[i
     # Rounded, so that boxes of one size stay equal wherever they are: the left one counts.
     a, b = (max(group, key=lambda box: (round(box.area, 9), -box.x1)) for group in (first, second))
     across, down = (a.center[axis] - b.center[axis] for axis in (0, 1))
-    shared = _shared(a, b)
+    smaller = min(a.area, b.area)
+    shared = intersection(a, b) / smaller if smaller else 0.0
     why = f"across {across:+.3f}, down {down:+.3f}, shared {shared:.2f}"
     beside = abs(across) >= MARGIN and abs(across) >= abs(down)
     if gate:

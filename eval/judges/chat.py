@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -32,13 +33,12 @@ from ...specs import Spec
 from ..core import Question, Verdict
 from ..prompts import read_prompt
 from . import CallPlan
-from .parsing import parse_answer
 
 MAX_TOKENS = 1024
 """Bound of an answer: one digit, and what a model thinks before it."""
 
-MOST_LOGPROBS = 20
-"""Alternatives of a token that the API gives at most."""
+_BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, 20)}
+"""Least and most of each option; the API gives 20 alternatives of a token."""
 
 LEAST_MASS = 0.5
 """Probability that the first token is any of the answers, from which it tells them apart."""
@@ -46,16 +46,15 @@ LEAST_MASS = 0.5
 PATIENCE = 8
 """Calls in a row that a server may fail, each after its retries, before it is left alone."""
 
+_THOUGHT = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
+"""A block of thoughts at the start; its opening tag may have been in the chat template."""
+
 
 class ChatJudge:
     """A model that is shown the pictures and the question's prompt, and answers with a digit."""
 
     def __init__(
-        self,
-        backend: ChatBackend,
-        plan: CallPlan,
-        max_tokens: int = MAX_TOKENS,
-        logprobs: int = 0,
+        self, backend: ChatBackend, plan: CallPlan, max_tokens: int = MAX_TOKENS, logprobs: int = 0
     ) -> None:
         self._backend = _Fuse(backend)
         self._plan = plan
@@ -66,10 +65,15 @@ class ChatJudge:
     @classmethod
     def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatJudge:
         """Raises UsageError for a wrong option, BackendError for a missing key."""
-        own = {name: text for name, text in spec.options.items() if name in _BOUNDS}
         rest = {name: text for name, text in spec.options.items() if name not in _BOUNDS}
         backend = BACKENDS[spec.kind](replace(spec, options=rest))
-        settings = {name: _whole(spec.kind, name, text) for name, text in own.items()}
+        settings = {}
+        for name in (name for name in spec.options if name in _BOUNDS):
+            text, (least, most) = spec.options[name], _BOUNDS[name]
+            if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+                bounds = f"a whole number from {least} to {most}"
+                raise UsageError(f"{spec.kind}: {name} is {bounds}, not {text!r}")
+            settings[name] = int(text)
         if spec.kind == "anthropic" and settings.get("logprobs"):
             raise UsageError("anthropic: gives no log probabilities; drop the option logprobs")
         return cls(backend, plan, **settings)
@@ -88,10 +92,7 @@ class ChatJudge:
             yield question, _verdict(question, answer)
 
     def check(self) -> None:
-        """Whether the server answers, and its price is known where a cap is set.
-
-        Raises BackendError, UnpricedError.
-        """
+        """Raises BackendError, and UnpricedError where a cap is set."""
         question = ChatRequest("judge", self._system.text, ("?",), self._max_tokens)
         self._plan.budget.release(self._plan.budget.reserve(self.identity(), question))
         self._backend.check()
@@ -116,9 +117,8 @@ class ChatJudge:
         )
         # The content is part of the id: a picture that was made anew is a new call, not a drift.
         content = spec_hash(self._backend.identity(), request)[:16]
-        return Call(
-            f"{question.id}/{content}", request, lambda text: parse_answer(text, question.answers)
-        )
+        answers = question.answers
+        return Call(f"{question.id}/{content}", request, lambda text: parse_answer(text, answers))
 
 
 class _Fuse:
@@ -185,11 +185,17 @@ def first_token_shares(
     return {answers[a]: p / mass for a, p in shares.items()}, min(mass, 1.0)
 
 
-_BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, MOST_LOGPROBS)}
+def parse_answer(text: str, allowed: Container[str]) -> str | None:
+    """The answer, where it is all that the model wrote after its thoughts; else None.
 
+    A judge that is generous here scores its own guess: "1 or 2" and "not 1" both hold a digit.
 
-def _whole(kind: str, name: str, text: str) -> int:
-    least, most = _BOUNDS[name]
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise UsageError(f"{kind}: {name} is a whole number from {least} to {most}, not {text!r}")
-    return int(text)
+    >>> parse_answer("<think>Is it 1? No.</think>\\n2\\n", {"1", "2"})
+    '2'
+    >>> [parse_answer(text, {"1", "2"}) for text in ("It is 2.", "1 2", "", "zwei", "<think>2")]
+    [None, None, None, None, None]
+    """
+    while thought := _THOUGHT.match(text):
+        text = text[thought.end() :]
+    answer = text.strip()
+    return answer if answer and answer in allowed else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from ...errors import UsageError
@@ -60,7 +60,7 @@ class FaultyJudge:
 
     def identity(self) -> dict[str, str]:
         inner = {f"inner_{name}": value for name, value in self.inner.identity().items()}
-        put_in = {f.name: f"{getattr(self.faults, f.name):g}" for f in fields(Faults)}
+        put_in = {name: f"{share:g}" for name, share in vars(self.faults).items()}
         return {"kind": "faulty", **inner, **put_in}
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
@@ -69,28 +69,20 @@ class FaultyJudge:
 
     def _spoil(self, question: Question, verdict: Verdict) -> Verdict:
         draw = random.Random(f"faulty/{question.id}").random()
-        for field in fields(Faults):
-            share = getattr(self.faults, field.name)
+        for fault, share in vars(self.faults).items():
             if draw < share:
-                return _SPOILERS[field.name](question, verdict)
+                return _spoiled(fault, question, verdict)
             draw -= share
         return verdict
 
 
-def _side(question: Question, verdict: Verdict) -> Verdict:
-    return Verdict(question.prior, "side bias") if question.prior else verdict
-
-
-def _swap(question: Question, verdict: Verdict) -> Verdict:
+def _spoiled(fault: str, question: Question, verdict: Verdict) -> Verdict:
     first, second = question.labels[:2]
     exchanged = {first: second, second: first}.get(verdict.label)
-    return verdict if exchanged is None else Verdict(exchanged, "swapped")
-
-
-_SPOILERS: dict[str, Callable[[Question, Verdict], Verdict]] = {
-    "name": lambda question, verdict: Verdict(question.labels[0], "name bias"),
-    "side": _side,
-    "swap": _swap,
-    "unparsed": lambda question, verdict: Verdict("unparsed", "It is hard to say."),
-    "refuse": lambda question, verdict: Verdict("refused", "I can't help with that."),
-}
+    return {
+        "name": Verdict(first, "name bias"),
+        "side": Verdict(question.prior, "side bias") if question.prior else verdict,
+        "swap": verdict if exchanged is None else Verdict(exchanged, "swapped"),
+        "unparsed": Verdict("unparsed", "It is hard to say."),
+        "refuse": Verdict("refused", "I can't help with that."),
+    }[fault]

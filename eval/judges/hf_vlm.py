@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -26,52 +26,37 @@ if TYPE_CHECKING:
 OPTIONS = ("revision", "device", "dtype", "batch", "min_mass")
 
 
-@dataclass(frozen=True)
-class LocalSettings:
-    """How the model is asked."""
-
-    batch: int = 1
-    """Questions in one forward pass; in bfloat16 the answers depend on it a little."""
-    min_mass: float = 0.5
-    """Probability in [0, 1] that all allowed answers together must have: below, the model would
-    rather have written something else, and its answer is `unparsed`."""
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> LocalSettings:
-        """Raises UsageError for a batch below 1 or a mass outside [0, 1]."""
-        try:
-            found = cls(
-                int(spec.options.get("batch", cls.batch)),
-                float(spec.options.get("min_mass", cls.min_mass)),
-            )
-        except ValueError:
-            raise UsageError(f"{spec.kind}: batch and min_mass are numbers") from None
-        if found.batch < 1 or not 0 <= found.min_mass <= 1:
-            raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
-        return found
-
-
 class LocalJudge:
-    """Reads the probabilities of the allowed answers off the model's next token."""
+    """Reads the probabilities of the allowed answers off the model's next token.
+
+    batch: questions in one forward pass; in bfloat16 the answers depend on it a little.
+    min_mass: probability in [0, 1] that all allowed answers together must have: below, the model
+        would rather have written something else, and its answer is `unparsed`.
+    """
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        placement: Placement,
-        settings: LocalSettings = LocalSettings(),
+        self, checkpoint: Checkpoint, placement: Placement, batch: int = 1, min_mass: float = 0.5
     ) -> None:
         self.checkpoint = checkpoint
         self.placement = placement
-        self.settings = settings
+        self.batch = batch
+        self.min_mass = min_mass
 
     @classmethod
     def from_spec(cls, spec: Spec) -> LocalJudge:
         """Raises UsageError for a wrong option or a model that isn't there."""
-        if unknown := set(spec.options) - set(OPTIONS):
+        options = dict(spec.options)
+        if unknown := set(options) - set(OPTIONS):
             raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
-        checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), "config.json")
-        placement = Placement.from_options(spec.options)
-        return cls(checkpoint, placement, LocalSettings.from_spec(spec))
+        checkpoint = Checkpoint.find(spec.argument, options.get("revision"), "config.json")
+        placement = Placement.from_options(options)
+        try:
+            batch, min_mass = int(options.get("batch", 1)), float(options.get("min_mass", 0.5))
+        except ValueError:
+            raise UsageError(f"{spec.kind}: batch and min_mass are numbers") from None
+        if batch < 1 or not 0 <= min_mass <= 1:
+            raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
+        return cls(checkpoint, placement, batch, min_mass)
 
     def identity(self) -> dict[str, str]:
         import transformers
@@ -80,8 +65,8 @@ class LocalJudge:
             "kind": "hf-vlm",
             "model": self.checkpoint.name,
             "revision": self.checkpoint.version,
-            "batch": str(self.settings.batch),
-            "min_mass": f"{self.settings.min_mass:g}",
+            "batch": str(self.batch),
+            "min_mass": f"{self.min_mass:g}",
             # The Pillow and torchvision forms of an image processor differ in the last digits.
             "image_processor": type(self.processor.image_processor).__name__,
             "transformers": transformers.__version__,
@@ -90,15 +75,14 @@ class LocalJudge:
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Raises LoadError where there can be no verdict at all."""
-        for batch in _batches(questions, self.settings.batch):
+        waiting = iter(questions)
+        while batch := list(islice(waiting, self.batch)):
             yield from zip(batch, self._verdicts(batch), strict=True)
 
     @cached_property
     def processor(self) -> Any:
-        try:
+        with self._loading():
             processor: Any = load_processor(self.checkpoint.source, self.checkpoint.commit)
-        except Exception as error:  # whatever its files make of it
-            raise self._cant_load(error) from error
         # So that the last position of every row of a batch is the one to answer at.
         processor.tokenizer.padding_side = "left"
         return processor
@@ -107,15 +91,17 @@ class LocalJudge:
     def model(self) -> Any:
         from transformers import AutoModelForImageTextToText
 
-        try:
+        with self._loading():
             dtype = self.placement.torch_dtype
             model: Any = self.checkpoint.load(AutoModelForImageTextToText, dtype=dtype)
             return model.to(self.placement.device).eval()
-        except Exception as error:  # whatever its files or the device make of it
-            raise self._cant_load(error) from error
 
-    def _cant_load(self, error: Exception) -> LoadError:
-        return LoadError(f"{self.checkpoint.name} can't be loaded: {error}")
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # whatever its files or the device make of it
+            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
         try:
@@ -137,7 +123,7 @@ class LocalJudge:
         shares = logits[tokens].softmax(0).tolist()
         mass = float(logits.softmax(0)[tokens].sum())
         probabilities = {question.answers[a]: p for a, p in zip(answers, shares, strict=True)}
-        if mass < self.settings.min_mass:
+        if mass < self.min_mass:
             wanted = self.processor.tokenizer.decode([int(logits.argmax())])
             return Verdict("unparsed", wanted, probabilities=probabilities, mass=mass)
         said = answers[int(logits[tokens].argmax())]
@@ -156,7 +142,8 @@ class LocalJudge:
             processor_kwargs={"padding": True},
         ).to(self.placement.device, self.placement.torch_dtype)
         # Without this a model makes the logits of every position, of which we read one.
-        last = {"logits_to_keep": 1} if _takes(self.model.forward, "logits_to_keep") else {}
+        takes_it = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        last = {"logits_to_keep": 1} if takes_it else {}
         with torch.inference_mode():
             logits: torch.Tensor = self.model(**inputs, **last).logits[:, -1]
         return logits.float().cpu()
@@ -184,13 +171,3 @@ class LocalJudge:
 def _chat(question: Question) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = [{"type": "image", "image": i} for i in question.images]
     return [{"role": "user", "content": [*content, {"type": "text", "text": question.prompt}]}]
-
-
-def _batches(questions: Iterable[Question], size: int) -> Iterator[list[Question]]:
-    waiting = iter(questions)
-    while batch := list(islice(waiting, size)):
-        yield batch
-
-
-def _takes(function: Any, name: str) -> bool:
-    return name in inspect.signature(function).parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ...errors import UsageError
@@ -11,9 +10,10 @@ from ...labels import read_labels, single_labels
 from ...specs import Spec
 from ...tables import RowError
 from ..core import FAILURES, ORIGINAL, Question, Verdict
+from . import OneByOne
 
 
-class HumanJudge:
+class HumanJudge(OneByOne):
     """Answers with the label in a file; a question without a label is `missing`."""
 
     def __init__(self, path: Path) -> None:
@@ -36,14 +36,11 @@ class HumanJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "human", "labels": self.digest}
 
-    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question in questions:
-            key = question.case, question.name
-            label = self.labels.get(key) if question.probe == ORIGINAL else None
-            if label is None:
-                yield question, Verdict("missing", "no label")
-            elif label not in question.labels and label not in FAILURES:
-                message = f"label {label!r} is none of {', '.join(question.labels)}"
-                yield question, Verdict("error", message)
-            else:
-                yield question, Verdict(label, label)
+    def verdict(self, question: Question) -> Verdict:
+        key = question.case, question.name
+        label = self.labels.get(key) if question.probe == ORIGINAL else None
+        if label is None:
+            return Verdict("missing", "no label")
+        if label not in question.labels and label not in FAILURES:
+            return Verdict("error", f"label {label!r} is none of {', '.join(question.labels)}")
+        return Verdict(label, label)

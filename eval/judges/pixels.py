@@ -6,8 +6,6 @@ whole scoring chain runs offline, on images whose truth is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import numpy as np
 
 from ...errors import UsageError
@@ -17,6 +15,7 @@ from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
 from ...specs import Spec
 from ..core import Question, Verdict
+from . import OneByOne
 
 FOUND = 0.6
 """Least correlation of a figure that counts as there: 97 % of 300 posed figures reach it, as do 5 %
@@ -31,7 +30,7 @@ UNDECIDED = 0.02
 """Difference of correlations within which two bindings can't be told apart."""
 
 
-class PixelJudge:
+class PixelJudge(OneByOne):
     """Finds the subjects of a question by template matching and measures the answer."""
 
     @classmethod
@@ -43,13 +42,11 @@ class PixelJudge:
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
 
-    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
-        for question in questions:
-            yield question, self._verdict(question)
-
-    def _verdict(self, question: Question) -> Verdict:
+    def verdict(self, question: Question) -> Verdict:
         try:
-            which, why = _MEASURES.get(question.task, _no_measure)(question)
+            if question.task not in _MEASURES:
+                raise ValueError(f"can't answer a free question ({question.task})")
+            which, why = _MEASURES[question.task](question)
         except ValueError as error:
             return Verdict("error", f"pixels: {error}")
         return Verdict(question.labels[which], why)
@@ -69,11 +66,10 @@ def _entities(question: Question) -> list[str]:
 def _find_both(question: Question) -> tuple[Match, Match]:
     """The best match of each subject, in a plain pose or its own."""
     image = SearchedImage(question.images[-1])
-    first, second = _entities(question)
     scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
     wanted = [
         (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
-        for name, fact in ((first, "first"), (second, "second"))
+        for name, fact in zip(_entities(question), ("first", "second"), strict=True)
     ]
     a, b = (image.find(*one) for one in wanted)
     if a.overlap(b) > SAME_PLACE:
@@ -144,10 +140,6 @@ def _fact(question: Question, name: str) -> str:
     if name not in question.facts:
         raise ValueError(f"the question lacks the fact {name!r}")
     return question.facts[name]
-
-
-def _no_measure(question: Question) -> tuple[int, str]:
-    raise ValueError(f"can't answer a free question ({question.task})")
 
 
 _MEASURES = {

@@ -20,6 +20,8 @@ Relation = Literal["left_of", "right_of", "above", "below"]
 RELATIONS: tuple[Relation, ...] = ("left_of", "right_of", "above", "below")
 SIDEWAYS = ("left_of", "right_of")
 """The relations along x; the others are along y."""
+FORWARD = ("left_of", "above")
+"""The relations in which A has the smaller coordinate."""
 DepthRelation = Literal["in_front_of", "behind"]
 
 Convention = Literal["paper", "authors"]
@@ -29,15 +31,11 @@ CONVENTIONS = ("paper", "authors")
 
 def check_convention(convention: str) -> None:
     """Raises UsageError unless it is one of `CONVENTIONS`."""
-    _check("convention", convention, CONVENTIONS)
+    check_relation(convention, CONVENTIONS, "convention")
 
 
-def check_relation(relation: str, known: Sequence[str] = RELATIONS) -> None:
+def check_relation(value: str, known: Sequence[str] = RELATIONS, what: str = "relation") -> None:
     """Raises UsageError unless the relation is known."""
-    _check("relation", relation, known)
-
-
-def _check(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise UsageError(f"no {what} {value!r}: choose from {', '.join(known)}")
 
@@ -52,12 +50,10 @@ class Box(NamedTuple):
 
     @property
     def area(self) -> float:
-        """Width times height."""
         return (self.x2 - self.x1) * (self.y2 - self.y1)
 
     @property
     def center(self) -> tuple[float, float]:
-        """Middle of the box."""
         return (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2
 
 

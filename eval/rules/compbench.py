@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..stats.bootstrap import Array
-from .boxes import Convention, boxes, centers, check_convention, check_relation, ious
+from .boxes import SIDEWAYS, Convention, boxes, centers, check_convention, check_relation, ious
 
 CompBenchRelation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
 COMPBENCH_RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")
@@ -24,11 +25,7 @@ DEPTH_OVERLAP = 0.5
 
 
 def position(
-    a: ArrayLike,
-    b: ArrayLike,
-    relation: CompBenchRelation,
-    convention: Convention = "paper",
-    near: float = NEAR,
+    a: ArrayLike, b: ArrayLike, relation: CompBenchRelation, convention: Convention = "paper"
 ) -> Array:
     """How well boxes (..., 4) are placed as asked, in [0, 1], shape (...).
 
@@ -43,17 +40,15 @@ def position(
     dx, dy = delta[..., 0], delta[..., 1]
     if relation == "near":
         distance = np.maximum(abs(dx), abs(dy))
-        close = np.minimum(abs(dx), abs(dy)) < near
-        return np.where(close, 1.0, near / np.maximum(distance, near))
+        close = np.minimum(abs(dx), abs(dy)) < NEAR
+        return np.where(close, 1.0, NEAR / np.maximum(distance, NEAR))
     if relation == "on_top_of" and convention == "authors":
         return np.zeros(dx.shape)
-    forward = {"left_of": dx, "right_of": -dx}.get(relation)
-    sideways = dy
-    if forward is None:
-        forward, sideways = (-dy if relation == "below" else dy), dx
+    along, across = (dx, dy) if relation in SIDEWAYS else (dy, dx)
+    forward = -along if relation in ("right_of", "below") else along
     overlap = ious(first, second)
     score = np.where(overlap < OVERLAP, 1.0, OVERLAP / np.maximum(overlap, OVERLAP))
-    return np.where((forward > 0) & (forward > abs(sideways)), score, 0.0)
+    return np.where((forward > 0) & (forward > abs(across)), score, 0.0)
 
 
 def score_2d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
@@ -94,10 +89,7 @@ def depth_position(
     if depth.ndim != 2 or not np.isfinite(depth).all():
         raise ValueError(f"a depth map of shape {depth.shape}: a finite one (H, W) is needed")
     first, second = boxes(a), boxes(b)
-    means = [_mean_depth(depth, box, convention) for box in (first, second)]
-    if means[0] is None or means[1] is None:
-        return 0.0
-    ahead = means[0] - means[1]
+    ahead = _mean_depth(depth, first, convention) - _mean_depth(depth, second, convention)
     if not (ahead > 0 if relation == "in_front_of" else ahead < 0):
         return 0.0
     overlap = float(ious(first, second))
@@ -106,7 +98,7 @@ def depth_position(
     return min(1.0, overlap / DEPTH_OVERLAP)
 
 
-def _mean_depth(depth: Array, box: Array, convention: str) -> float | None:
+def _mean_depth(depth: Array, box: Array, convention: str) -> float:
     x1, y1, x2, y2 = (max(0, int(side)) for side in box)
     inside = depth[x1:x2, y1:y2] if convention == "authors" else depth[y1:y2, x1:x2]
-    return float(inside.mean()) if inside.size else None
+    return float(inside.mean()) if inside.size else math.nan

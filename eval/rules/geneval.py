@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import Relation, boxes, centers
+from .boxes import RELATIONS, Relation, boxes, centers
 
 SLACK = 0.1
 """Share of the two sizes by which centers must differ."""
@@ -26,10 +26,5 @@ def relations(a: ArrayLike, b: ArrayLike) -> set[Relation]:
     if (abs(revised) < _LEAST).all():
         return set()
     dx, dy = revised / np.linalg.norm(offset)
-    named: list[tuple[Relation, bool]] = [
-        ("left_of", dx < -0.5),
-        ("right_of", dx > 0.5),
-        ("above", dy < -0.5),
-        ("below", dy > 0.5),
-    ]
-    return {name for name, holds in named if holds}
+    held = (dx < -0.5, dx > 0.5, dy < -0.5, dy > 0.5)
+    return {relation for relation, holds in zip(RELATIONS, held, strict=True) if holds}

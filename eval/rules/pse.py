@@ -13,13 +13,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..stats.bootstrap import Array
-from .boxes import Convention, DepthRelation, Relation, check_convention, check_relation
+from .boxes import (
+    FORWARD,
+    SIDEWAYS,
+    Convention,
+    DepthRelation,
+    Relation,
+    check_convention,
+    check_relation,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Axis = Literal["x", "y"]
+AXES: tuple[Axis, ...] = ("x", "y")
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """From where on PSE counts as right: in the paper, and in the authors' `calculate_pse.py`."""
@@ -29,7 +43,7 @@ DEPTH_BINS = 128
 """Steps into which the joint depth range is cut."""
 
 
-def projections(masks: ArrayLike, axis: Literal["x", "y"]) -> Array:
+def projections(masks: ArrayLike, axis: Axis) -> Array:
     """Pixel weights by column (x) or row (y): masks (..., H, W) -> (..., W) or (..., H).
 
     Raises ValueError for fewer than two axes, and for negative or non-finite weights.
@@ -65,11 +79,6 @@ def pos(a: ArrayLike, b: ArrayLike, convention: Convention = "paper") -> Array:
     return _share((p * below).sum(axis=-1), p, q)
 
 
-def pse_1d(a: ArrayLike, b: ArrayLike) -> Array:
-    """max(0, P(X < Y) - P(X > Y)) of weights (..., n): how far A comes before B."""
-    return np.maximum(0.0, -_advantage(np.asarray(a, dtype=float), np.asarray(b, dtype=float)))
-
-
 def _share(total: Array, p: Array, q: Array) -> Array:
     """A sum over pairs of weights as a share of all pairs; 0 where there are none.
 
@@ -97,9 +106,9 @@ def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:
     O(pixels). Raises UsageError for an unknown relation, ValueError for masks of different size.
     """
     check_relation(relation)
-    axis: Literal["x", "y"] = "x" if relation in ("left_of", "right_of") else "y"
+    axis: Axis = "x" if relation in SIDEWAYS else "y"
     signed = _advantage(projections(a, axis), projections(b, axis))
-    return np.maximum(0.0, -signed if relation in ("left_of", "above") else signed)
+    return np.maximum(0.0, -signed if relation in FORWARD else signed)
 
 
 def pse_binary(scores: ArrayLike, convention: Convention = "paper") -> NDArray[np.bool_]:
@@ -109,39 +118,35 @@ def pse_binary(scores: ArrayLike, convention: Convention = "paper") -> NDArray[n
     return values >= limit if convention == "paper" else values > limit
 
 
-def along(masks: ArrayLike, direction: tuple[float, float], bin_width: float = 1.0) -> Array:
+def along(masks: ArrayLike, direction: tuple[float, float]) -> Array:
     """Pixel weights along any direction (dx, dy), dy downward: masks (..., H, W) -> (..., n).
 
-    Places are cut into bins of `bin_width` pixels; along an axis of the image that is exact.
-    Raises ValueError for a direction of length 0.
+    Places are cut into bins of a pixel; along an axis of the image that is exact. Raises ValueError
+    for a direction of length 0.
     """
     array = np.asarray(masks)
     length = math.hypot(*direction)
-    if not 0 < length < math.inf or not bin_width > 0:
-        raise ValueError(f"direction {direction} or bin width {bin_width} is no positive length")
+    if not 0 < length < math.inf:
+        raise ValueError(f"direction {direction} has no positive length")
     height, width = array.shape[-2:]
     dx, dy = (part / length for part in direction)
-    place = np.add.outer(np.arange(height) * dy, np.arange(width) * dx) / bin_width
+    place = np.add.outer(np.arange(height) * dy, np.arange(width) * dx)
     # From the middle outward, so that a mirrored image has mirrored bins; rounding guards equal
     # places against the last bit.
     offset = np.round(place - (place.min() + place.max()) / 2, 9)
     steps = (np.sign(offset) * np.ceil(abs(offset))).astype(np.intp)
     index = (steps - steps.min()).ravel()
-    count = int(index.max()) + 1
     flat = array.reshape(-1, height * width).astype(float)
-    rows = [np.bincount(index, weights=row, minlength=count) for row in flat]
-    return np.array(rows, dtype=float).reshape(*array.shape[:-2], count)
+    rows = [np.bincount(index, weights=row) for row in flat]
+    return np.array(rows, dtype=float).reshape(*array.shape[:-2], int(index.max()) + 1)
 
 
-def pse_direction(
-    a: ArrayLike, b: ArrayLike, direction: tuple[float, float], bin_width: float = 1.0
-) -> Array:
+def pse_direction(a: ArrayLike, b: ArrayLike, direction: tuple[float, float]) -> Array:
     """PSE of "A lies towards (dx, dy) of B", e.g. (1, -1) for the upper right; shape (...)."""
     shapes = np.asarray(a).shape[-2:], np.asarray(b).shape[-2:]
     if shapes[0] != shapes[1]:
         raise ValueError(f"masks of {shapes[0]} and {shapes[1]} pixels do not fit")
-    signed = _advantage(along(a, direction, bin_width), along(b, direction, bin_width))
-    return np.maximum(0.0, signed)
+    return np.maximum(0.0, _advantage(along(a, direction), along(b, direction)))
 
 
 def separation(a: ArrayLike, b: ArrayLike, gap: int) -> Array:
@@ -153,8 +158,7 @@ def separation(a: ArrayLike, b: ArrayLike, gap: int) -> Array:
     if gap < 0:
         raise ValueError(f"gap {gap} is negative")
     total: Array = np.zeros(())
-    axes: tuple[Literal["x", "y"], ...] = ("x", "y")
-    for axis in axes:
+    for axis in AXES:
         p, q = projections(a, axis), projections(b, axis)
         total = total + pos(p, _shifted(q, gap)) + pos(q, _shifted(p, gap))
     return total
@@ -179,12 +183,11 @@ def pse_3d(
     nearness: ArrayLike,
     relation: DepthRelation,
     convention: Convention = "paper",
-    bins: int = DEPTH_BINS,
 ) -> Array:
     """PSE in depth for masks and maps of shape (..., H, W); shape (...), in [0, 1].
 
     nearness: larger is nearer, as Depth Anything's inverse depth. The joint range over both
-        objects is cut into `bins` equal steps. Where it is a single value, nobody is in front: 0.
+        objects is cut into `DEPTH_BINS` steps. Where it is a single value, nobody is in front: 0.
 
     The authors' program takes the background for depth 0 and so loses pixels of true depth 0 and
     those at the joint minimum: `authors` does as it does. Raises ValueError for non-finite depth.
@@ -196,18 +199,13 @@ def pse_3d(
     if not np.isfinite(depth).all():
         raise ValueError("the depth map is not finite")
     shape = np.broadcast_shapes(masks[0].shape, masks[1].shape, depth.shape)
-    columns = [
-        np.broadcast_to(one, shape).reshape(-1, shape[-2] * shape[-1]) for one in (*masks, depth)
-    ]
-    signed = [
-        _depth_advantage(first, second, depths, bins, convention)
-        for first, second, depths in zip(*columns, strict=True)
-    ]
+    flat = [np.broadcast_to(m, shape).reshape(-1, shape[-2] * shape[-1]) for m in (*masks, depth)]
+    signed = [_depth_advantage(p, q, d, convention) for p, q, d in zip(*flat, strict=True)]
     advantage: Array = np.array(signed, dtype=float).reshape(shape[:-2])
     return np.maximum(0.0, advantage if relation == "in_front_of" else -advantage)
 
 
-def _depth_advantage(a: Array, b: Array, depth: Array, bins: int, convention: str) -> float:
+def _depth_advantage(a: Array, b: Array, depth: Array, convention: str) -> float:
     seen = (a > 0) | (b > 0)
     if convention == "authors":
         seen &= depth > 0
@@ -216,15 +214,15 @@ def _depth_advantage(a: Array, b: Array, depth: Array, bins: int, convention: st
     low, high = float(depth[seen].min()), float(depth[seen].max())
     if high <= low:
         return 0.0
-    step = (depth[seen] - low) / (high - low) * bins
+    step = (depth[seen] - low) / (high - low) * DEPTH_BINS
     if convention == "authors":
         # np.digitize(right=True) - 1: a bin excludes its lower edge, so the minimum is in none.
         index = np.ceil(step).astype(np.intp) - 1
         kept = index >= 0
     else:
-        index = np.minimum(step.astype(np.intp), bins - 1)
+        index = np.minimum(step.astype(np.intp), DEPTH_BINS - 1)
         kept = np.ones(len(index), bool)
-    p, q = (np.bincount(index[kept], one[seen][kept], bins).astype(float) for one in (a, b))
+    p, q = (np.bincount(index[kept], one[seen][kept], DEPTH_BINS).astype(float) for one in (a, b))
     return float(_advantage(p, q))
 
 
@@ -243,14 +241,45 @@ def pse_multi(
     """
     if not relations or not len(subjects) == len(relations) == len(references):
         raise ValueError("a prompt needs as many subjects as relations and references, at least 1")
-    scores = np.array(
-        [
-            float(pse(masks[subject], masks[reference], relation))
-            if subject in masks and reference in masks
-            else 0.0
-            for subject, relation, reference in zip(subjects, relations, references, strict=True)
-        ]
-    )
+    scores = [
+        float(pse(masks[subject], masks[reference], relation))
+        if subject in masks and reference in masks
+        else 0.0
+        for subject, relation, reference in zip(subjects, relations, references, strict=True)
+    ]
     if average == "mean":
-        return float(scores.mean())
-    return float(scores.prod() if average == "product" else scores.min())
+        return float(np.mean(scores))
+    return float(np.prod(scores) if average == "product" else np.min(scores))
+
+
+def _pos_tensor(a: Tensor, b: Tensor) -> Tensor:
+    """P(X >= Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
+    p, q = (one / one.sum(-1, keepdim=True).clamp(min=1e-12) for one in (a, b))
+    return (p * q.cumsum(-1)).sum(-1)
+
+
+def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
+    """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
+    check_relation(relation)
+    axis = -2 if relation in SIDEWAYS else -1
+    p, q = a.sum(axis), b.sum(axis)
+    first, second = (p, q) if relation in FORWARD else (q, p)
+    return _pos_tensor(second, first), _pos_tensor(first, second)
+
+
+def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
+    """PSE of maps (..., H, W), shape (...), with gradients; equals `pse`."""
+    right, wrong = _sides(a, b, relation)
+    return (right - wrong).clamp(min=0)
+
+
+def guidance_loss(
+    a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
+) -> Tensor:
+    """What PSG minimizes, for attention maps (..., H, W): shape (...).
+
+    paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
+    """
+    check_convention(convention)
+    right, wrong = _sides(a, b, relation)
+    return -right.square() if convention == "paper" else wrong.square()

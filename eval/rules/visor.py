@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import Convention, Relation, boxes, centers, check_convention, check_relation
+from .boxes import (
+    FORWARD,
+    SIDEWAYS,
+    Convention,
+    Relation,
+    boxes,
+    centers,
+    check_convention,
+    check_relation,
+)
 
 
 class Visor(NamedTuple):
@@ -22,7 +31,7 @@ class Visor(NamedTuple):
     """Images whose relation holds, among all; OA * cond / 100, and with four images a prompt
     the mean of VISOR_1..4."""
     n: tuple[float, ...]
-    """VISOR_1, VISOR_2, …: prompts of which at least so many images hold."""
+    """VISOR_1 to VISOR_4: prompts of which at least so many images hold."""
     images: int
     prompts: int
 
@@ -34,19 +43,13 @@ def relation_holds(a: ArrayLike, b: ArrayLike, relation: Relation) -> bool:
     """
     check_relation(relation)
     first, second = (boxes(np.asarray(one, float).reshape(-1, 4)) for one in (a, b))
-    if not len(first) or not len(second):
-        return False
-    axis = 0 if relation in ("left_of", "right_of") else 1
+    axis = 0 if relation in SIDEWAYS else 1
     offsets = centers(first)[:, None, axis] - centers(second)[None, :, axis]
-    return bool(((offsets < 0) if relation in ("left_of", "above") else (offsets > 0)).any())
+    return bool(((offsets < 0) if relation in FORWARD else (offsets > 0)).any())
 
 
 def visor(
-    both: ArrayLike,
-    holds: ArrayLike,
-    prompts: ArrayLike,
-    per_prompt: int = 4,
-    convention: Convention = "paper",
+    both: ArrayLike, holds: ArrayLike, prompts: ArrayLike, convention: Convention = "paper"
 ) -> Visor:
     """The metrics of images, all of shape (n,): both objects there, relation holds, prompt id.
 
@@ -72,9 +75,7 @@ def visor(
         oa=_percent(int(there.sum()), len(there), 0.0),
         cond=_percent(int(right.sum()), int(there.sum()), extra),
         uncond=_percent(int(right.sum()), len(there), 0.0),
-        n=tuple(
-            _percent(int((successes >= k).sum()), counted, extra) for k in range(1, per_prompt + 1)
-        ),
+        n=tuple(_percent(int((successes >= k).sum()), counted, extra) for k in (1, 2, 3, 4)),
         images=len(there),
         prompts=counted,
     )
@@ -82,8 +83,3 @@ def visor(
 
 def _percent(part: int, whole: int, extra: float) -> float:
     return 100 * part / (whole + extra) if whole + extra else math.nan
-
-
-def uncond_from_n(visor_n: ArrayLike) -> float:
-    """VISOR uncond from VISOR_1..N: their mean, where every prompt has N images."""
-    return float(np.mean(np.asarray(visor_n, dtype=float)))

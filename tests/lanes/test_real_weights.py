@@ -23,7 +23,7 @@ from PIL import Image
 
 from counterprior.eval.detectors import DetectorError, open_detector
 from counterprior.eval.detectors.cache import Cached
-from counterprior.eval.judges.checker.live import ImageToCheck, check_images
+from counterprior.eval.judges.checker.run import ImageToCheck, check_images
 from counterprior.eval.rules.checker.decide import CheckedImage
 from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.eval.rules.checker.summary import summarize

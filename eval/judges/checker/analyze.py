@@ -8,25 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....labels import Label, by_annotator, check_labels, consensus
-from ...stats.abstention import RiskCoverage, risk_coverage
-from ...stats.agreement import (
-    Reliability,
-    cohen_kappa,
-    confusion,
-    krippendorff_alpha,
-    reliability,
-)
+from ...stats.abstention import risk_coverage
+from ...stats.agreement import Kappa, cohen_kappa, confusion, krippendorff_alpha, reliability
 from ...stats.bootstrap import cluster_bootstrap
 from ...stats.intervals import Interval, wilson
 
 DECIDED = ("PASS", "FAIL")
 VERDICTS = (*DECIDED, "UNDECIDABLE")
-Key = tuple[str, str]
 ANSWERS = {"verdict": VERDICTS}
 """The one question that people answer about a checked image."""
+_COUNTED = {"human_undecidable_excluded": False, "human_undecidable_counted": True}
 
 
 def human_verdicts(labels: Sequence[Label], samples: Collection[str]) -> dict[str, str]:
@@ -59,7 +52,6 @@ def analyze(
     machine = [row["verdict_raw"] for row in rows]
     people = [human[row["sample_id"]] for row in rows]
     matrix = confusion(machine, people, VERDICTS)
-    kappa = cohen_kappa(matrix)
     (tp, fp), (fn, tn) = matrix[0, :2].tolist(), matrix[1, :2].tolist()
     return {
         "labeled": len(rows),
@@ -69,19 +61,13 @@ def analyze(
             "labels": list(VERDICTS),
             "counts": matrix.tolist(),
         },
-        "kappa": {
-            "value": number(kappa.value),
-            "interval": interval(kappa.interval),
-            "agreement": number(kappa.agreement),
+        "kappa": _kappa("value", cohen_kappa(matrix)),
+        "decided_by_both": {
+            name: number(value) for name, value in reliability(tp, fp, fn, tn)._asdict().items()
         },
-        "decided_by_both": named(reliability(tp, fp, fn, tn)),
-        "risk": {
-            "human_undecidable_excluded": _risk(machine, people, counted=False),
-            "human_undecidable_counted": _risk(machine, people, counted=True),
-        },
+        "risk": {name: _risk(machine, people, counted) for name, counted in _COUNTED.items()},
         "risk_coverage": {
-            "human_undecidable_excluded": _curve(rows, people, counted=False),
-            "human_undecidable_counted": _curve(rows, people, counted=True),
+            name: _curve(rows, people, counted) for name, counted in _COUNTED.items()
         },
         "annotators": among_annotators(labels),
         **({"run": _of_the_run(rows, people, weights)} if weights else {}),
@@ -105,19 +91,15 @@ def _of_the_run(
         "risk": (decided & judged & wrong, decided & judged),
         "risk_human_undecidable_counted": (decided & wrong, decided),
     }
-    return {name: _weighted_share(part, of, weight) for name, (part, of) in shares.items()}
-
-
-def _weighted_share(
-    part: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]
-) -> dict[str, Any]:
-    values = np.stack([part * weight, of * weight], axis=1)
-    if not values[:, 1].any():
-        return {"value": None, "interval": None}
-    found = cluster_bootstrap(
-        values, np.arange(len(values)), lambda means: means[..., :1] / means[..., 1:]
-    )
-    return {"value": number(found.estimate[0]), "interval": interval(found.interval())}
+    result: dict[str, Any] = {key: {"value": None, "interval": None} for key in shares}
+    for name, (part, of) in shares.items():
+        values = np.stack([part * weight, of * weight], axis=1)
+        if values[:, 1].any():
+            items = np.arange(len(values))
+            found = cluster_bootstrap(values, items, lambda means: means[..., :1] / means[..., 1:])
+            ends = _interval(found.interval())
+            result[name] = {"value": number(found.estimate[0]), "interval": ends}
+    return result
 
 
 def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[str, Any]:
@@ -128,7 +110,7 @@ def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[
         "coverage": len(decided) / len(machine) if machine else None,
         "evaluated": len(scored),
         "risk": wrong / len(scored) if scored else None,
-        "interval": interval(wilson(wrong, len(scored))),
+        "interval": _interval(wilson(wrong, len(scored))),
     }
 
 
@@ -150,19 +132,16 @@ def _curve(
     covered = risk_coverage(np.r_[scores, undecided], np.zeros(len(rows), bool))
     scored = [d for d in decided if counted or d[2] in DECIDED]
     judged = risk_coverage([s for s, _, _ in scored], [m == p for _, m, p in scored])
+    # Undefined where people decided none of the verdicts with at least this confidence.
+    kept = (judged.threshold >= covered.threshold[:, None]).sum(axis=1)
+    risks = np.r_[math.nan, judged.risk][kept]
+    columns = (column.tolist() for column in (covered.threshold, covered.coverage, risks))
     points = [
-        {"tau": tau, "coverage": coverage, "risk": _risk_at(judged, tau)}
-        for tau, coverage in zip(covered.threshold.tolist(), covered.coverage.tolist(), strict=True)
+        {"tau": tau, "coverage": coverage, "risk": number(risk)}
+        for tau, coverage, risk in zip(*columns, strict=True)
     ]
-    risks = np.array([math.nan if p["risk"] is None else p["risk"] for p in points])
     area = float(np.nansum(np.diff(covered.coverage, prepend=0.0) * risks)) if points else None
     return {"area": area, "points": points}
-
-
-def _risk_at(judged: RiskCoverage, tau: float) -> float | None:
-    """Risk among the verdicts with at least this confidence; None where people decided none."""
-    kept = int((judged.threshold >= tau).sum())
-    return float(judged.risk[kept - 1]) if kept else None
 
 
 def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
@@ -180,15 +159,18 @@ def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def _pair(one: Mapping[Key, str], other: Mapping[Key, str]) -> dict[str, Any]:
+def _pair(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any]:
     both = sorted(set(one) & set(other))
     said = [[given[key] for key in both] for given in (one, other)]
     kappa = cohen_kappa(confusion(said[0], said[1], sorted({*said[0], *said[1]})))
+    return {"n": kappa.n, **_kappa("kappa", kappa)}
+
+
+def _kappa(name: str, found: Kappa) -> dict[str, Any]:
     return {
-        "n": kappa.n,
-        "kappa": number(kappa.value),
-        "interval": interval(kappa.interval),
-        "agreement": number(kappa.agreement),
+        name: number(found.value),
+        "interval": _interval(found.interval),
+        "agreement": number(found.agreement),
     }
 
 
@@ -197,11 +179,5 @@ def number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def interval(ends: Interval) -> list[float] | None:
-    """An interval as JSON holds it: None where nothing can be said."""
+def _interval(ends: Interval) -> list[float] | None:
     return None if math.isnan(ends.low) else [float(ends.low), float(ends.high)]
-
-
-def named(found: Reliability) -> dict[str, float | None]:
-    """A reliability as JSON holds it."""
-    return {name: number(value) for name, value in found._asdict().items()}

@@ -1,41 +1,239 @@
-"""`counterprior check`: from recorded detections to verdicts and metrics, on disk."""
+"""The checker on images: detect, perturb, ask the second detector, decide.
+
+`counterprior detect` records that for a manifest, and `check` decides again from the record.
+
+A row of `detect`'s manifest has the image's path (`image_path` or `file`), `relation`, `object_a`
+and `object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from PIL import ImageEnhance, ImageFilter
+from PIL.Image import Image, Resampling
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from ....errors import UsageError
+from ....images import ImageError, open_image
 from ....labels import read_labels
-from ....storage import write_json, write_whole
-from ....tables import write_rows
-from ...rules.boxes import Size
-from ...rules.checker.decide import CheckedImage, check
-from ...rules.checker.recorded import read_samples
-from ...rules.checker.rules import CheckerRules
-from ...rules.checker.summary import summarize
-from ...rules.checker.tables import markdown
+from ....progress import Progress, silent
+from ....storage import RecordLog, read_records, write_json, write_whole
+from ....tables import RowError, parse, read_rows, write_rows
+from ...detectors import Detection, Detector, DetectorError, Request, open_detector
+from ...detectors.cache import Cached
+from ...rules.boxes import Relation, Size, iou, offset
+from ...rules.checker.decide import CheckedImage, CheckVerdict, StabilityMeasure, best, check, holds
+from ...rules.checker.recorded import CheckerSample, Detected, Detectors, Found, read_samples
+from ...rules.checker.rules import CheckerRules, Perturbation
+from ...rules.checker.summary import markdown, summarize
 from .analyze import analyze
 
-PUBLISHED_SIZE = Size(512, 512)
-"""Of the images of all published runs, whose rows do not say it."""
+_WORDS: dict[object, Relation] = {"to the left of": "left_of", "to the right of": "right_of"}
+"""As VISOR writes relations."""
+
+
+class _DetectRow(BaseModel):
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    image: str = Field(validation_alias=AliasChoices("image_path", "file"), min_length=1)
+    """Path; relative to the manifest as it is read."""
+    relation: Annotated[Relation, BeforeValidator(lambda value: _WORDS.get(value, value))]
+    object_a: str = Field(min_length=1)
+    object_b: str = Field(min_length=1)
+    sample_id: str = ""
+    prompt_id: str = Field("", validation_alias=AliasChoices("prompt_id", "unique_id"))
 
 
 @dataclass(frozen=True)
-class CheckSettings:
-    """What `counterprior check` is asked for."""
+class ImageToCheck:
+    """An image and what its prompt says."""
 
-    detections: Path
-    """JSONL in the format of the published `per_sample.jsonl`."""
-    rules: Path | None
-    """`checker.yaml`; None for the published rules."""
-    out: Path
-    """Where the verdicts go; `metrics.json` and its tables, `metrics.md`, are written beside it."""
-    labels: Path | None = None
-    """Human labels of some of the samples."""
-    size: Size = PUBLISHED_SIZE
-    """Of images whose row gives none."""
+    sample_id: str
+    prompt_id: str
+    relation: Relation
+    object_a: str
+    object_b: str
+    image: Image
+    """RGB."""
+
+
+def check_images(
+    images: Iterable[ImageToCheck],
+    rules: CheckerRules,
+    primary: Detector,
+    secondary: Detector | None = None,
+) -> Iterator[CheckedImage]:
+    """One verdict per image; its sample holds what was detected and measured.
+
+    The second detector is asked only where the first found both objects, as published.
+    """
+    for one in images:
+        request = Request(one.image, (one.object_a, one.object_b), one.sample_id)
+        size = Size(*one.image.size)
+        said = {name: value for name, value in vars(one).items() if name != "image"}
+        first = Detectors(primary=_detected(primary, request))
+        sample = CheckerSample(**said, **size._asdict(), detectors=first)
+        found = check(sample, size, rules, measure(one.image, sample, primary, rules))
+        if secondary is not None and found.delta is not None and found.parts.detection > 0:
+            both = first.model_copy(update={"secondary": _detected(secondary, request)})
+            again = sample.model_copy(update={"detectors": both})
+            stability = found.parts.stability
+            found = check(again, size, rules, lambda *_, known=stability: known)
+        yield found
+
+
+def _detected(detector: Detector, request: Request) -> Detected:
+    (found,) = detector.detect([request])
+    return Detected(type=detector.identity()["kind"], detections=_as_found(found))
+
+
+def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
+    return tuple(Found(label=d.label, score=d.score, box_xyxy=d.box) for d in detections)
+
+
+def recorded_row(found: CheckedImage) -> dict[str, Any]:
+    """A verdict with everything that `counterprior check` needs to give it again."""
+    sample = found.sample
+    return found.to_row() | {
+        "detectors": sample.detectors.model_dump(mode="json", exclude_none=True),
+        "width": sample.width,
+        "height": sample.height,
+    }
+
+
+def perturbed(image: Image, how: Perturbation) -> Image:
+    """The image changed, of the same size. A parameter that is not set is the published one."""
+    if how.type == "brightness":
+        return ImageEnhance.Brightness(image).enhance(how.factor or 1.0)
+    if how.type == "gaussian_blur":
+        return image.filter(ImageFilter.GaussianBlur(radius=how.sigma or 1.0))
+    scale = how.scale or 0.9
+    small = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
+    return image.resize(small, Resampling.LANCZOS).resize(image.size, Resampling.LANCZOS)
+
+
+def measure(
+    image: Image, sample: CheckerSample, detector: Detector, rules: CheckerRules
+) -> StabilityMeasure:
+    """A function that measures the stability of a verdict on this image.
+
+    Half of it is the share of perturbations under which the verdict stays (one that loses an object
+    does not keep it), half the mean overlap of the boxes with those of the unchanged image, over
+    the perturbations that find both. 0 where none does, 1 where nothing is tried.
+    """
+    size = Size(*image.size)
+    labels = (sample.object_a, sample.object_b)
+
+    def stability(verdict: CheckVerdict, a: Found, b: Found) -> float:
+        tried = rules.stability.perturbations
+        if not tried:
+            return 1.0
+        kept = 0
+        overlaps: list[float] = []
+        looks = detector.detect(
+            [Request(perturbed(image, how), labels, sample.sample_id) for how in tried]
+        )
+        for look in map(_as_found, looks):
+            again_a, again_b = (best(look, label, rules.thresholds, size) for label in labels)
+            if again_a is None or again_b is None:
+                continue
+            delta = offset(again_a.box_xyxy, again_b.box_xyxy, sample.relation, size)
+            kept += holds(delta, sample.relation, rules.geometry.margin) == verdict
+            overlaps += [iou(a.box_xyxy, again_a.box_xyxy), iou(b.box_xyxy, again_b.box_xyxy)]
+        if not overlaps:
+            return 0.0
+        return 0.5 * kept / len(tried) + 0.5 * sum(overlaps) / len(overlaps)
+
+    return stability
+
+
+def detect_manifest(
+    manifest: Path,
+    rules: Path | None,
+    detector: str,
+    out: Path,
+    secondary: str = "",
+    cache: Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Detects, perturbs and records what is not recorded yet; returns counts.
+
+    rules: `checker.yaml`, whose perturbations are tried; None for the published ones. detector,
+        secondary: specs of the one that decides, and of one that is asked whether it agrees.
+        out: JSONL of detections; grows image by image. cache: folder of detections that are kept.
+
+    An image that can't be opened, or whose objects the detector doesn't know, is listed under
+    `unreadable` beside the file, never recorded as one without objects. Raises RowError for a bad
+    manifest, UsageError for a bad spec or a file that was begun with other detectors or rules.
+    """
+    settings = CheckerRules.load(rules)
+    wanted = read_manifest(manifest)
+    detectors = [open_detector(one) for one in (detector, secondary) if one]
+    if cache:
+        detectors = [Cached(one, cache) for one in detectors]
+    header = {"detectors": [one.identity() for one in detectors], "rules": _plain(settings)}
+    path = _beside(out, "detectors")
+    if path.exists() and json.loads(path.read_text("utf-8")) != header:
+        raise UsageError(f"{out} was begun with other detectors or rules: choose another --out")
+    write_json(path, header)
+    done = {record["sample_id"] for record in read_records(out)}
+    unreadable: dict[str, str] = {}
+    verdicts: Counter[str] = Counter()
+    with RecordLog(out) as log:
+        for number, one in enumerate(wanted):
+            progress("images", number, len(wanted))
+            if one.sample_id in done:
+                continue
+            try:
+                image = ImageToCheck(**vars(one) | {"image": open_image(Path(one.image))})
+                (found,) = check_images([image], settings, *detectors)
+            except (DetectorError, ImageError) as error:
+                unreadable[one.sample_id] = f"{one.image} {error}"
+                continue
+            log.append(recorded_row(found))
+            verdicts[found.verdict] += 1
+    progress("images", len(wanted), len(wanted))
+    write_json(_beside(out, "unreadable"), unreadable)
+    return {
+        "images": len(wanted),
+        "recorded_before": len(wanted) - verdicts.total() - len(unreadable),
+        "recorded_now": verdicts.total(),
+        "unreadable": len(unreadable),
+        "verdicts": dict(sorted(verdicts.items())),
+    }
+
+
+def read_manifest(path: Path) -> list[_DetectRow]:
+    """The rows of a manifest, each with an id and its image's whole path.
+
+    Raises RowError for a bad row or a sample that occurs twice.
+    """
+    found: dict[str, _DetectRow] = {}
+    for number, row in read_rows(path):
+        one = parse(_DetectRow, row, path, number)
+        name = one.sample_id or Path(one.image).stem
+        if name in found:
+            raise RowError(f"{path}:{number}: sample_id: {name!r} occurs twice")
+        said = {"sample_id": name, "prompt_id": one.prompt_id or name}
+        found[name] = one.model_copy(update={**said, "image": str(path.parent / one.image)})
+    if not found:
+        raise RowError(f"{path}: no image")
+    return list(found.values())
+
+
+def _beside(out: Path, what: str) -> Path:
+    return out.with_name(f"{out.stem}.{what}.json")
+
+
+PUBLISHED_SIZE = Size(512, 512)
+"""Of the images of all published runs, whose rows do not say it."""
 
 
 def check_file(path: Path, rules: CheckerRules, size: Size = PUBLISHED_SIZE) -> list[CheckedImage]:
@@ -43,19 +241,34 @@ def check_file(path: Path, rules: CheckerRules, size: Size = PUBLISHED_SIZE) -> 
     return [check(sample, own, rules) for sample, own in read_samples(path, size)]
 
 
-def run_check(settings: CheckSettings) -> dict[str, Any]:
-    """Writes verdicts and metrics and returns the metrics; nothing is written on an error."""
-    rules = CheckerRules.load(settings.rules)
-    checked = check_file(settings.detections, rules, settings.size)
+def run_check(
+    detections: Path,
+    rules: Path | None,
+    out: Path,
+    labels: Path | None = None,
+    size: Size = PUBLISHED_SIZE,
+) -> dict[str, Any]:
+    """Writes verdicts and metrics and returns the metrics; nothing is written on an error.
+
+    detections: JSONL in the format of the published `per_sample.jsonl`. rules: `checker.yaml`;
+        None for the published rules. out: where the verdicts go; `metrics.json` and its tables,
+        `metrics.md`, are written beside it. labels: human labels of some of the samples. size: of
+        images whose row gives none.
+    """
+    settings = CheckerRules.load(rules)
+    checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {
-        "detections_sha256": sha256(settings.detections.read_bytes()).hexdigest(),
-        "rules": rules.model_dump(exclude={"detector", "output"}, mode="json"),
+        "detections_sha256": sha256(detections.read_bytes()).hexdigest(),
+        "rules": _plain(settings),
     }
-    if settings.labels:
-        labels = read_labels(settings.labels)
-        metrics["human"] = analyze([item.to_row() for item in checked], labels)
-    write_rows(settings.out, (item.to_row() for item in checked))
-    beside = settings.out.with_name("metrics.json")
+    if labels:
+        metrics["human"] = analyze([item.to_row() for item in checked], read_labels(labels))
+    write_rows(out, (item.to_row() for item in checked))
+    beside = out.with_name("metrics.json")
     write_json(beside, metrics)
-    write_whole(beside.with_suffix(".md"), markdown({settings.detections.stem: metrics}))
+    write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
     return metrics
+
+
+def _plain(rules: CheckerRules) -> dict[str, Any]:
+    return rules.model_dump(mode="json", exclude={"detector", "output"})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from ..boxes import SIDEWAYS, Relation, Size, iou, offset
+from ..boxes import FORWARD, SIDEWAYS, Relation, Size, iou, offset
 from .recorded import CheckerSample, Found
-from .rules import CheckerRules, Confidence, Thresholds
+from .rules import CheckerRules, Thresholds, Weights
 
 CheckVerdict = Literal["PASS", "FAIL", "UNDECIDABLE"]
 REASONS = ("missing", "ambiguous", "high_overlap", "near_boundary", "unstable")
@@ -38,21 +37,18 @@ class CheckedImage:
     """What the checker says of one image."""
 
     sample: CheckerSample
-    """The image."""
-    verdict: CheckVerdict
-    """UNDECIDABLE where a rule abstains."""
-    reason: str | None
-    """Why it abstains, starting with one of `REASONS`; None where it decides."""
-    confidence: float
-    """In [0, 1]; 0 where it abstains before the geometry."""
-    parts: Parts
-    """Factors of the confidence."""
     margin: float
     """The margin it was decided with."""
+    verdict: CheckVerdict = "UNDECIDABLE"
+    """UNDECIDABLE where a rule abstains."""
+    reason: str | None = None
+    """Why it abstains, starting with one of `REASONS`; None where it decides."""
+    confidence: float = 0.0
+    """In [0, 1]; 0 where it abstains before the geometry."""
+    parts: Parts = Parts()
     a: Found | None = None
     """The chosen detection of object a; None where either is missing."""
     b: Found | None = None
-    """The chosen detection of object b."""
     delta: float | None = None
     """Signed distance of the centers, share of the image's side."""
     overlap: float | None = None
@@ -62,12 +58,9 @@ class CheckedImage:
 
     def to_row(self) -> dict[str, Any]:
         """As the published `per_sample.jsonl` writes it, without the detections."""
+        names = ("sample_id", "prompt_id", "relation", "object_a", "object_b")
         return {
-            "sample_id": self.sample.sample_id,
-            "prompt_id": self.sample.prompt_id,
-            "relation": self.sample.relation,
-            "object_a": self.sample.object_a,
-            "object_b": self.sample.object_b,
+            **{name: getattr(self.sample, name) for name in names},
             "verdict_raw": self.verdict,
             "verdict_reason": self.reason,
             "conf": self.confidence,
@@ -86,20 +79,17 @@ class CheckedImage:
 def best(found: Sequence[Found], label: str, limits: Thresholds, size: Size) -> Found | None:
     """The surest detection of a label that is sure and large enough; of equals the first."""
     area = limits.min_area_fraction * (size.width * size.height)
-    fit = [
-        one
-        for one in found
-        if one.names(label) and one.score >= limits.detection_score and one.box_xyxy.area >= area
-    ]
+    fit = [one for one in _sure(found, label, limits) if one.box_xyxy.area >= area]
     return max(fit, key=lambda one: one.score, default=None)
 
 
-def is_ambiguous(found: Sequence[Found], label: str, limits: Thresholds) -> bool:
+def _sure(found: Sequence[Found], label: str, limits: Thresholds) -> list[Found]:
+    return [one for one in found if one.names(label) and one.score >= limits.detection_score]
+
+
+def _is_ambiguous(found: Sequence[Found], label: str, limits: Thresholds) -> bool:
     """Whether the two surest detections of a label are close; here small ones count too."""
-    scores = sorted(
-        (f.score for f in found if f.names(label) and f.score >= limits.detection_score),
-        reverse=True,
-    )
+    scores = sorted((one.score for one in _sure(found, label, limits)), reverse=True)
     return len(scores) > 1 and scores[0] - scores[1] < limits.ambiguity_delta
 
 
@@ -107,7 +97,7 @@ def holds(delta: float, relation: Relation, margin: float) -> CheckVerdict:
     """Whether a signed distance fulfils a relation; at the margin it decides nothing."""
     if abs(delta) <= margin:
         return "UNDECIDABLE"
-    return "PASS" if (delta < 0) == (relation in ("left_of", "above")) else "FAIL"
+    return "PASS" if (delta < 0) == (relation in FORWARD) else "FAIL"
 
 
 def check(
@@ -118,112 +108,67 @@ def check(
 ) -> CheckedImage:
     """Applies the rules to one image.
 
-    stability: measures it on the image (see `judges.checker.stability.measure`). Without it, the
+    stability: measures it on the image (see `judges.checker.run.measure`). Without it, the
         recorded stability counts, and 1 where none was recorded; `assumed` then says so. The same
         holds for agreement, which is 1 by definition where the rules name no second detector.
     """
-    limits = rules.thresholds
+    limits, margin = rules.thresholds, rules.geometry.margin
     primary = sample.detectors.primary.detections
     objects = (sample.object_a, sample.object_b)
+    image = CheckedImage(sample, margin)
     a, b = (best(primary, label, limits, size) for label in objects)
-    abstain = partial(_abstain, sample, rules)
     if a is None or b is None:
         absent = [label for label, one in zip(objects, (a, b), strict=True) if one is None]
-        return abstain(f"missing: {', '.join(absent)}")
+        return replace(image, reason=f"missing: {', '.join(absent)}")
+    image = replace(image, a=a, b=b)
     for label in objects:
-        if is_ambiguous(primary, label, limits):
-            return abstain(f"ambiguous: multiple {label}", a=a, b=b)
+        if _is_ambiguous(primary, label, limits):
+            return replace(image, reason=f"ambiguous: multiple {label}")
     delta = offset(a.box_xyxy, b.box_xyxy, sample.relation, size)
-    pair = _Pair(a, b, delta, iou(a.box_xyxy, b.box_xyxy))
-    if sample.relation in SIDEWAYS and pair.overlap > limits.max_overlap_iou:
-        reason = f"high_overlap: IoU={pair.overlap:.2f} > {limits.max_overlap_iou}"
-        return abstain(reason, a=a, b=b, delta=delta, overlap=pair.overlap)
-    return _decide(sample, pair, size, rules, stability)
-
-
-class _Pair(NamedTuple):
-    """The chosen detections of both objects, and how they lie."""
-
-    a: Found
-    b: Found
-    delta: float
-    overlap: float
-
-
-def _abstain(
-    sample: CheckerSample, rules: CheckerRules, reason: str, **measured: Any
-) -> CheckedImage:
-    """UNDECIDABLE before any confidence is known."""
-    return CheckedImage(
-        sample=sample,
-        verdict="UNDECIDABLE",
-        reason=reason,
-        confidence=0.0,
-        parts=Parts(),
-        margin=rules.geometry.margin,
-        **measured,
-    )
-
-
-def _decide(
-    sample: CheckerSample,
-    pair: _Pair,
-    size: Size,
-    rules: CheckerRules,
-    stability: StabilityMeasure | None,
-) -> CheckedImage:
-    """The verdict on two usable detections; a verdict that wavers is withdrawn."""
-    margin = rules.geometry.margin
-    verdict, reason, steady, assumed = _steadied(sample, pair, rules, stability)
-    agreed = _agreement(sample, pair, verdict, rules, size)
+    overlap = iou(a.box_xyxy, b.box_xyxy)
+    image = replace(image, delta=delta, overlap=overlap)
+    if sample.relation in SIDEWAYS and overlap > limits.max_overlap_iou:
+        reason = f"high_overlap: IoU={overlap:.2f} > {limits.max_overlap_iou}"
+        return replace(image, reason=reason)
+    image = replace(image, verdict=holds(delta, sample.relation, margin))
+    steady: float | None = 1.0
+    if image.verdict == "UNDECIDABLE":
+        reason = f"near_boundary (|delta|={abs(delta):.3f} <= margin={margin})"
+        image = replace(image, reason=reason)
+    elif rules.stability.enabled:
+        steady = stability(image.verdict, a, b) if stability else sample.measured_stability
+        least = rules.stability.consistency_threshold
+        if steady is not None and steady < least:
+            reason = f"unstable: stability={steady:.2f} < {least}"
+            image = replace(image, verdict="UNDECIDABLE", reason=reason)
+    agreed = _agreement(image, a, b, delta, rules, size)
+    assumed = ["stability"] if steady is None else []
     if agreed is None and rules.detector.get("secondary"):
-        assumed += ("agreement",)
-    parts = Parts(
-        detection=_clipped(math.sqrt(pair.a.score * pair.b.score)),
-        geometry=_clipped((abs(pair.delta) - margin) / rules.confidence.geom_slope),
-        stability=_clipped(steady),
-        agreement=1.0 if agreed is None else _clipped(agreed),
+        assumed.append("agreement")
+    raw = Parts(
+        detection=math.sqrt(a.score * b.score),
+        geometry=(abs(delta) - margin) / rules.confidence.geom_slope,
+        stability=1.0 if steady is None else steady,
+        agreement=1.0 if agreed is None else agreed,
     )
-    return CheckedImage(
-        sample=sample,
-        verdict=verdict,
-        reason=reason,
-        confidence=confidence(parts, rules.confidence),
+    parts = Parts(*(max(0.0, min(1.0, part)) for part in vars(raw).values()))
+    return replace(
+        image,
+        confidence=_confidence(parts, rules.confidence.weights),
         parts=parts,
-        margin=margin,
-        assumed=assumed,
-        **pair._asdict(),
+        assumed=tuple(assumed),
     )
-
-
-def _steadied(
-    sample: CheckerSample, pair: _Pair, rules: CheckerRules, stability: StabilityMeasure | None
-) -> tuple[CheckVerdict, str | None, float, tuple[str, ...]]:
-    """Verdict, reason, stability and what was assumed."""
-    margin, wanted = rules.geometry.margin, rules.stability
-    verdict = holds(pair.delta, sample.relation, margin)
-    if verdict == "UNDECIDABLE":
-        reason = f"near_boundary (|delta|={abs(pair.delta):.3f} <= margin={margin})"
-        return verdict, reason, 1.0, ()
-    if not wanted.enabled:
-        return verdict, None, 1.0, ()
-    steady = stability(verdict, pair.a, pair.b) if stability else sample.measured_stability
-    if steady is None:
-        return verdict, None, 1.0, ("stability",)
-    if steady < wanted.consistency_threshold:
-        reason = f"unstable: stability={steady:.2f} < {wanted.consistency_threshold}"
-        return "UNDECIDABLE", reason, steady, ()
-    return verdict, None, steady, ()
 
 
 def _agreement(
-    sample: CheckerSample, pair: _Pair, verdict: CheckVerdict, rules: CheckerRules, size: Size
+    image: CheckedImage, a: Found, b: Found, delta: float, rules: CheckerRules, size: Size
 ) -> float | None:
     """How far the second detector agrees: verdict, side, and both boxes; None if it wasn't asked.
 
     Without its detections, the recorded agreement counts. Where it misses an object, agreement is
     0.5, as published.
     """
+    sample = image.sample
     secondary = sample.detectors.secondary
     if secondary is None:
         return sample.measured_agreement
@@ -234,25 +179,13 @@ def _agreement(
     if other_a is None or other_b is None:
         return 0.5
     other = offset(other_a.box_xyxy, other_b.box_xyxy, sample.relation, size)
-    same_verdict = holds(other, sample.relation, rules.geometry.margin) == verdict
-    agreed = 0.5 * same_verdict + 0.5 * (pair.delta * other >= 0)
-    boxes = [
-        iou(mine.box_xyxy, theirs.box_xyxy)
-        for mine, theirs in ((pair.a, other_a), (pair.b, other_b))
-    ]
+    same_verdict = holds(other, sample.relation, image.margin) == image.verdict
+    agreed = 0.5 * same_verdict + 0.5 * (delta * other >= 0)
+    boxes = [iou(a.box_xyxy, other_a.box_xyxy), iou(b.box_xyxy, other_b.box_xyxy)]
     return 0.5 * agreed + 0.25 * boxes[0] + 0.25 * boxes[1]
 
 
-def confidence(parts: Parts, settings: Confidence) -> float:
+def _confidence(parts: Parts, weights: Weights) -> float:
     """Product of the parts, each raised to its weight; about 0.001 where the geometry is 0."""
-    weights = settings.weights
-    return float(
-        (parts.detection + _TINY) ** weights.detection
-        * (parts.geometry + _TINY) ** weights.geometry
-        * (parts.stability + _TINY) ** weights.stability
-        * (parts.agreement + _TINY) ** weights.agreement
-    )
-
-
-def _clipped(value: float) -> float:
-    return max(0.0, min(1.0, value))
+    powers = ((part + _TINY) ** getattr(weights, name) for name, part in vars(parts).items())
+    return float(math.prod(powers))

@@ -15,28 +15,30 @@ from ..boxes import Box, Relation, Size
 TOLERANCE = 0.02
 """Share of a side by which a regressed box may reach over the image's edge."""
 
+Text = Annotated[str, Field(min_length=1)]
+Side = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
-class Found(BaseModel):
-    """One detection."""
 
+class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
+
+class Found(_Part):
+    """One detection."""
+
     label: str
-    """What was found."""
     score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-    """How sure the detector is."""
     box_xyxy: Box
-    """Where, pixels."""
+    """Pixels."""
 
     def names(self, label: str) -> bool:
         """Whether it is a detection of `label`; case does not count."""
         return self.label.lower() == label.lower()
 
 
-class Detected(BaseModel):
+class Detected(_Part):
     """What one detector found."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: str = ""
     """Name of the detector."""
@@ -44,25 +46,19 @@ class Detected(BaseModel):
     """In the detector's order: of equal scores the first counts."""
 
 
-class Detectors(BaseModel):
-    """The detectors of a sample."""
-
-    model_config = ConfigDict(frozen=True)
+class Detectors(_Part):
+    """The detections of a sample: `primary` decides, `secondary` is asked whether it agrees."""
 
     primary: Detected
-    """Decides."""
     secondary: Detected | None = None
-    """Is asked whether it agrees."""
 
 
-class Components(BaseModel):
+class Components(_Part):
     """The parts of a recorded confidence."""
 
-    model_config = ConfigDict(frozen=True)
-
-    stability: Annotated[float, Field(ge=0, le=1)] | None = None
+    stability: Share | None = None
     """Share of the verdict that held under perturbations."""
-    agreement: Annotated[float, Field(ge=0, le=1)] | None = None
+    agreement: Share | None = None
     """How far the second detector agreed."""
 
 
@@ -71,22 +67,18 @@ class CheckerSample(BaseModel):
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
-    sample_id: Annotated[str, Field(min_length=1)]
+    sample_id: Text
     """Unique in the file."""
-    prompt_id: Annotated[str, Field(min_length=1)]
+    prompt_id: Text
     """Shared by the images (seeds) of one prompt."""
     relation: Relation
     """What the prompt says of a and b."""
-    object_a: Annotated[str, Field(min_length=1)]
-    """Subject of the relation."""
-    object_b: Annotated[str, Field(min_length=1)]
-    """What it is related to."""
+    object_a: Text
+    object_b: Text
     detectors: Detectors
-    """What was detected."""
-    width: Annotated[int, Field(gt=0)] | None = None
+    width: Side | None = None
     """Of the image, pixels; None where the whole run has one size."""
-    height: Annotated[int, Field(gt=0)] | None = None
-    """Of the image, pixels."""
+    height: Side | None = None
     verdict_raw: Literal["PASS", "FAIL", "UNDECIDABLE"] | None = None
     """What was decided when the detections were recorded."""
     verdict_reason: str | None = None
@@ -145,12 +137,11 @@ def read_samples(path: Path, size: Size) -> Iterator[tuple[CheckerSample, Size]]
 def _problems(sample: CheckerSample, size: Size) -> Iterator[tuple[str, str]]:
     if sample.object_a.lower() == sample.object_b.lower():
         yield "object_b", f"{sample.object_b!r} is object_a too"
-    for role in ("primary", "secondary"):
-        detected: Detected | None = getattr(sample.detectors, role)
+    for role, detected in sample.detectors:
         for index, found in enumerate(detected.detections if detected else ()):
             field = f"detectors.{role}.detections.{index}"
-            if problem := box_problem(found.box_xyxy, size):
-                yield f"{field}.box_xyxy", problem
+            if problem := _box_problem(found.box_xyxy, size):
+                yield f"{field}.box_xyxy", f"{tuple(found.box_xyxy)} {problem}"
             # The second detector may run phrases together ("a dog horse"): that is no detection
             # of either and is passed over, as in the published evaluation.
             known = found.names(sample.object_a) or found.names(sample.object_b)
@@ -159,17 +150,13 @@ def _problems(sample: CheckerSample, size: Size) -> Iterator[tuple[str, str]]:
                 yield f"{field}.label", f"{found.label!r} is neither {wanted}"
 
 
-def box_problem(box: Box, size: Size) -> str:
+def _box_problem(box: Box, size: Size) -> str:
     """What is wrong with a box in an image of this size; empty where nothing is."""
     if not all(map(math.isfinite, box)):
-        return f"{tuple(box)} is not finite"
+        return "is not finite"
     if box.x1 >= box.x2 or box.y1 >= box.y2:
-        return f"{tuple(box)} has no area: write left, top, right, bottom"
+        return "has no area: write left, top, right, bottom"
     over_x, over_y = TOLERANCE * size.width, TOLERANCE * size.height
-    inside = (
-        -over_x <= box.x1
-        and box.x2 <= size.width + over_x
-        and -over_y <= box.y1
-        and box.y2 <= size.height + over_y
-    )
-    return "" if inside else f"{tuple(box)} is outside the {size.width} x {size.height} image"
+    inside_x = -over_x <= box.x1 and box.x2 <= size.width + over_x
+    inside_y = -over_y <= box.y1 and box.y2 <= size.height + over_y
+    return "" if inside_x and inside_y else f"is outside the {size.width} x {size.height} image"

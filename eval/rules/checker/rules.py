@@ -19,7 +19,6 @@ class Thresholds(Struct):
     """What a detection must be to count."""
 
     detection_score: Share = 0.2
-    """Least score."""
     min_area_fraction: Share = 0.005
     """Least area, as a share of the image."""
     ambiguity_delta: Share = 0.1
@@ -39,9 +38,8 @@ class Perturbation(Struct):
     """A change of the image that no verdict should depend on."""
 
     type: Literal["brightness", "gaussian_blur", "resize"]
-    """Which change."""
     factor: Positive | None = None
-    """Brightness."""
+    """Of the brightness."""
     sigma: Positive | None = None
     """Radius of the blur, pixels."""
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -52,7 +50,6 @@ class Stability(Struct):
     """How a verdict must hold under perturbations."""
 
     enabled: bool = True
-    """Whether verdicts are tried at all."""
     consistency_threshold: Share = 0.5
     """A verdict less stable than this is withdrawn."""
     perturbations: tuple[Perturbation, ...] = (
@@ -61,7 +58,6 @@ class Stability(Struct):
         Perturbation(type="gaussian_blur", sigma=1.0),
         Perturbation(type="resize", scale=0.9),
     )
-    """What is tried."""
 
 
 class Weights(Struct):
@@ -77,7 +73,6 @@ class Confidence(Struct):
     """How sure a verdict is."""
 
     weights: Weights = Weights()
-    """Exponents."""
     geom_slope: Positive = 0.15
     """Distance beyond the margin at which geometry is certain."""
 
@@ -86,13 +81,9 @@ class CheckerRules(Struct):
     """Everything the checker can be set to; the defaults are the published, calibrated ones."""
 
     thresholds: Thresholds = Thresholds()
-    """What a detection must be to count."""
     geometry: Geometry = Geometry()
-    """Where a relation begins."""
     stability: Stability = Stability()
-    """How a verdict must hold under perturbations."""
     confidence: Confidence = Confidence()
-    """How sure a verdict is."""
     detector: dict[str, Any] = Field(default_factory=dict)
     """Which detectors were run. Only whether there is a `secondary` is read; the rest is kept so
     that published files are rules as they are."""
@@ -117,11 +108,6 @@ class CheckerRules(Struct):
 
     def moved(self, margin: float, detection_score: float) -> CheckerRules:
         """The same rules with the two settings that calibration moves."""
-        return self.model_copy(
-            update={
-                "geometry": Geometry(margin=margin),
-                "thresholds": self.thresholds.model_copy(
-                    update={"detection_score": detection_score}
-                ),
-            }
-        )
+        limits = self.thresholds.model_copy(update={"detection_score": detection_score})
+        geometry = Geometry(margin=margin)
+        return self.model_copy(update={"geometry": geometry, "thresholds": limits})

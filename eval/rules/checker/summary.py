@@ -1,17 +1,18 @@
-"""Metrics of a checked run: by image, by prompt, by counterfactual pair."""
+"""Metrics of checked runs: by image, prompt and counterfactual pair, and as Markdown tables."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
-from ..boxes import SIDEWAYS
-from .decide import CheckedImage, CheckVerdict
-from .recorded import CheckerSample
+from jinja2 import Environment, StrictUndefined
 
-RELATIONS = ("left_of", "right_of", "above", "below")
+from ..boxes import FORWARD, RELATIONS, SIDEWAYS
+from .decide import REASONS, CheckedImage, CheckVerdict
+
 PAIRS = ("both_pass", "both_fail", "one_sided", "undecidable")
 
 
@@ -48,7 +49,7 @@ def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     reasons = Counter(
         item.reason.split(":")[0].split(" (")[0] for item in checked if item.reason is not None
     )
-    counts = _counts(checked)
+    counts = _counts(item.verdict for item in checked)
     n = counts.pop("count")
     confidences = [item.confidence for item in checked]
     return {
@@ -59,7 +60,7 @@ def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
         "by_relation": {
             relation: _counts(some)
             for relation in RELATIONS
-            if (some := [item for item in checked if item.sample.relation == relation])
+            if (some := [one.verdict for one in checked if one.sample.relation == relation])
         },
         "undecidable_reasons": dict(sorted(reasons.items())),
         **{
@@ -70,8 +71,8 @@ def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     }
 
 
-def _counts(checked: Iterable[CheckedImage]) -> dict[str, Any]:
-    count = Counter(item.verdict for item in checked)
+def _counts(verdicts: Iterable[CheckVerdict]) -> dict[str, Any]:
+    count = Counter(verdicts)
     return {
         "count": count.total(),
         "pass_count": count["PASS"],
@@ -96,25 +97,27 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
-    prompts: dict[str, list[CheckedImage]] = {}
+    prompts: dict[str, list[CheckVerdict]] = {}
+    scenes: dict[tuple[str, ...], list[str]] = {}
     for item in checked:
-        prompts.setdefault(item.sample.prompt_id, []).append(item)
+        prompt = item.sample.prompt_id
+        if prompt not in prompts:
+            scenes.setdefault(_scene(item), []).append(prompt)
+        prompts.setdefault(prompt, []).append(item.verdict)
     if not prompts:
         return {}
     k = max(map(len, prompts.values()))
-    best = {name: best_of([item.verdict for item in items]) for name, items in prompts.items()}
-    every = {name: all_of([item.verdict for item in items], k) for name, items in prompts.items()}
-    scenes: dict[tuple[str, ...], list[str]] = {}
-    for name, items in prompts.items():
-        scenes.setdefault(scene(items[0].sample), []).append(name)
+    best = {name: best_of(verdicts) for name, verdicts in prompts.items()}
     pairs = Counter(
-        pair_verdict(best[names[0]], best[names[1]]) for names in scenes.values() if len(names) == 2
+        pair_verdict(*(best[name] for name in names))
+        for names in scenes.values()
+        if len(names) == 2
     )
     return {
         "prompts": len(prompts),
         "images_per_prompt": k,
-        "best_of_k": _tally(best),
-        "all_of_k": _tally(every),
+        "best_of_k": _tally(best.values()),
+        "all_of_k": _tally(all_of(verdicts, k) for verdicts in prompts.values()),
         "counterfactual_pairs": {
             "count": pairs.total(),
             "unpaired_prompts": sum(len(names) for names in scenes.values() if len(names) != 2),
@@ -124,22 +127,35 @@ def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     }
 
 
-def scene(sample: CheckerSample) -> tuple[str, ...]:
+def _scene(image: CheckedImage) -> tuple[str, ...]:
     """The arrangement a prompt asks for, whichever way round it says it.
 
     "A left of B" and "B right of A" share it: they are each other's counterfactual pair.
     """
+    sample = image.sample
     axis = "horizontal" if sample.relation in SIDEWAYS else "vertical"
-    forward = sample.relation in ("left_of", "above")
     objects = (sample.object_a, sample.object_b)
-    return (axis, *(objects if forward else objects[::-1]))
+    return (axis, *(objects if sample.relation in FORWARD else objects[::-1]))
 
 
-def _tally(verdicts: Mapping[str, CheckVerdict]) -> dict[str, Any]:
-    count = Counter(verdicts.values())
-    return {
-        "pass_count": count["PASS"],
-        "fail_count": count["FAIL"],
-        "undecidable_count": count["UNDECIDABLE"],
-        "pass_rate": _share(count["PASS"], len(verdicts)),
-    }
+def _tally(verdicts: Iterable[CheckVerdict]) -> dict[str, Any]:
+    count = _counts(verdicts)
+    names = ("pass_count", "fail_count", "undecidable_count")
+    return {name: count[name] for name in names} | {"pass_rate": count["pass_rate_overall"]}
+
+
+def markdown(runs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Main, abstention, prompt and pair tables of named runs (`metrics.json`), with provenance.
+
+    A number that nothing defines is a dash. Rates in %.
+    """
+    template = resources.files(__package__).joinpath("metrics.md.j2").read_text("utf-8")
+    return (
+        Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+        .from_string(template)
+        .render(runs=runs, relations=RELATIONS, reasons=REASONS, pairs=PAIRS, percent=_percent)
+    )
+
+
+def _percent(part: float | None, whole: int = 1) -> str:
+    return "-" if part is None or not whole else f"{100 * (part / whole):.2f}"

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from counterprior.eval.judges.checker.detecting import (
-    DetectSettings,
+from counterprior.eval.judges.checker.run import (
+    check_file,
     detect_manifest,
     read_manifest,
 )
-from counterprior.eval.judges.checker.run import check_file
 from counterprior.eval.rules.boxes import Size
 from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.images import encode_png
@@ -24,12 +23,8 @@ from counterprior.tables import RowError
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
-
-
 @pytest.fixture
-def settings(tmp_path: Path) -> DetectSettings:
+def settings(tmp_path: Path) -> dict[str, Any]:
     rows = []
     for number, (left, right) in enumerate((("cat", "dog"), ("dog", "cat"), ("cat", "dog"))):
         scene = Scene((Figure(left, 0.27, 0.9, 0.95), Figure(right, 0.74, 0.9, 1.0)), number)
@@ -46,44 +41,44 @@ def settings(tmp_path: Path) -> DetectSettings:
     (tmp_path / "2.png").write_bytes(b"\x89PNG torn")
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
-    return DetectSettings(
-        tmp_path / "m.jsonl",
-        tmp_path / "checker.yaml",
-        "pixels",
-        tmp_path / "d.jsonl",
-        secondary="pixels",
-        cache=tmp_path / "c",
-    )
+    return {
+        "manifest": tmp_path / "m.jsonl",
+        "rules": tmp_path / "checker.yaml",
+        "detector": "pixels",
+        "out": tmp_path / "d.jsonl",
+        "secondary": "pixels",
+        "cache": tmp_path / "c",
+    }
 
 
 def test_what_is_recorded_checks_to_the_same_and_is_not_made_again(
-    settings: DetectSettings, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = detect_manifest(settings, quiet)
+    counts = detect_manifest(**settings)
     assert counts["verdicts"] == {"FAIL": 1, "PASS": 1} and counts["unreadable"] == 1
-    recorded = settings.out.read_bytes()
-    found = check_file(settings.out, CheckerRules(), Size(1, 1))
+    recorded = settings["out"].read_bytes()
+    found = check_file(settings["out"], CheckerRules(), Size(1, 1))
     assert [one.verdict for one in found] == ["PASS", "FAIL"]
     rows = [json.loads(line) for line in recorded.decode().splitlines()]
     assert [one.confidence for one in found] == [row["conf"] for row in rows]
     assert all(row["conf_components"]["agreement"] == 1 for row in rows)
-    unreadable = json.loads((settings.out.parent / "d.unreadable.json").read_text())
+    unreadable = json.loads((settings["out"].parent / "d.unreadable.json").read_text())
     assert list(unreadable) == ["2"] and "no readable" in unreadable["2"]
-    settings.out.write_bytes(recorded[: recorded.index(b"\n") + 9])
+    settings["out"].write_bytes(recorded[: recorded.index(b"\n") + 9])
     monkeypatch.setattr(
         "counterprior.eval.detectors.pixels.PixelDetector.detect",
         lambda self, requests: pytest.fail("detected again"),
     )
-    again = detect_manifest(settings, quiet)
+    again = detect_manifest(**settings)
     assert (again["recorded_before"], again["recorded_now"]) == (1, 1)
-    assert settings.out.read_bytes() == recorded
+    assert settings["out"].read_bytes() == recorded
 
 
-def test_a_file_of_other_detectors_or_rules_is_not_gone_on_with(settings: DetectSettings) -> None:
-    detect_manifest(settings, quiet)
-    settings.rules.write_text("geometry: {margin: 0.05}\n")
+def test_a_file_of_other_detectors_or_rules_is_not_gone_on_with(settings: dict[str, Any]) -> None:
+    detect_manifest(**settings)
+    settings["rules"].write_text("geometry: {margin: 0.05}\n")
     with pytest.raises(ValueError, match="begun with other detectors or rules"):
-        detect_manifest(settings, quiet)
+        detect_manifest(**settings)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +97,10 @@ def test_bad_manifests_are_named(tmp_path: Path, row: dict[str, Any], reason: st
         read_manifest(path)
 
 
-def test_the_command(settings: DetectSettings, cli: Run) -> None:
-    options = ("--rules", settings.rules, "--detector", "pixels", "--out", settings.out)
-    done = cli("detect", settings.manifest, *options, "--json")
+def test_the_command(settings: dict[str, Any], cli: Run) -> None:
+    options = ("--rules", settings["rules"], "--detector", "pixels", "--out", settings["out"])
+    done = cli("detect", settings["manifest"], *options, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["recorded_now"] == 2
-    wrong = cli("detect", settings.manifest, *options[:2], "--detector", "magic:", *options[4:])
+    wrong = cli("detect", settings["manifest"], *options[:2], "--detector", "magic:", *options[4:])
     assert wrong.returncode == 2 and "no detector 'magic'" in wrong.stderr

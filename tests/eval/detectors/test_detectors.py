@@ -30,8 +30,13 @@ from counterprior.eval.detectors.faster_rcnn import install_command
 from counterprior.eval.detectors.grounding_dino import caption
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
-from counterprior.eval.judges.checker.live import ImageToCheck, check_images, recorded_row
-from counterprior.eval.judges.checker.stability import measure, perturbed
+from counterprior.eval.judges.checker.run import (
+    ImageToCheck,
+    check_images,
+    measure,
+    perturbed,
+    recorded_row,
+)
 from counterprior.eval.rules.boxes import Box, Size, iou
 from counterprior.eval.rules.checker.decide import check
 from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples

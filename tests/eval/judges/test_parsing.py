@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterprior.eval.judges.parsing import parse_answer
+from counterprior.eval.judges.chat import parse_answer
 
 ALLOWED = {"1": "first_left", "2": "first_right", "3": "invalid"}
 

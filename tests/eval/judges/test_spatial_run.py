@@ -8,8 +8,10 @@ import pytest
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
-from counterprior.eval.judges.checker.detecting import DetectSettings, detect_manifest
-from counterprior.eval.judges.checker.run import CheckSettings, run_check
+from counterprior.eval.judges.checker.run import (
+    detect_manifest,
+    run_check,
+)
 from counterprior.eval.judges.pixels import PixelJudge
 
 
@@ -35,23 +37,19 @@ def rows_of(run: Run) -> list[dict[str, str]]:
     return [json.loads(line) for line in (run.root / "manifest.jsonl").read_text().splitlines()]
 
 
-def quiet(stage: str, done: int, total: int) -> None:
-    pass
-
-
 def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path) -> None:
     drawn = {image.case for image in run.images().values() if image.status == "made"}
     lost = {case.id for case in run.cases() if not (run.root / f"images/{case.id}.png").exists()}
     assert {row["sample_id"] for row in rows_of(run)} == {case.id for case in run.cases()}
     detected = tmp_path / "d.jsonl"
-    settings = DetectSettings(run.root / "manifest.jsonl", steady, "pixels", detected)
-    counts = detect_manifest(settings, quiet)
+    settings = (run.root / "manifest.jsonl", steady, "pixels", detected)
+    counts = detect_manifest(*settings)
     unreadable = json.loads((tmp_path / "d.unreadable.json").read_text())
     assert counts["images"] == 20 == counts["recorded_now"] + len(unreadable)
     assert lost <= unreadable.keys()
     unknown = [why for name, why in unreadable.items() if name not in lost]
     assert all("is no single entity of the atlas" in why for why in unknown)
-    metrics = run_check(CheckSettings(detected, steady, tmp_path / "verdicts.jsonl"))
+    metrics = run_check(detected, steady, tmp_path / "verdicts.jsonl")
     # The renderer does as it is told, and the image that is lost is no failure of it.
     assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
     assert {"left_of", "above"} <= set(metrics["by_relation"])
@@ -67,8 +65,8 @@ def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: 
             there = row | {"object_a": a, "object_b": b, "file": str(run.root / row["file"])}
             file.write(json.dumps(there) + "\n")
     detected = tmp_path / "d.jsonl"
-    detect_manifest(DetectSettings(exchanged, None, "pixels", detected), quiet)
-    metrics = run_check(CheckSettings(detected, None, tmp_path / "verdicts.jsonl"))
+    detect_manifest(exchanged, None, "pixels", detected)
+    metrics = run_check(detected, None, tmp_path / "verdicts.jsonl")
     assert metrics["total_samples"] == metrics["fail_count"] == 4
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterprior.eval.judges.checker.run import CheckSettings, check_file, run_check
+from counterprior.eval.judges.checker.run import check_file, run_check
 from counterprior.eval.rules.boxes import Box, Size, iou, offset
 from counterprior.eval.rules.checker.decide import REASONS, CheckedImage, check
 from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
@@ -319,7 +319,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["human"]["confusion"]["counts"][0] == [1, 0, 0]
     first = out.read_bytes()
-    run_check(CheckSettings(detections, rules, out, labels))
+    run_check(detections, rules, out, labels)
     assert out.read_bytes() == first
 
 
@@ -345,7 +345,7 @@ def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
     rows.append(row(sample_id="s3"))
     detections = write(tmp_path / "d.jsonl", *rows)
     (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
-    run_check(CheckSettings(detections, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    run_check(detections, tmp_path / "checker.yaml", tmp_path / "v.jsonl")
     text = (tmp_path / "metrics.md").read_text()
     digest = hashlib.sha256(detections.read_bytes()).hexdigest()[:16]
     for line in (
@@ -357,7 +357,7 @@ def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
     ):
         assert line in text
     empty = write(tmp_path / "e.jsonl")
-    run_check(CheckSettings(empty, tmp_path / "checker.yaml", tmp_path / "v.jsonl"))
+    run_check(empty, tmp_path / "checker.yaml", tmp_path / "v.jsonl")
     assert "| e | 0 | - | - | - | - |" in (tmp_path / "metrics.md").read_text()
 
 
@@ -367,7 +367,7 @@ def test_the_published_run_is_replayed_exactly(
 ) -> None:
     run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     recorded, out = run / evaluation / "per_sample.jsonl", tmp_path / "verdicts.jsonl"
-    metrics = run_check(CheckSettings(recorded, run / evaluation / "checker_config.yaml", out))
+    metrics = run_check(recorded, run / evaluation / "checker_config.yaml", out)
     theirs = [json.loads(line) for line in recorded.read_text().splitlines()]
     ours = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(ours) == len(theirs) == 800
