@@ -1,6 +1,6 @@
 """The vendored sprite atlas: one drawing for every entity, and the props that people hold.
 
-Made by ``atlas/make_atlas.py``; ``atlas/NOTICE.md`` lists the art and its licenses.
+Made by ``tools/make_atlas.py`` of the repository; ``atlas/NOTICE.md`` lists the art and its licenses.
 """
 
 from __future__ import annotations
