@@ -30,9 +30,9 @@ COLUMNS = 14
 RECIPES = json.loads((ATLAS / "recipes.json").read_text("utf-8"))
 """What each sprite is made from.
 
-`people` by occupation: `glyph` follows man-/woman-, a `shirt` of null keeps the glyph's own clothes.
-`glyphs` are Noto's names of the rest. `faces`: animals of which the set has only the face, set on a
-body of ours. `drawn` and `props drawn`: SVG elements of ours.
+`people` by occupation: `glyph` follows man-/woman-, a `shirt` of null keeps the glyph's clothes.
+`glyphs` are Noto's names of the rest. `faces`: animals of which the set has only the face, set on
+a body of ours. `drawn` and `props drawn`: SVG elements of ours.
 """
 
 
