@@ -25,7 +25,7 @@ _GROUPS = re.compile(r"(one|the) (person|animal|object)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class EntityMention:
+class NamedEntity:
     """An entity where a text names it."""
 
     entity: str
@@ -56,16 +56,16 @@ def _names() -> re.Pattern[str]:
     )
 
 
-def mentions(text: str) -> list[EntityMention]:
+def mentions(text: str) -> list[NamedEntity]:
     """Entities that the text names, each once, in order of first mention."""
-    found: dict[str, EntityMention] = {}
+    found: dict[str, NamedEntity] = {}
     for match in _names().finditer(text):
         entity = match.group(1).lower()
-        found.setdefault(entity, EntityMention(entity, match.start(1), match.end(1)))
+        found.setdefault(entity, NamedEntity(entity, match.start(1), match.end(1)))
     return sorted(found.values(), key=lambda mention: mention.start)
 
 
-def layout(text: str, named: list[EntityMention]) -> Layout:
+def layout(text: str, named: list[NamedEntity]) -> Layout:
     """The layout that the text asks for; a neutral horizontal one where it says nothing."""
     lowered = text.lower()
     for words, axis in _ONE_OTHER.items():
@@ -83,7 +83,7 @@ def layout(text: str, named: list[EntityMention]) -> Layout:
     return Layout("horizontal", None)
 
 
-def mentioned_poses(text: str, named: list[EntityMention]) -> list[str]:
+def mentioned_poses(text: str, named: list[NamedEntity]) -> list[str]:
     """For each mention, the pose that the words after it ask for; empty for none."""
     ends = [*(mention.start for mention in named[1:]), len(text)]
     return [
@@ -96,7 +96,7 @@ def names_nobody(text: str) -> bool:
     return _GROUPS.match(text) is not None
 
 
-def is_directed(text: str, named: list[EntityMention]) -> bool:
+def is_directed(text: str, named: list[NamedEntity]) -> bool:
     """Whether one of two entities acts on the other, instead of both acting on their own."""
     if len(named) != 2:
         return False

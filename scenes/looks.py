@@ -20,7 +20,7 @@ def look(entity: str) -> str:
     >>> look("male security guard")
     'man in a tall dark gray bearskin hat, red top, black trousers, holding a teal flashlight'
     """
-    words = read_json("looks.json")
+    words = read_json("atlas/looks.json")
     worn = clothes(entity)
     if worn is None:
         return str(words["things"][entity])

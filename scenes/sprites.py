@@ -1,6 +1,7 @@
 """The vendored sprite atlas: one drawing for every entity, and the props that people hold.
 
-Made by ``atlas/make_atlas.py``; ``atlas/NOTICE.md`` lists the art and its licenses.
+``tools/make_atlas.py`` of the repository makes it; ``atlas/NOTICE.md`` lists the art and its
+licenses.
 """
 
 from __future__ import annotations
@@ -29,30 +30,32 @@ class Clothes(NamedTuple):
 
 
 def _file(name: str) -> Any:
-    return resources.files(__package__).joinpath("atlas", name)
+    return resources.files(__package__).joinpath(name)
 
 
 @cache
 def read_json(name: str) -> Any:
-    """Content of a JSON file of the atlas."""
+    """Content of a JSON file of this folder, e.g. `atlas/index.json`."""
     return json.loads(_file(name).read_text("utf-8"))
 
 
 def _entry(name: str) -> dict[str, Any]:
-    entry: dict[str, Any] = read_json("index.json")[name]
+    entry: dict[str, Any] = read_json("atlas/index.json")[name]
     return entry
 
 
 @cache
 def _sheet() -> Image.Image:
-    with _file("atlas.webp").open("rb") as file, Image.open(file) as sheet:
+    with _file("atlas/atlas.webp").open("rb") as file, Image.open(file) as sheet:
         return sheet.convert("RGBA")
 
 
 @cache
 def entity_names() -> tuple[str, ...]:
     """Names of all entities that have a sprite, sorted."""
-    return tuple(sorted(name for name in read_json("index.json") if not name.startswith(PROP)))
+    return tuple(
+        sorted(name for name in read_json("atlas/index.json") if not name.startswith(PROP))
+    )
 
 
 @cache
@@ -77,6 +80,6 @@ def clothes(name: str) -> Clothes | None:
 @cache
 def atlas_digest() -> str:
     """SHA-256 over sheet and index: part of the renderer's identity."""
-    digest = hashlib.sha256(_file("atlas.webp").read_bytes())
-    digest.update(_file("index.json").read_bytes())
+    digest = hashlib.sha256(_file("atlas/atlas.webp").read_bytes())
+    digest.update(_file("atlas/index.json").read_bytes())
     return digest.hexdigest()

@@ -16,11 +16,7 @@ from counterprior.eval.judges import JUDGES, PAID
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-MODULES = [
-    m.name
-    for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")
-    if "make_atlas" not in m.name
-]
+MODULES = [m.name for m in pkgutil.walk_packages(counterprior.__path__, "counterprior.")]
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 

@@ -25,7 +25,7 @@ def test_every_entity_has_a_look_and_no_word_for_a_side() -> None:
 def test_the_file_describes_what_is_drawn_and_nothing_else() -> None:
     people = {name: worn for name in entity_names() if (worn := clothes(name)) is not None}
     colors = {color for worn in people.values() for color in (worn.body, worn.trousers)}
-    assert {part: set(words) for part, words in read_json("looks.json").items()} == {
+    assert {part: set(words) for part, words in read_json("atlas/looks.json").items()} == {
         "things": set(entity_names()) - set(people),
         "heads": {art(name) for name in people},
         "props": {worn.prop for worn in people.values()},
@@ -108,6 +108,6 @@ def test_a_color_that_is_not_drawn_is_noticed() -> None:
 
 
 def test_clothes_are_named_by_their_color() -> None:
-    for color, name in read_json("looks.json")["colors"].items():
+    for color, name in read_json("atlas/looks.json")["colors"].items():
         patch = np.asarray(Image.new("RGB", (1, 1), color).convert("HSV"), dtype=float)[0] / 255
         assert share(patch, re.split(r"[ -]", name)[-1]) == 1, (color, name)
