@@ -16,7 +16,7 @@ from PIL import ImageOps
 from PIL.Image import Image
 
 from ..core import ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
-from ..prompts import Prompt
+from ..prompts import Prompt, read_prompt
 from .base import INVALID, YES_NO
 
 
@@ -36,11 +36,11 @@ class Alternative:
     """A question between two subjects: what is asked, and what each answer means."""
 
     task: Task
-    """What is asked; also the question's name."""
-    prompt: Prompt
-    """The prompt file."""
-    subjects: tuple[Subject, Subject]
-    """Both, in the suite's order."""
+    """What is asked; also the question's name, and that of its prompt file."""
+    first: Subject
+    """One of the two, in the suite's order."""
+    second: Subject
+    """The other."""
     labels: tuple[str, str]
     """What it means for the first and for the second subject."""
     prior: str = ""
@@ -51,6 +51,8 @@ class Alternative:
     """Where it lies, for a judge that measures."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Further placeholders of the prompt."""
+    prompt: str = ""
+    """The prompt file, where it has another name than the task."""
 
 
 def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
@@ -58,7 +60,7 @@ def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image
 
     A mirrored image exchanges the labels where left and right decide (order, arrangement).
     """
-    subjects, labels, prior = asked.subjects, asked.labels, asked.prior
+    subjects, labels, prior = (asked.first, asked.second), asked.labels, asked.prior
     if _b_comes_first(case, probe):
         subjects, labels = subjects[::-1], labels[::-1]
     if is_mirrored(probe) and asked.task in ("order", "arrangement"):
@@ -74,7 +76,7 @@ def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Ima
     Which of the two the prompt describes first is drawn per case: else "the first description"
     would always be right (OTS-Bench, Table 16).
     """
-    (first, second), labels = asked.subjects, asked.labels
+    first, second, labels = asked.first, asked.second, asked.labels
     if random.Random(f"{case.id}/description").random() < 0.5:
         first, second = first._replace(told=second.told), second._replace(told=first.told)
         labels = labels[::-1]
@@ -120,7 +122,7 @@ def _question(
         task=asked.task,
         subjects=(a.name, b.name),
         labels=answers,
-        prompt=asked.prompt.fill(
+        prompt=read_prompt(asked.prompt or asked.task).fill(
             first=a.name,
             first_look=a.look,
             first_told=a.told,

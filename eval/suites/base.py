@@ -1,6 +1,6 @@
 """What a suite is: everything about one config's evaluation, in one class.
 
-A new suite is one module with one class and one line in `SUITES`; no other module knows its name.
+A new suite is one class and one line in `SUITES`; no other module knows its name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 import numpy as np
 
 from ...errors import UsageError
-from ...schema import Row
-from ..core import ORIGINAL, Case, Outcome, Question, Score, Verdict
+from ...schema import Entity, Row
+from ..core import BOTH, ORIGINAL, Case, Outcome, Question, Score, Verdict
 from ..stats.bootstrap import Array
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class Suite(ABC, Generic[R]):
     """Score -> one sentence for the reader."""
     has_right_images: ClassVar[bool] = False
     """Whether images are right or wrong, so that generators can be raced on them."""
+    has_gate: ClassVar[bool] = False
+    """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
 
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions use it."""
@@ -195,17 +197,34 @@ class Suite(ABC, Generic[R]):
     ) -> tuple[frozenset[str], Measure]:
         """The measure that is the mean worth of one question's labels."""
         worth = self.worths[question]
-        value = _Valued(question, worth)
+
+        def value(outcome: Outcome) -> float:
+            return worth.of(outcome.verdict(question))
+
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
 
 
-@dataclass(frozen=True)
-class _Valued:
-    question: str
-    worth: Worth
+def cases_of(
+    row: Row,
+    seeds: int,
+    prompts: Mapping[str, str],
+    clusters: tuple[str, ...],
+    groups: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Iterator[Case]:
+    """A case for each of a row's prompts, by variant, and each of its first `seeds` seeds."""
+    for variant, prompt in prompts.items():
+        for number, seed in enumerate(row.seeds[:seeds]):
+            yield Case(row.id, variant, seed, number, prompt, clusters, groups or {}, weights or {})
 
-    def __call__(self, outcome: Outcome) -> float:
-        return self.worth.of(outcome.verdict(self.question))
+
+def about_pair(
+    pair_type: str, first: Entity, second: Entity
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Clusters and groups of a row about two entities."""
+    names = sorted((first.name, second.name))
+    category = BOTH.join(sorted({first.category, second.category}))
+    return ("/".join(names), *names), {"pair_type": pair_type, "category": category}
 
 
 def case_items(
