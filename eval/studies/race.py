@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..rules.boxes import Convention, check_convention
-from ..stats.intervals import Interval
 from ..stats.sequential import Wealth, confidence_sequence
 
 Scorer = Callable[[str, str], float | None]
@@ -219,7 +218,9 @@ def _eliminate(
             break
         if settings.delta and number + 1 >= look:
             look = look * 5 // 4
-            if _are_tied(scores[: number + 1], alive, len(names), settings):
+            seen = scores[: number + 1]
+            rest = [_difference(seen, names, pair, settings) for pair in combinations(alive, 2)]
+            if all(_is_tied(one, settings.delta) for one in rest):
                 ending = "tied"
                 break
     progress("items", len(order), len(order))
@@ -228,30 +229,7 @@ def _eliminate(
         _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
     ]
     leaders = [names[index] for index in alive]
-    return table.result(
-        policy="eliminate",
-        leaders=leaders,
-        ending=ending,
-        all_items=len(items),
-        dropped=dropped,
-        differences=differences,
-    )
-
-
-def _interval(
-    scores: NDArray[np.float64], pair: tuple[int, int], generators: int, settings: RaceSettings
-) -> Interval:
-    """Of one difference; all pairs together err with alpha."""
-    pairs = generators * (generators - 1) / 2
-    difference = scores[:, pair[0]] - scores[:, pair[1]]
-    return confidence_sequence(difference, 1 - settings.alpha / pairs)
-
-
-def _are_tied(
-    scores: NDArray[np.float64], alive: Sequence[int], generators: int, settings: RaceSettings
-) -> bool:
-    ends = [_interval(scores, pair, generators, settings) for pair in combinations(alive, 2)]
-    return all(-settings.delta <= end.low and end.high <= settings.delta for end in ends)
+    return table.result("eliminate", leaders, ending, len(items), dropped, differences)
 
 
 def _difference(
@@ -260,9 +238,10 @@ def _difference(
     pair: tuple[int, int],
     settings: RaceSettings,
 ) -> Difference:
+    pairs = len(names) * (len(names) - 1) / 2
     difference = scores[:, pair[0]] - scores[:, pair[1]]
     both = difference[~np.isnan(difference)]
-    found = _interval(scores, pair, len(names), settings)
+    found = confidence_sequence(both, 1 - settings.alpha / pairs)
     return Difference(
         first=names[pair[0]],
         second=names[pair[1]],
@@ -270,6 +249,10 @@ def _difference(
         interval=(found.low, found.high) if len(both) else None,
         items=len(both),
     )
+
+
+def _is_tied(found: Difference, delta: float) -> bool:
+    return found.interval is not None and max(map(abs, found.interval)) <= delta
 
 
 def ucb_index(mean: float, pulls: int, clock: float, exploration: float = 2.0) -> float:
