@@ -23,11 +23,8 @@ class RunContents:
     name: str
     """Unique in the report: the folder's name, longer where two are alike."""
     slug: str
-    """The same for file names."""
     run: Run
-    """The folder."""
     suite: Suite[Any]
-    """What it is a run of."""
     judged: Sequence[JudgedRun]
     """One a judge, by the judge's name."""
     told: Labels

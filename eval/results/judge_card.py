@@ -39,9 +39,8 @@ class HumanAgreement:
     kappa: float
     """Cohen's; NaN where undefined."""
     low: float
-    """Lower end of its 95 % interval."""
+    """Ends of its 95 % interval: `low` and `high`."""
     high: float
-    """Upper end."""
     n: int
     """Items that both labeled."""
 
@@ -55,7 +54,6 @@ class JudgeCard:
     prompts: Mapping[str, str]
     """Prompt -> version."""
     asked: int
-    """Questions."""
     failures: Mapping[str, int]
     """Questions without a label, by reason."""
     parse_rate: float

@@ -29,9 +29,7 @@ class Standing:
     name: str
     """Unique in the leaderboard."""
     judged: JudgedRun
-    """The run."""
     score: Score
-    """Its headline score."""
     groups: str
     """Letters of the tied groups that it is in; empty where its score is undefined."""
 
@@ -63,11 +61,9 @@ class Leaderboard:
     """The runs of a suite under one judge, or under several where that was asked for."""
 
     suite: str
-    """Config."""
     judge: str
     """In one line; empty where several judges are mixed."""
     headline: Headline
-    """What it stands on."""
     standings: Sequence[Standing]
     """Best first; those with an undefined score last."""
     comparisons: Sequence[Comparison]

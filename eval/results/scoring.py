@@ -48,9 +48,7 @@ class Result:
     """The scores of one run under one judge."""
 
     run: RunHeader
-    """What was run."""
     folder: str
-    """Where."""
     judge: str
     """Who judged, in a few words; unique in the run."""
     card: JudgeCard
@@ -76,11 +74,9 @@ class JudgedRun:
     """One run under one judge: its result and the outcomes behind it."""
 
     result: Result
-    """Scores and judge card."""
     outcomes: Sequence[Outcome]
     """Every case with what the judge said, by case id."""
     log: VerdictLog
-    """The judge's verdicts."""
     name: str = ""
     """Name of the run, unique in a report."""
     slug: str = ""

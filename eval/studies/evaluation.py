@@ -80,13 +80,7 @@ def prompts(
     found = read_rows(data, suite, revision)
     return [
         PromptCase(
-            id=case.id,
-            prompt=case.prompt,
-            seed=case.seed,
-            file=case.file,
-            row=case.row,
-            variant=case.variant,
-            source=source_image(row),
+            case.id, case.prompt, case.seed, case.file, case.row, case.variant, source_image(row)
         )
         for row in sample_rows(found.rows, limit, opened.together)
         for case in opened.cases(row, seeds)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +67,7 @@ class Dropped:
     """A generator that is not the best."""
 
     name: str
-    """Spec or name of the generator."""
     by: str
-    """The generator that is better."""
     items: int
     """Items that it took."""
 
@@ -79,9 +77,7 @@ class Difference:
     """Mean of one generator less that of another, over the items that both have."""
 
     first: str
-    """One generator."""
     second: str
-    """The other."""
     mean: float | None
     """In [-1, 1]; None where they share no item with a score."""
     interval: tuple[float, float] | None
@@ -95,26 +91,19 @@ class RaceResult:
     """How a race ended."""
 
     policy: str
-    """What decided who was drawn next."""
     leaders: tuple[str, ...]
     """Who may still be the best: one where it is decided, several where the items ran out or the
     rest is tied within delta."""
     ending: Literal["decided", "tied", "exhausted", "rounds"]
-    """Why it ended."""
     means: dict[str, float | None]
     """Mean score of each generator over its own images."""
     images: dict[str, int]
-    """Images of each generator."""
     missing: dict[str, int]
-    """Images without a score."""
     items: int
-    """Items drawn."""
     saved: int
     """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
-    """Who was dropped, in order."""
     differences: tuple[Difference, ...] = ()
-    """Every pair."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -139,29 +128,14 @@ class _Table:
             self.found[key] = math.nan if value is None else float(value)
         return self.found[key]
 
-    def result(
-        self,
-        policy: str,
-        leaders: Sequence[str],
-        ending: Any,
-        all_items: int,
-        dropped: Sequence[Dropped] = (),
-        differences: Sequence[Difference] = (),
-    ) -> RaceResult:
-        own = {name: [v for (n, _), v in self.found.items() if n == name] for name in self.names}
-        scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
-        return RaceResult(
-            policy=policy,
-            leaders=tuple(leaders),
-            ending=ending,
-            means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
-            images={name: len(values) for name, values in own.items()},
-            missing={name: len(own[name]) - len(scored[name]) for name in self.names},
-            items=len({item for _, item in self.found}),
-            saved=len(self.names) * all_items - len(self.found),
-            dropped=tuple(dropped),
-            differences=tuple(differences),
-        )
+
+class _End(NamedTuple):
+    """What a policy found."""
+
+    leaders: tuple[str, ...]
+    ending: Any
+    dropped: tuple[Dropped, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 def race(
@@ -180,13 +154,25 @@ def race(
         raise UsageError("a race needs two or more generators, each once")
     if not items or len(set(items)) < len(items):
         raise UsageError("a race needs items, each once")
+    table = _Table(names, score)
     run = _eliminate if settings.policy == "eliminate" else _ucb
-    return run(_Table(names, score), sorted(items), settings, progress)
+    end = run(table, sorted(items), settings, progress)
+    own = {name: [v for (n, _), v in table.found.items() if n == name] for name in names}
+    scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
+    return RaceResult(
+        policy=settings.policy,
+        means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
+        images={name: len(values) for name, values in own.items()},
+        missing={name: len(own[name]) - len(scored[name]) for name in names},
+        items=len({item for _, item in table.found}),
+        saved=len(names) * len(items) - len(table.found),
+        **end._asdict(),
+    )
 
 
 def _eliminate(
     table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
-) -> RaceResult:
+) -> _End:
     """Successive elimination on paired differences.
 
     The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1).
@@ -229,7 +215,7 @@ def _eliminate(
         _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
     ]
     leaders = [names[index] for index in alive]
-    return table.result("eliminate", leaders, ending, len(items), dropped, differences)
+    return _End(tuple(leaders), ending, tuple(dropped), tuple(differences))
 
 
 def _difference(
@@ -260,9 +246,7 @@ def ucb_index(mean: float, pulls: int, clock: float, exploration: float = 2.0) -
     return mean + exploration * math.sqrt(math.log(clock) / pulls)
 
 
-def _ucb(
-    table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
-) -> RaceResult:
+def _ucb(table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress) -> _End:
     """Pulls whoever has the largest index; a pull is the mean of `PULL` items with replacement.
 
     No error guarantee: where means are close it is as good as a coin.
@@ -293,4 +277,4 @@ def _ucb(
     progress("pulls", settings.rounds, settings.rounds)
     pulled = [name for name in table.names if pulls[name]]
     best = sorted(pulled, key=lambda name: -sum(pulls[name]) / len(pulls[name]))[:1]
-    return table.result("ucb", best, "rounds", len(items))
+    return _End(tuple(best), "rounds")

@@ -42,15 +42,12 @@ class LiveSettings:
     suite: str
     """Config; its images must be right or wrong, or right to a share."""
     generators: tuple[str, ...]
-    """Specs."""
     judge: str
-    """Spec."""
     data: str
     """Release folder or repository."""
     limit: int | None = None
     """Rows to sample; None for all."""
     seeds: int = 1
-    """Images of each prompt."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made; the cap is over all generators and the judge together."""
 

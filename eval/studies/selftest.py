@@ -47,11 +47,9 @@ class Check:
     judge: str
     """Key of `FAULTY`."""
     score: str
-    """Metric."""
     truth: float
     """What the generator was set to, percent."""
     raw: Score
-    """As judged."""
     corrected: Score
     """With labels of a part."""
 

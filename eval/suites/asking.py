@@ -33,14 +33,12 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Alternative:
-    """A question between two subjects: what is asked, and what each answer means."""
+    """A question between two subjects, in the suite's order, and what each answer means."""
 
     task: Task
     """What is asked; also the question's name, and that of its prompt file."""
     first: Subject
-    """One of the two, in the suite's order."""
     second: Subject
-    """The other."""
     labels: tuple[str, str]
     """What it means for the first and for the second subject."""
     prior: str = ""

@@ -62,7 +62,6 @@ class Item(NamedTuple):
     values: tuple[float, ...]
     """What the statistic takes the means of; NaN where there is no value."""
     cluster: str
-    """What the item belongs to."""
 
 
 Items = Mapping[Hashable, Item]
@@ -74,11 +73,9 @@ class Headline:
     """The score that a suite's leaderboard ranks by."""
 
     score: str
-    """Its name among the suite's scores."""
     better: Literal["higher", "lower"]
     """Which end is the better one."""
     meaning: str
-    """One sentence for the reader."""
     items: Callable[[Sequence[Outcome]], Items]
     """The values per item."""
     ends: tuple[float, float] = (0.0, 1.0)
@@ -96,15 +93,12 @@ class Measure:
     """A mean over images that people's labels of some of them can correct."""
 
     name: str
-    """Of the score that it is."""
     outcomes: Sequence[Outcome]
-    """Its images."""
     value: Callable[[Outcome], float]
     """Of one image; NaN where it has none."""
     worth: Worth
     """Least and largest value, and whether there are only two."""
     unit: str = "%"
-    """As in `Score`."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +106,9 @@ class Trial:
     """A generator whose truth is known, on rows made for it: what the self-test runs."""
 
     name: str
-    """For the reader."""
     generator: str
     """Spec of the renderer with its biases set."""
     rows: Sequence[Row]
-    """What it draws."""
     truths: Callable[[Sequence[Case]], Mapping[str, float]]
     """True value of each score that is checked, percent."""
 
@@ -125,7 +117,6 @@ class Suite(ABC, Generic[R]):
     """How one config is evaluated."""
 
     name: ClassVar[str]
-    """The config."""
     variants: ClassVar[tuple[str, ...]] = ()
     """The prompts of a row, where they are few and fixed."""
     worths: ClassVar[Mapping[str, Worth]]

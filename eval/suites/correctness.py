@@ -22,7 +22,6 @@ from .base import (
     Measure,
     R,
     Suite,
-    Trial,
     Worth,
     about_pair,
     by_variant,
@@ -143,8 +142,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         right_way = order.index(row.left) < order.index(row.right)
         return {"arrangement": "correct" if right_way else "wrong"}
 
-    def trials(self) -> Iterator[Trial]:
-        return grounding_trials()
+    trials = staticmethod(grounding_trials)
 
 
 class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
@@ -176,5 +174,4 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
         right = scene.pose_of(row.left.name) == expected_pose()
         return {"binding": "correct" if right else "wrong"}
 
-    def trials(self) -> Iterator[Trial]:
-        return binding_trials()
+    trials = staticmethod(binding_trials)

@@ -26,7 +26,6 @@ from .base import (
     Measure,
     R,
     Suite,
-    Trial,
     Worth,
     about_pair,
     case_items,
@@ -35,7 +34,6 @@ from .base import (
 )
 from .scores import (
     in_groups,
-    limits,
     mean_score,
     mean_worth,
     member_labels,
@@ -112,25 +110,21 @@ class Homogenization(Suite[R]):
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """Hom, the signed index behind it, and how many images were valid."""
         ((question, worth),) = self.worths.items()
-        signs = values_of(outcomes, question, worth)
         members = member_labels(outcomes)
         wide = NOTHING
         if members is not None:
+            signs = values_of(outcomes, question, worth)
             (found,) = cluster_interval(signs, members, worth.ends, resamples=2_000)
             wide = found.interval.scaled(100)
         index = mean_worth("signed_index", outcomes, question, worth, group=group)
-        hom = Score(
+        hom = replace(
+            index,
             name="hom",
             value=abs(index.value),
             interval=folded(index.interval),
-            n=index.n,
-            unit="%",
-            excluded=index.excluded,
-            group=group,
             wide=folded(wide),
             null=expected_homogenization(index.n),
-            bounds=folded(limits(signs, worth.ends).scaled(100)),
-            warning=index.warning,
+            bounds=folded(index.bounds),
         )
         return [
             hom,
@@ -220,8 +214,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         ahead = left.index(first) < left.index(second)
         return {"order": "first_left" if ahead else "first_right"}
 
-    def trials(self) -> Iterator[Trial]:
-        return homogenization_trials()
+    trials = staticmethod(homogenization_trials)
 
 
 class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
@@ -256,5 +249,4 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
     def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
         return {"actor": "left_acts" if scene.pose_of(row.left.name) else "right_acts"}
 
-    def trials(self) -> Iterator[Trial]:
-        return acting_trials()
+    trials = staticmethod(acting_trials)
