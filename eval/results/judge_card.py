@@ -153,11 +153,6 @@ def _agreement(
             matrix = confusion(people, judge, names)
             kappa = cohen_kappa(matrix)
             found[question] = HumanAgreement(
-                labels=names,
-                matrix=matrix.tolist(),
-                kappa=kappa.value,
-                low=kappa.interval.low,
-                high=kappa.interval.high,
-                n=kappa.n,
+                names, matrix.tolist(), kappa.value, *kappa.interval, kappa.n
             )
     return found

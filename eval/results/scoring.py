@@ -101,8 +101,17 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     told = run_labels(run, settings.labels, several)
     judged = {log.root: outcomes(run, log) for log in logs}
     if not settings.partial:
+        replaced = len(run.replaced())
         for log in logs:
-            _check_judged(run, log, judged[log.root])
+            waiting = sum(o.image == "made" and not o.verdicts for o in judged[log.root])
+            if replaced or waiting:  # e.g. after a kill of `judge`
+                what = f"{waiting:,} of {len(judged[log.root]):,} images are not judged"
+                if replaced:
+                    what = f"{replaced:,} images were replaced since they were judged"
+                raise RunError(
+                    f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score "
+                    f"what is there with --partial"
+                )
     alpha = _alpha(list(judged.values()), told)
     return [_score(run, log, judged[log.root], told, alpha, settings) for log in logs]
 
@@ -205,20 +214,6 @@ def _card_of(
         if comparable == card.comparable:
             return agreement
     raise DataError(f"{path}: no card of {log.name} with the prompts of {run.root}")
-
-
-def _check_judged(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> None:
-    """Raises RunError where images have no verdict at all, as after a kill of `judge`."""
-    waiting = [o for o in judged if o.image == "made" and not o.verdicts]
-    replaced = run.replaced()
-    if replaced or waiting:
-        what = f"{len(waiting):,} of {len(judged):,} images are not judged"
-        if replaced:
-            what = f"{len(replaced):,} images were replaced since they were judged"
-        raise RunError(
-            f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score what is "
-            f"there with --partial"
-        )
 
 
 def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:

@@ -99,13 +99,9 @@ class Live:
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
                 generator = as_generator(spec)
-                run = RunSettings(
-                    suite=settings.suite,
-                    data=settings.data,
-                    out=out / "runs" / str(number),
-                    seeds=settings.seeds,
-                    limit=settings.limit,
-                )
+                root = out / "runs" / str(number)
+                seeds, limit = settings.seeds, settings.limit
+                run = RunSettings(settings.suite, settings.data, root, seeds=seeds, limit=limit)
                 evaluation = Evaluation.start(run, generator.identity(), found)
                 opened.enter_context(evaluation)
                 evaluation.check_sources()

@@ -103,14 +103,8 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
         truths = trial.truths(evaluation.cases)
     for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
         for name, truth in truths.items():
-            yield Check(
-                trial=trial.name,
-                judge=folders[judged.log.root],
-                score=name,
-                truth=truth,
-                raw=judged.whole[name],
-                corrected=judged.whole[f"{name}_corrected"],
-            )
+            raw, corrected = judged.whole[name], judged.whole[f"{name}_corrected"]
+            yield Check(trial.name, folders[judged.log.root], name, truth, raw, corrected)
 
 
 def _write_truth(evaluation: Evaluation, path: Path) -> None:

@@ -137,9 +137,9 @@ class Suite(ABC, Generic[R]):
         self.persona = persona
 
     @property
-    @abstractmethod
     def prompts(self) -> tuple[str, ...]:
-        """Names of the prompt files that its questions are made from."""
+        """Names of the prompt files that its questions are made from; here for free questions."""
+        return (f"assess_{self.persona}",)
 
     @abstractmethod
     def cases(self, row: R, seeds: int) -> Iterator[Case]:
@@ -158,6 +158,21 @@ class Suite(ABC, Generic[R]):
     @abstractmethod
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         """Every score of one generator under one judge; the outcomes' order does not matter."""
+
+    def seeded(
+        self,
+        row: R,
+        seeds: int,
+        prompts: Mapping[str, str],
+        clusters: tuple[str, ...],
+        groups: Mapping[str, str] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Iterator[Case]:
+        """A case for each of a row's prompts, by variant, and each of its first `seeds` seeds."""
+        for variant, prompt in prompts.items():
+            for number, seed in enumerate(row.seeds[:seeds]):
+                about = (clusters, groups or {}, weights or {})
+                yield Case(row.id, variant, seed, number, prompt, *about)
 
     def together(self, row: R) -> str:
         """What rows share that must be sampled together."""
@@ -193,20 +208,6 @@ class Suite(ABC, Generic[R]):
             return worth.of(outcome.verdict(question))
 
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
-
-
-def cases_of(
-    row: Row,
-    seeds: int,
-    prompts: Mapping[str, str],
-    clusters: tuple[str, ...],
-    groups: Mapping[str, str] | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> Iterator[Case]:
-    """A case for each of a row's prompts, by variant, and each of its first `seeds` seeds."""
-    for variant, prompt in prompts.items():
-        for number, seed in enumerate(row.seeds[:seeds]):
-            yield Case(row.id, variant, seed, number, prompt, clusters, groups or {}, weights or {})
 
 
 def about_pair(

@@ -16,18 +16,7 @@ from ...schema import I2ICorrectness, T2ICorrectness
 from ..core import Case, Outcome, Question, Score, is_mirrored
 from ..stats.comparison import mcnemar
 from .asking import Alternative, Subject, ask_binding, ask_which
-from .base import (
-    INVALID,
-    Headline,
-    Measure,
-    R,
-    Suite,
-    Worth,
-    about_pair,
-    by_variant,
-    case_items,
-    cases_of,
-)
+from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, by_variant, case_items
 from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
 from .trials import binding_trials, expected_pose, grounding_trials
 
@@ -120,7 +109,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     def cases(self, row: T2ICorrectness, seeds: int) -> Iterator[Case]:
         prompts = {"aligned": row.aligned_prompt, "reverse": row.reverse_prompt}
         groups = {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind}
-        return cases_of(row, seeds, prompts, (row.id,), groups)
+        return self.seeded(row, seeds, prompts, (row.id,), groups)
 
     def questions(
         self, row: T2ICorrectness, case: Case, images: Sequence[Image], probe: str
@@ -156,7 +145,7 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     def cases(self, row: I2ICorrectness, seeds: int) -> Iterator[Case]:
         prompts = {"aligned": row.aligned_instruction, "reverse": row.reverse_instruction}
         (pair, *_), groups = about_pair(row.pair_type, row.left, row.right)
-        return cases_of(row, seeds, prompts, (pair,), {**groups, "relation": row.relation})
+        return self.seeded(row, seeds, prompts, (pair,), {**groups, "relation": row.relation})
 
     def questions(
         self, row: I2ICorrectness, case: Case, images: Sequence[Image], probe: str

@@ -15,7 +15,7 @@ from ...schema import AttributeDecoupling, RuleDecoupling
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from .asking import ask_yes_no
-from .base import YES_NO, Headline, Measure, Suite, by_variant, case_items, cases_of
+from .base import YES_NO, Headline, Measure, Suite, by_variant, case_items
 from .scores import grouped, mean_worth, variant_scores
 
 QUESTION = "shows"
@@ -38,10 +38,6 @@ class Decoupling(Suite[D]):
 
     has_right_images = True
     worths = {QUESTION: YES_NO}
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        return (f"assess_{self.persona}",)
 
     def questions(self, row: D, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         if probe != ORIGINAL:
@@ -83,7 +79,7 @@ class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
 
     def cases(self, row: RuleDecoupling, seeds: int) -> Iterator[Case]:
         variant = self.variants[0 if row.factual else 1]
-        return cases_of(row, seeds, {variant: row.prompt}, (row.rule,), {"rule": row.rule})
+        return self.seeded(row, seeds, {variant: row.prompt}, (row.rule,), {"rule": row.rule})
 
     def together(self, row: RuleDecoupling) -> str:
         return row.rule
@@ -110,7 +106,7 @@ class AttributeDecouplingSuite(Decoupling[AttributeDecoupling]):
     }
 
     def cases(self, row: AttributeDecoupling, seeds: int) -> Iterator[Case]:
-        return cases_of(row, seeds, {row.rarity: row.prompt}, (row.pair,))
+        return self.seeded(row, seeds, {row.rarity: row.prompt}, (row.pair,))
 
     def together(self, row: AttributeDecoupling) -> str:
         return row.pair

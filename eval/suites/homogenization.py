@@ -20,26 +20,8 @@ from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
 from .asking import Alternative, Subject, ask_which
-from .base import (
-    INVALID,
-    Headline,
-    Measure,
-    R,
-    Suite,
-    Worth,
-    about_pair,
-    case_items,
-    cases_of,
-    values_of,
-)
-from .scores import (
-    in_groups,
-    mean_score,
-    mean_worth,
-    member_labels,
-    valid_score,
-    variant_scores,
-)
+from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, case_items, values_of
+from .scores import in_groups, mean_score, mean_worth, member_labels, valid_score, variant_scores
 from .trials import acting_trials, homogenization_trials
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
@@ -176,7 +158,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
 
     def cases(self, row: T2IHomogenization, seeds: int) -> Iterator[Case]:
         prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}
-        return cases_of(row, seeds, prompts, *about_pair(row.pair_type, row.first, row.second))
+        return self.seeded(row, seeds, prompts, *about_pair(row.pair_type, row.first, row.second))
 
     def questions(
         self, row: T2IHomogenization, case: Case, images: Sequence[Image], probe: str
@@ -230,7 +212,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
 
     def cases(self, row: I2IHomogenization, seeds: int) -> Iterator[Case]:
         pair = about_pair(row.pair_type, row.left, row.right)
-        return cases_of(row, seeds, {"edit": row.instruction}, *pair)
+        return self.seeded(row, seeds, {"edit": row.instruction}, *pair)
 
     def questions(
         self, row: I2IHomogenization, case: Case, images: Sequence[Image], probe: str

@@ -13,7 +13,7 @@ from PIL.Image import Image
 from ...schema import SpatialUC, SpatialVISOR
 from ..core import Case, Outcome, Question, Score, is_mirrored
 from .asking import Alternative, Subject, ask_which
-from .base import INVALID, Headline, Measure, Suite, Worth, case_items, cases_of
+from .base import INVALID, Headline, Measure, Suite, Worth, case_items
 from .scores import in_groups, mean_worth
 
 QUESTION = "order"
@@ -45,7 +45,7 @@ class SpatialSuite(Suite[P]):
     def spatial_cases(self, row: P, seeds: int, published: str) -> Iterator[Case]:
         """The cases of a row, whose variant is the published id of its prompt."""
         pair = "/".join(sorted((row.object_a, row.object_b)))
-        return cases_of(row, seeds, {published: row.prompt}, (pair,), {"relation": row.relation})
+        return self.seeded(row, seeds, {published: row.prompt}, (pair,), {"relation": row.relation})
 
     def questions(self, row: P, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         level = row.relation in SIDEWAYS

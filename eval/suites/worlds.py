@@ -18,7 +18,7 @@ from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from ..stats.bootstrap import Array
 from .asking import ask_yes_no
-from .base import YES_NO, Headline, Item, Items, Measure, Suite, by_variant, cases_of
+from .base import YES_NO, Headline, Item, Items, Measure, Suite, by_variant
 from .scores import in_groups, statistics
 
 GATE = 0.5
@@ -166,10 +166,6 @@ class Worlds(Suite[W]):
     has_right_images = True
     worths = dict.fromkeys(QUESTIONS, YES_NO)
 
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        return (f"assess_{self.persona}",)
-
     def asked(self, row: W, variant: str) -> dict[str, EvaluationQuestion]:
         """What is asked of an image, by name."""
         return {name: getattr(row, name) for name in QUESTIONS}
@@ -181,7 +177,7 @@ class Worlds(Suite[W]):
         for variant, prompt in prompts.items():
             weights = {name: asked.weight for name, asked in self.asked(row, variant).items()}
             clusters = (row.altered_law, row.group)
-            yield from cases_of(row, seeds, {variant: prompt}, clusters, groups, weights)
+            yield from self.seeded(row, seeds, {variant: prompt}, clusters, groups, weights)
 
     def questions(self, row: W, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         if probe != ORIGINAL:
