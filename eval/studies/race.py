@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
@@ -104,10 +104,6 @@ class RaceResult:
     """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
     differences: tuple[Difference, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @dataclass

@@ -190,6 +190,6 @@ def run_race(
 
     result = race(source.names, source.items, score, settings, progress)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
-    plain: dict[str, Any] = json.loads(json.dumps(result.to_json() | {"failures": failures}))
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
     write_json(out / RESULT, plain)
     return plain

@@ -1,7 +1,4 @@
-"""`t2i_correctness`, `i2i_correctness`: right in both mention orders, or only where it helps?
-
-OTS-Bench.
-"""
+"""`t2i_correctness`, `i2i_correctness`: right in both mention orders, or in one? (OTS-Bench)"""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from PIL.Image import Image
 
+from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness
 from ..core import Case, Outcome, Question, Score, is_mirrored
@@ -18,7 +16,7 @@ from ..stats.comparison import mcnemar
 from .asking import Alternative, Subject, ask_binding, ask_which
 from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, by_variant, case_items
 from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
-from .trials import binding_trials, expected_pose, grounding_trials
+from .trials import ACTIONS, binding_trials, grounding_trials
 
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 
@@ -160,7 +158,7 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
         return [ask_binding(asked, case, probe, images)]
 
     def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
-        right = scene.pose_of(row.left.name) == expected_pose()
+        right = scene.pose_of(row.left.name) == find_pose(ACTIONS[0])
         return {"binding": "correct" if right else "wrong"}
 
     trials = staticmethod(binding_trials)

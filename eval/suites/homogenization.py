@@ -33,20 +33,6 @@ AVERAGED = {
 }
 """What is averaged over -> its probes: a control against the original, and the full 2 x 2."""
 
-MEANINGS = {
-    "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, Eq. 2). "
-    "An absolute value, so chance alone gives more than 0: see `null`.",
-    "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where every "
-    "image does the opposite.",
-    "valid": "Share of judged images that show the two subjects as asked.",
-    "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror image: "
-    "the judge's preference for a side cancels.",
-    "signed_index_swap_averaged": "Signed index averaged over both orders of naming the subjects: "
-    "the judge's preference for a name cancels.",
-    "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored image "
-    "and exchanged names.",
-}
-
 
 def expected_homogenization(n: int) -> float:
     """Hom that `n` fair coins give, 100 sqrt(2 / (pi n)): 4.0 at n = 400."""
@@ -80,7 +66,19 @@ def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headli
 class Homogenization(Suite[R]):
     """One question whose labels are worth +1 with the prior and -1 against it."""
 
-    meanings = MEANINGS
+    meanings = {
+        "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, "
+        "Eq. 2). An absolute value, so chance alone gives more than 0: see `null`.",
+        "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
+        "every image does the opposite.",
+        "valid": "Share of judged images that show the two subjects as asked.",
+        "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror "
+        "image: the judge's preference for a side cancels.",
+        "signed_index_swap_averaged": "Signed index averaged over both orders of naming the "
+        "subjects: the judge's preference for a name cancels.",
+        "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored "
+        "image and exchanged names.",
+    }
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for question in self.worths:
@@ -149,7 +147,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         "order", FIRST, "How far the first-mentioned entity always stands on the same side"
     )
     meanings = {
-        **MEANINGS,
+        **Homogenization.meanings,
         "order_effect": "What mention order does, whatever is mentioned: the mean signed index of "
         "a pair's two orders.",
         "entity_effect": "What the entities do, in whatever order they are mentioned: half the "
@@ -176,14 +174,9 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
 
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """Those of the base, and what mention order does and what the entities do."""
+        names = ("order_effect", "entity_effect")
         effects = variant_scores(
-            ("order_effect", "entity_effect"),
-            outcomes,
-            "order",
-            FIRST,
-            self.variants,
-            order_and_entity_effect,
-            group=group,
+            names, outcomes, "order", FIRST, self.variants, order_and_entity_effect, group=group
         )
         return [*super().bias_scores(outcomes, group), *effects]
 

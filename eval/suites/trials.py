@@ -14,7 +14,6 @@ from typing import Any
 
 from ...images import encode_png
 from ...scenes.biases import preference
-from ...scenes.poses import find_pose
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
     EncodedImage,
@@ -40,11 +39,6 @@ ANIMALS = (
 )  # short names that no other name holds
 _PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
 _PAIR: dict[str, Any] = {"pair_type": "A-A", "review": [], "provenance": _PROVENANCE}
-
-
-def expected_pose() -> str | None:
-    """The pose in which the left one of a bound edit is right."""
-    return find_pose(ACTIONS[0])
 
 
 def homogenization_trials() -> Iterator[Trial]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -132,31 +132,14 @@ def world_scores(
         return np.concatenate(parts, axis=-1)
 
     counts = [int((~np.isnan(column)).sum()) for column in lines.T]
-    scores = statistics(
-        (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else [])),
-        lines,
-        laws,
-        ends=(0, 1),
-        statistic=statistic,
-        counts=[*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]],
-        unit="1",
-        group=group,
-        excluded=excluded,
-    )
-    plain = table[:, 0]
+    about: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group, "excluded": excluded}
+    names = (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else []))
+    of_all = [*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]]
+    plain = table[:, :1]
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
     return [
-        *scores,
-        *statistics(
-            ("gate_passed",),
-            passed[:, None],
-            laws,
-            ends=(0, 1),
-            counts=counts[:1],
-            unit="1",
-            group=group,
-            excluded=excluded,
-        ),
+        *statistics(names, lines, laws, statistic=statistic, counts=of_all, **about),
+        *statistics(("gate_passed",), passed, laws, counts=counts[:1], **about),
     ]
 
 
