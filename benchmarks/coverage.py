@@ -25,7 +25,7 @@ from counterprior.eval.stats.clusters import Statistic, cluster_interval
 from counterprior.eval.stats.correction import ppi, rogan_gladen
 from counterprior.eval.stats.correlation import Kind, correlation
 from counterprior.eval.stats.intervals import Interval
-from counterprior.eval.suites.order import order_and_entity_effect
+from counterprior.eval.suites.homogenization import order_and_entity_effect
 from counterprior.eval.suites.worlds import gated, premise_ratio
 
 Array = NDArray[np.float64]

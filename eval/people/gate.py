@@ -24,8 +24,8 @@ from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
 from ..engine.verdicts import VerdictLog
 from ..stats.bootstrap import Array, cluster_bootstrap
-from ..suites.counterfactual import LEVELS, CounterfactualSuite
-from ..suites.worlds import GATE, gated, image_score, premise_ratio, score_table
+from ..suites import SUITES
+from ..suites.worlds import GATE, LEVELS, gated, image_score, premise_ratio, score_table
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
@@ -70,8 +70,9 @@ def calibrate_run(settings: AuditGateSettings) -> dict[str, Any]:
     threshold can be compared with.
     """
     run = Run.open(settings.run)
-    if run.header.suite != CounterfactualSuite.name:
-        raise RunError(f"{settings.run} is of {run.header.suite}: only counterfactual has a gate")
+    known = [name for name, suite in SUITES.items() if suite.has_gate]
+    if run.header.suite not in known:
+        raise RunError(f"{settings.run} is of {run.header.suite}: only {known[0]} has a gate")
     accepted = _accepted(run, settings)
     judges = run.chosen_judges(())
     found = {judge.name: _of_judge(run, judge, accepted, settings) for judge in judges}

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +19,8 @@ import yaml
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, describe, without_nan
 from ..engine.verdicts import VERDICTS, Answered
-from ..results.contents import JudgedRun, RunContents, slugify
+from ..results.contents import RunContents, slugify
+from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
 from .gallery import answers_by_case
 
@@ -98,7 +99,10 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
             "dataset": {"name": run.suite.name, "samples": result.cases, "shuffled": False},
             "model": describe(header.generator),
             "config": {},
-            "metadata": {"rows_sha256": header.rows_sha256, "judge_card": result.card.to_json()},
+            "metadata": {
+                "rows_sha256": header.rows_sha256,
+                "judge_card": without_nan(asdict(result.card)),
+            },
         },
         "results": {
             "total_samples": result.cases,

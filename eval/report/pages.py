@@ -17,11 +17,11 @@ from markupsafe import Markup
 
 from ...schema import CANARY
 from ..core import ALL, Score, describe
-from ..results.contents import JudgedRun, RunContents
+from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
 from ..results.risk import Curve
-from ..results.scoring import Result
+from ..results.scoring import JudgedRun, Result
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +25,6 @@ UNDECIDED = "UNDECIDABLE"
 KINDS: tuple[Kind, ...] = ("spearman", "kendall", "pearson")
 THRESHOLD = 0.5
 _DRAWS = 10_000
-
-
-@dataclass(frozen=True)
-class AgreementEstimate:
-    """A number with its interval, both None where nothing defines them."""
-
-    value: float | None
-    interval: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class MetricAgreement:
-    """What one metric has to do with what people say."""
-
-    metric: str
-    """Column of the scores."""
-    n: int
-    """Samples with a score and a decided label."""
-    unscored: int
-    """Labeled samples without a number for this metric; left out, never 0."""
-    undecided: int
-    """Scored samples that people could not decide; left out."""
-    threshold: float
-    """From this score on the metric says yes; people do from a mean label of 0.5 on."""
-    counts: Mapping[str, int]
-    """tp, fp, fn, tn."""
-    estimates: Mapping[str, AgreementEstimate]
-    """spearman, kendall, pearson, precision, recall, specificity, npv, accuracy, f1."""
 
 
 def human_scores(labels: Sequence[Label]) -> dict[str, float | None]:
@@ -116,14 +87,12 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _number(value: object, textual: bool) -> float | None:
-    if isinstance(value, (int, float)):
+    if not isinstance(value, (int, float, str) if textual else (int, float)):
+        return None
+    try:
         return float(value)
-    if textual and isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
-    return None
+    except ValueError:
+        return None
 
 
 def agreement(
@@ -131,8 +100,13 @@ def agreement(
     scores: Mapping[str, float],
     human: Mapping[str, float | None],
     threshold: float = THRESHOLD,
-) -> MetricAgreement:
-    """One metric against the labels; intervals are Wilson's, the others by bootstrap (seed 0)."""
+) -> dict[str, Any]:
+    """One metric against the labels; intervals are Wilson's, the others by bootstrap (seed 0).
+
+    From `threshold` on the metric says yes; people do from a mean label of 0.5 on. `unscored` are
+    labeled samples without a number, `undecided` scored ones that people could not decide; both are
+    left out, never 0. Each of `estimates` has a `value` and an `interval`, None where undefined.
+    """
     common = sorted(set(scores) & set(human))
     decided = [name for name in common if human[name] is not None]
     x = np.array([scores[name] for name in decided], dtype=float)
@@ -144,31 +118,26 @@ def agreement(
         "fn": int((~yes & truth).sum()),
         "tn": int((~yes & ~truth).sum()),
     }
-    found = {kind: correlation(x, y, kind) for kind in KINDS}
-    return MetricAgreement(
-        metric=metric,
-        n=len(decided),
-        unscored=len(set(human) - set(scores)),
-        undecided=len(common) - len(decided),
-        threshold=threshold,
-        counts=counts,
-        estimates={
-            **{kind: _estimate(one.value, one.interval) for kind, one in found.items()},
-            **_reliabilities(counts),
-        },
-    )
-
-
-def _reliabilities(counts: Mapping[str, int]) -> dict[str, AgreementEstimate]:
-    tp, fp, fn, tn = (counts[name] for name in ("tp", "fp", "fn", "tn"))
-    found = reliability(tp, fp, fn, tn)
+    tp, fp, fn, tn = counts.values()
+    shares = reliability(tp, fp, fn, tn)
+    correlations = {kind: correlation(x, y, kind) for kind in KINDS}
+    estimates: dict[str, tuple[float, Interval]] = {
+        **{kind: (found.value, found.interval) for kind, found in correlations.items()},
+        "precision": (shares.precision, wilson(tp, tp + fp)),
+        "recall": (shares.recall, wilson(tp, tp + fn)),
+        "specificity": (shares.specificity, wilson(tn, tn + fp)),
+        "npv": (shares.npv, wilson(tn, tn + fn)),
+        "accuracy": (shares.accuracy, wilson(tp + tn, shares.n)),
+        "f1": (shares.f1, _f1_interval(np.array([tp, fp, fn, tn]))),
+    }
     return {
-        "precision": _estimate(found.precision, wilson(tp, tp + fp)),
-        "recall": _estimate(found.recall, wilson(tp, tp + fn)),
-        "specificity": _estimate(found.specificity, wilson(tn, tn + fp)),
-        "npv": _estimate(found.npv, wilson(tn, tn + fn)),
-        "accuracy": _estimate(found.accuracy, wilson(tp + tn, found.n)),
-        "f1": _estimate(found.f1, _f1_interval(np.array([tp, fp, fn, tn]))),
+        "metric": metric,
+        "n": len(decided),
+        "unscored": len(set(human) - set(scores)),
+        "undecided": len(common) - len(decided),
+        "threshold": threshold,
+        "counts": counts,
+        "estimates": {name: _estimate(*estimate) for name, estimate in estimates.items()},
     }
 
 
@@ -184,12 +153,12 @@ def _f1_interval(counts: NDArray[np.int64]) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _estimate(value: float, interval: Interval) -> AgreementEstimate:
-    if math.isnan(value):
-        return AgreementEstimate(None, None)
-    return AgreementEstimate(
-        value, None if math.isnan(interval.low) else (interval.low, interval.high)
-    )
+def _estimate(value: float, interval: Interval) -> dict[str, Any]:
+    known = not (math.isnan(value) or math.isnan(interval.low))
+    return {
+        "value": None if math.isnan(value) else value,
+        "interval": tuple(interval) if known else None,
+    }
 
 
 def run_agree(
@@ -201,4 +170,4 @@ def run_agree(
         raise RowError(f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(columns)}")
     human = human_scores(check_labels(read_labels(labels), set().union(*columns.values())))
     chosen = metrics or list(columns)
-    return [asdict(agreement(name, columns[name], human, threshold)) for name in chosen]
+    return [agreement(name, columns[name], human, threshold) for name in chosen]

@@ -5,38 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..core import ALL, Outcome, Score
 from ..engine.run import Run, RunError
-from ..engine.verdicts import VerdictLog
 from ..suites import open_suite
 from ..suites.base import Suite
 from .judge_card import Labels
-from .scoring import Result, ScoreSettings, run_labels, score_runs
-
-
-@dataclass(frozen=True)
-class JudgedRun:
-    """One run under one judge."""
-
-    name: str
-    """Name of the run, unique in the report."""
-    slug: str
-    """The same for file names and fragments."""
-    result: Result
-    """Scores and judge card."""
-    outcomes: Sequence[Outcome]
-    """Every case with what the judge said, by case id."""
-    log: VerdictLog
-    """The judge's verdicts."""
-
-    @property
-    def whole(self) -> dict[str, Score]:
-        """The scores of the whole config, by name."""
-        return {score.name: score for score in self.result.scores if score.group == ALL}
+from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
 
 
 @dataclass(frozen=True)
@@ -46,11 +23,8 @@ class RunContents:
     name: str
     """Unique in the report: the folder's name, longer where two are alike."""
     slug: str
-    """The same for file names."""
     run: Run
-    """The folder."""
     suite: Suite[Any]
-    """What it is a run of."""
     judged: Sequence[JudgedRun]
     """One a judge, by the judge's name."""
     told: Labels
@@ -76,11 +50,8 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
     contents = []
     for root, name in zip(roots, _names(resolved), strict=True):
         run, slug = Run.open(root), slugify(name)
-        judged = [
-            JudgedRun(name, slug, j.result, j.outcomes, j.log)
-            for j in found
-            if j.result.folder == str(root)
-        ]
+        own = [judged for judged in found if judged.result.folder == str(root)]
+        judged = [replace(one, name=name, slug=slug) for one in own]
         told = run_labels(run, settings.labels, len(roots) > 1)
         suite = open_suite(run.header.suite)
         contents.append(RunContents(name, slug, run, suite, judged, told))

@@ -27,7 +27,8 @@ def corrected_by_labels(suite: Suite[Any], judged: Sequence[Outcome], told: Labe
     people: dict[str, dict[tuple[str, str], Verdict]] = {}
     for (case, question), label in told.items():
         people.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
-    found = (_by_labels(m, people) for m in _measures(suite, judged, {q for _, q in told}))
+    asked = {question for _, question in told}
+    found = (_by_labels(m, people) for needed, m in suite.measures(judged) if needed <= asked)
     return [score for score in found if score]
 
 
@@ -41,8 +42,8 @@ def corrected_by_card(
     found = (
         _by_card(measure, matrix)
         for question, matrix in agreement.items()
-        for measure in _measures(suite, judged, {question})
-        if len(set(measure.worth.values.values())) == 2
+        for needed, measure in suite.measures(judged)
+        if needed <= {question} and len(set(measure.worth.values.values())) == 2
     )
     return [score for score in found if score]
 
@@ -61,13 +62,6 @@ def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Hum
         raise DataError(f"{path}: no card has people's labels: score that run with --labels first")
     for card in cards:
         yield card.comparable, {n: HumanAgreement(**one) for n, one in card.agreement.items()}  # type: ignore[arg-type]
-
-
-def _measures(
-    suite: Suite[Any], judged: Sequence[Outcome], questions: set[str]
-) -> Iterator[Measure]:
-    """What labels of these questions can correct."""
-    return (measure for needed, measure in suite.measures(judged) if needed <= questions)
 
 
 def _by_labels(

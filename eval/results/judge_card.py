@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, without_nan
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL
 from ..engine.verdicts import Answered
 from ..prompts import read_prompt
 from ..stats.agreement import cohen_kappa, confusion
@@ -39,9 +39,8 @@ class HumanAgreement:
     kappa: float
     """Cohen's; NaN where undefined."""
     low: float
-    """Lower end of its 95 % interval."""
+    """Ends of its 95 % interval: `low` and `high`."""
     high: float
-    """Upper end."""
     n: int
     """Items that both labeled."""
 
@@ -55,7 +54,6 @@ class JudgeCard:
     prompts: Mapping[str, str]
     """Prompt -> version."""
     asked: int
-    """Questions."""
     failures: Mapping[str, int]
     """Questions without a label, by reason."""
     parse_rate: float
@@ -80,11 +78,6 @@ class JudgeCard:
         """What must be equal for two results to be compared: the judge and its prompts."""
         return {**self.identity, **{f"prompt {n}": v for n, v in self.prompts.items()}}
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
 
 def judge_card(
     identity: Mapping[str, str],
@@ -101,12 +94,18 @@ def judge_card(
     answered = [a for a in asked if not a.verdict.failed]
     parsed = len(answered) + failures["unparsed"]
     sided = [a for a in answered if a.sided and a.verdict.label in a.labels[:2]]
-    digits = Counter(_digit(a) for a in answered)
+    digits = Counter(
+        next((d for d, means in a.answers.items() if means == a.verdict.label), "")
+        for a in answered
+    )
     by_probe: dict[str, dict[tuple[str, str], str]] = {}
     for a in answered:
         by_probe.setdefault(a.probe, {})[a.case, a.question] = a.verdict.label
     original = by_probe.get(ORIGINAL, {})
-    probes = [p for p in (*CONTROLS, MIRROR_SWAP) if p in by_probe]
+    probes = {}
+    for probe, probed in by_probe.items():
+        same = [original[key] == probed[key] for key in original.keys() & probed.keys()]
+        probes[probe] = ProbeReport(len(same), _mean(same))
     return JudgeCard(
         identity=dict(identity),
         prompts={name: read_prompt(name).version for name in sorted(suite.prompts)},
@@ -117,25 +116,13 @@ def judge_card(
         first_named=_mean([a.verdict.label == a.labels[0] for a in sided]),
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
         side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
-        probes={p: _consistency(original, by_probe[p]) for p in probes},
+        probes={p: probes[p] for p in (*CONTROLS, MIRROR_SWAP) if p in probes},
         agreement=_agreement(original, labels or {}),
     )
 
 
-def _digit(answered: Answered) -> str:
-    label = answered.verdict.label
-    return next((digit for digit, means in answered.answers.items() if means == label), "")
-
-
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
-
-
-def _consistency(
-    original: Mapping[tuple[str, str], str], probed: Mapping[tuple[str, str], str]
-) -> ProbeReport:
-    both = original.keys() & probed.keys()
-    return ProbeReport(len(both), _mean([original[key] == probed[key] for key in both]))
 
 
 def _side_bias(
@@ -166,11 +153,6 @@ def _agreement(
             matrix = confusion(people, judge, names)
             kappa = cohen_kappa(matrix)
             found[question] = HumanAgreement(
-                labels=names,
-                matrix=matrix.tolist(),
-                kappa=kappa.value,
-                low=kappa.interval.low,
-                high=kappa.interval.high,
-                n=kappa.n,
+                names, matrix.tolist(), kappa.value, *kappa.interval, kappa.n
             )
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,9 @@ from ..stats.clusters import Estimate, cluster_interval
 from ..stats.comparison import holm, tied_groups
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
-from .contents import JudgedRun, RunContents
+from ..suites.scores import factor_of
+from .contents import RunContents
+from .scoring import JudgedRun
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,7 @@ class Standing:
     name: str
     """Unique in the leaderboard."""
     judged: JudgedRun
-    """The run."""
     score: Score
-    """Its headline score."""
     groups: str
     """Letters of the tied groups that it is in; empty where its score is undefined."""
 
@@ -61,11 +61,9 @@ class Leaderboard:
     """The runs of a suite under one judge, or under several where that was asked for."""
 
     suite: str
-    """Config."""
     judge: str
     """In one line; empty where several judges are mixed."""
     headline: Headline
-    """What it stands on."""
     standings: Sequence[Standing]
     """Best first; those with an undefined score last."""
     comparisons: Sequence[Comparison]
@@ -130,14 +128,12 @@ def _compare(
     found = []
     for first, second in combinations(entries, 2):
         estimate, n = paired(items[first], items[second], headline)
-        factor = 100.0 if scores[first].unit == "%" else 1.0
-        interval = estimate.interval.scaled(factor)
-        found.append((first, second, factor * estimate.value, interval, estimate.p_value, n))
-    known = [i for i, comparison in enumerate(found) if not math.isnan(comparison[4])]
-    adjusted = dict(zip(known, holm([found[i][4] for i in known]), strict=True))
+        factor = factor_of(scores[first].unit)
+        difference, interval = factor * estimate.value, estimate.interval.scaled(factor)
+        found.append(Comparison(first, second, difference, interval, estimate.p_value, math.nan, n))
+    adjusted = iter(holm([one.p_value for one in found if not math.isnan(one.p_value)]))
     return [
-        Comparison(first, second, difference, interval, p_value, adjusted.get(i, math.nan), n)
-        for i, (first, second, difference, interval, p_value, n) in enumerate(found)
+        one if math.isnan(one.p_value) else replace(one, adjusted=next(adjusted)) for one in found
     ]
 
 

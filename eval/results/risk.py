@@ -17,11 +17,8 @@ class Curve:
     name: str
     """Run, judge and question."""
     series: int
-    """Color."""
     curve: RiskCoverage
-    """The numbers."""
     n: int
-    """Items."""
 
 
 def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:

@@ -8,21 +8,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
 from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
-from ..core import FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
+from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError, RunHeader
 from ..engine.verdicts import VerdictLog
 from ..stats.agreement import krippendorff_alpha
 from ..suites import open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
-from .judge_card import JudgeCard, Labels, judge_card
+from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 
 SCORES = "scores.json"
 
@@ -48,9 +48,7 @@ class Result:
     """The scores of one run under one judge."""
 
     run: RunHeader
-    """What was run."""
     folder: str
-    """Where."""
     judge: str
     """Who judged, in a few words; unique in the run."""
     card: JudgeCard
@@ -67,34 +65,30 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(
-            {
-                "run": asdict(self.run),
-                "folder": self.folder,
-                "judge": self.judge,
-                "cases": self.cases,
-                "alpha": dict(self.alpha),
-                "card": self.card.to_json(),
-                "scores": [score.to_json() for score in self.scores],
-                "notes": list(self.notes),
-            }
-        )
+        plain: dict[str, Any] = without_nan(asdict(self))
         return plain
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRun:
     """One run under one judge: its result and the outcomes behind it."""
 
     result: Result
-    """The scores."""
     outcomes: Sequence[Outcome]
-    """Every case, by case id."""
+    """Every case with what the judge said, by case id."""
     log: VerdictLog
-    """The judge's verdicts."""
+    name: str = ""
+    """Name of the run, unique in a report."""
+    slug: str = ""
+    """The same for file names and fragments."""
+
+    @property
+    def whole(self) -> dict[str, Score]:
+        """The scores of the whole config, by name."""
+        return {score.name: score for score in self.result.scores if score.group == ALL}
 
 
-def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> list[Judged]:
+def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> list[JudgedRun]:
     """The result of every judge of a run.
 
     several: whether the labels are of several runs. Raises RunError where nobody has judged it or
@@ -107,13 +101,22 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     told = run_labels(run, settings.labels, several)
     judged = {log.root: outcomes(run, log) for log in logs}
     if not settings.partial:
+        replaced = len(run.replaced())
         for log in logs:
-            _check_judged(run, log, judged[log.root])
+            waiting = sum(o.image == "made" and not o.verdicts for o in judged[log.root])
+            if replaced or waiting:  # e.g. after a kill of `judge`
+                what = f"{waiting:,} of {len(judged[log.root]):,} images are not judged"
+                if replaced:
+                    what = f"{replaced:,} images were replaced since they were judged"
+                raise RunError(
+                    f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score "
+                    f"what is there with --partial"
+                )
     alpha = _alpha(list(judged.values()), told)
     return [_score(run, log, judged[log.root], told, alpha, settings) for log in logs]
 
 
-def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[Judged]:
+def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[JudgedRun]:
     """The results of several runs, which must have been judged alike to stand in one table.
 
     Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
@@ -183,10 +186,13 @@ def _score(
     told: Labels,
     alpha: Mapping[str, float],
     settings: ScoreSettings,
-) -> Judged:
+) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
     card = judge_card(log.identity, suite, log.present(run.present()), told)
     scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
+    if settings.card is not None:
+        agreement = _card_of(run, log, card, settings.card)
+        scores += corrected_by_card(suite, judged, agreement)
     result = Result(
         run=run.header,
         folder=str(run.root),
@@ -197,33 +203,17 @@ def _score(
         alpha=alpha,
         notes=tuple(_notes(run, log, judged)),
     )
-    if settings.card is not None:
-        agreement = _card_of(result, settings.card)
-        by_card = corrected_by_card(suite, judged, agreement)
-        result = replace(result, scores=[*scores, *by_card])
-    return Judged(result, judged, log)
+    return JudgedRun(result, judged, log)
 
 
-def _card_of(result: Result, path: Path) -> Any:
+def _card_of(
+    run: Run, log: VerdictLog, card: JudgeCard, path: Path
+) -> Mapping[str, HumanAgreement]:
     """The agreement with people of the same judge, with the same prompts."""
     for comparable, agreement in read_cards(path):
-        if comparable == result.card.comparable:
+        if comparable == card.comparable:
             return agreement
-    raise DataError(f"{path}: no card of {result.judge} with the prompts of {result.folder}")
-
-
-def _check_judged(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> None:
-    """Raises RunError where images have no verdict at all, as after a kill of `judge`."""
-    waiting = [o for o in judged if o.image == "made" and not o.verdicts]
-    replaced = run.replaced()
-    if replaced or waiting:
-        what = f"{len(waiting):,} of {len(judged):,} images are not judged"
-        if replaced:
-            what = f"{len(replaced):,} images were replaced since they were judged"
-        raise RunError(
-            f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score what is "
-            f"there with --partial"
-        )
+    raise DataError(f"{path}: no card of {log.name} with the prompts of {run.root}")
 
 
 def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:

@@ -27,7 +27,7 @@ from ..engine.steps import JudgeSettings, evaluate_run
 from ..generators import as_generator
 from ..judges import as_judge
 from ..results.judge_card import JudgeCard
-from ..results.scoring import Judged, ScoreSettings, score_run
+from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..results.tables import score_rows, score_table
 from ..suites import open_suite
 
@@ -80,13 +80,7 @@ def prompts(
     found = read_rows(data, suite, revision)
     return [
         PromptCase(
-            id=case.id,
-            prompt=case.prompt,
-            seed=case.seed,
-            file=case.file,
-            row=case.row,
-            variant=case.variant,
-            source=source_image(row),
+            case.id, case.prompt, case.seed, case.file, case.row, case.variant, source_image(row)
         )
         for row in sample_rows(found.rows, limit, opened.together)
         for case in opened.cases(row, seeds)
@@ -121,7 +115,7 @@ class Evaluated:
 
     def __init__(
         self,
-        judged: Sequence[Judged],
+        judged: Sequence[JudgedRun],
         settings: ScoreSettings,
         spending: Spending,
         keep: object = None,
@@ -158,7 +152,7 @@ class Evaluated:
     @property
     def scores(self) -> dict[str, Score]:
         """The scores of the whole suite, by name."""
-        return {s.name: s for s in self._judged[0].result.scores if s.group == ALL}
+        return self._judged[0].whole
 
     @property
     def card(self) -> JudgeCard:

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...errors import UsageError
 from ..core import without_nan
-from ..results.contents import JudgedRun, read_contents
+from ..results.contents import read_contents
 from ..results.leaderboard import paired
-from ..results.scoring import ScoreSettings
+from ..results.scoring import JudgedRun, ScoreSettings
 from ..stats.comparison import ALPHA
 from ..stats.intervals import normal_quantile
 from ..stats.power import paired_items
@@ -45,54 +45,52 @@ def plan(
     settings: PlanSettings,
     judges: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """From two judged runs of one suite, or from two assumed rates.
+    """Items that it takes: judge -> plan of two judged runs of one suite, or one of two rates.
 
-    Raises UsageError unless it is exactly one of the two.
+    rates: shares of the items, in [0, 1], on which each is right; discordance: share on which just
+    one is. From runs it is for the suite's headline score: the standard error is that of the paired
+    bootstrap over clusters, so items that share a pair count for less, and it shrinks as the root
+    of the number of clusters. Raises UsageError unless it is exactly one of the two, for runs of
+    two suites, and for rates that are alike, outside [0, 1], or beyond the discordance; RunError
+    for runs that can't be compared.
     """
     if len(runs) == 2 and not rates and discordance is None:
-        return plan_from_runs(runs, settings, judges)
+        return _from_runs(runs, settings, judges)
     if len(rates) == 2 and not runs:
-        return plan_from_rates(rates[0], rates[1], discordance, settings)
+        return _from_rates(rates[0], rates[1], discordance, settings)
     raise UsageError("give two judged runs, or two rates: --rate 0.70 --rate 0.75")
 
 
-def plan_from_rates(
+def _from_rates(
     first: float, second: float, discordance: float | None, settings: PlanSettings
 ) -> dict[str, Any]:
-    """Items for two generators that are right on these shares of them, in [0, 1].
+    """Without a discordance, as if the two were right independently of each other.
 
-    discordance: share of items on which just one is right; where None, as if they were right
-    independently of each other. Two generators mostly fail on the same items, so that is cautious.
-    Raises UsageError for rates that are alike, outside [0, 1], or beyond the discordance.
+    Two generators mostly fail on the same items, so that is cautious.
     """
     if not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
         raise UsageError(f"rates {first} and {second} are no two different shares from 0 to 1")
     apart = first * (1 - second) + second * (1 - first) if discordance is None else discordance
     difference = settings.difference or abs(first - second)
     items = paired_items(difference, apart, settings.alpha, settings.power)
-    return {**_aims(settings, difference), "discordance": apart, "items": items}
+    return {**asdict(settings), "difference": difference, "discordance": apart, "items": items}
 
 
-def plan_from_runs(
-    runs: Sequence[Path], settings: PlanSettings, judges: Sequence[str] = ()
+def _from_runs(
+    runs: Sequence[Path], settings: PlanSettings, judges: Sequence[str]
 ) -> dict[str, Any]:
-    """Judge -> items for the suite's headline score, from how the two runs differ per item.
-
-    The standard error is that of the paired bootstrap over clusters, so items that share a pair
-    count for less, and it shrinks as the root of the number of clusters. Raises RunError for runs
-    that can't be compared, UsageError for runs of two suites.
-    """
     first, second = read_contents(runs, ScoreSettings(judges=tuple(judges)))
     if first.suite.name != second.suite.name:
         raise UsageError(f"{runs[0]} is of {first.suite.name}, {runs[1]} of {second.suite.name}")
-    by_judge = {judged.result.judge: judged for judged in second.judged}
-    found = {
-        judged.result.judge: _between(
-            first.suite.headline, judged, by_judge[judged.result.judge], settings
-        )
-        for judged in first.judged
-    }
-    plain: dict[str, Any] = without_nan(found)
+    theirs = {judged.result.judge: judged for judged in second.judged}
+    plain: dict[str, Any] = without_nan(
+        {
+            ours.result.judge: _between(
+                first.suite.headline, ours, theirs[ours.result.judge], settings
+            )
+            for ours in first.judged
+        }
+    )
     return plain
 
 
@@ -101,35 +99,28 @@ def _between(
 ) -> dict[str, Any]:
     ours, theirs = headline.items(first.outcomes), headline.items(second.outcomes)
     found, n = paired(ours, theirs, headline)
-    shown, interval, error = found.value, found.interval, found.error
     clusters = len({ours[key].cluster for key in ours.keys() & theirs.keys()})
-    difference = settings.difference or abs(shown)
+    difference = settings.difference or abs(found.value)
     reach = normal_quantile(1 - settings.alpha) + normal_quantile(2 * settings.power - 1)
-    many = (reach * error / difference) ** 2 if difference else math.nan
+    many = (reach * found.error / difference) ** 2 if difference else math.nan
+    warnings = []
+    if not n:
+        warnings = ["the runs share no item with a value: nothing can be said"]
+    elif settings.difference is None and 0.0 in found.interval:
+        warnings = ["what the runs show may be chance: name the --difference that matters to you"]
     return {
-        **_aims(settings, difference),
+        **asdict(settings),
+        "difference": difference,
         "score": headline.score,
-        "shown": shown,
-        "shown_95": list(interval),
+        "shown": found.value,
+        "shown_95": list(found.interval),
         "items_now": n,
         "clusters_now": clusters,
-        "detectable_now": reach * error,
+        "detectable_now": reach * found.error,
         "items": _whole(n * many),
         "clusters": _whole(clusters * many),
-        "warnings": _warnings(settings, 0.0 in interval, n),
+        "warnings": warnings,
     }
-
-
-def _warnings(settings: PlanSettings, by_chance: bool, n: int) -> list[str]:
-    if not n:
-        return ["the runs share no item with a value: nothing can be said"]
-    if settings.difference is None and by_chance:
-        return ["what the runs show may be chance: name the --difference that matters to you"]
-    return []
-
-
-def _aims(settings: PlanSettings, difference: float) -> dict[str, Any]:
-    return asdict(settings) | {"difference": difference}
 
 
 def _whole(number: float) -> int | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..rules.boxes import Convention, check_convention
-from ..stats.intervals import Interval
 from ..stats.sequential import Wealth, confidence_sequence
 
 Scorer = Callable[[str, str], float | None]
@@ -68,9 +67,7 @@ class Dropped:
     """A generator that is not the best."""
 
     name: str
-    """Spec or name of the generator."""
     by: str
-    """The generator that is better."""
     items: int
     """Items that it took."""
 
@@ -80,9 +77,7 @@ class Difference:
     """Mean of one generator less that of another, over the items that both have."""
 
     first: str
-    """One generator."""
     second: str
-    """The other."""
     mean: float | None
     """In [-1, 1]; None where they share no item with a score."""
     interval: tuple[float, float] | None
@@ -96,30 +91,19 @@ class RaceResult:
     """How a race ended."""
 
     policy: str
-    """What decided who was drawn next."""
     leaders: tuple[str, ...]
     """Who may still be the best: one where it is decided, several where the items ran out or the
     rest is tied within delta."""
     ending: Literal["decided", "tied", "exhausted", "rounds"]
-    """Why it ended."""
     means: dict[str, float | None]
     """Mean score of each generator over its own images."""
     images: dict[str, int]
-    """Images of each generator."""
     missing: dict[str, int]
-    """Images without a score."""
     items: int
-    """Items drawn."""
     saved: int
     """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
-    """Who was dropped, in order."""
     differences: tuple[Difference, ...] = ()
-    """Every pair."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @dataclass
@@ -140,29 +124,14 @@ class _Table:
             self.found[key] = math.nan if value is None else float(value)
         return self.found[key]
 
-    def result(
-        self,
-        policy: str,
-        leaders: Sequence[str],
-        ending: Any,
-        all_items: int,
-        dropped: Sequence[Dropped] = (),
-        differences: Sequence[Difference] = (),
-    ) -> RaceResult:
-        own = {name: [v for (n, _), v in self.found.items() if n == name] for name in self.names}
-        scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
-        return RaceResult(
-            policy=policy,
-            leaders=tuple(leaders),
-            ending=ending,
-            means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
-            images={name: len(values) for name, values in own.items()},
-            missing={name: len(own[name]) - len(scored[name]) for name in self.names},
-            items=len({item for _, item in self.found}),
-            saved=len(self.names) * all_items - len(self.found),
-            dropped=tuple(dropped),
-            differences=tuple(differences),
-        )
+
+class _End(NamedTuple):
+    """What a policy found."""
+
+    leaders: tuple[str, ...]
+    ending: Any
+    dropped: tuple[Dropped, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 def race(
@@ -181,13 +150,25 @@ def race(
         raise UsageError("a race needs two or more generators, each once")
     if not items or len(set(items)) < len(items):
         raise UsageError("a race needs items, each once")
+    table = _Table(names, score)
     run = _eliminate if settings.policy == "eliminate" else _ucb
-    return run(_Table(names, score), sorted(items), settings, progress)
+    end = run(table, sorted(items), settings, progress)
+    own = {name: [v for (n, _), v in table.found.items() if n == name] for name in names}
+    scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
+    return RaceResult(
+        policy=settings.policy,
+        means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
+        images={name: len(values) for name, values in own.items()},
+        missing={name: len(own[name]) - len(scored[name]) for name in names},
+        items=len({item for _, item in table.found}),
+        saved=len(names) * len(items) - len(table.found),
+        **end._asdict(),
+    )
 
 
 def _eliminate(
     table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
-) -> RaceResult:
+) -> _End:
     """Successive elimination on paired differences.
 
     The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1).
@@ -219,7 +200,9 @@ def _eliminate(
             break
         if settings.delta and number + 1 >= look:
             look = look * 5 // 4
-            if _are_tied(scores[: number + 1], alive, len(names), settings):
+            seen = scores[: number + 1]
+            rest = [_difference(seen, names, pair, settings) for pair in combinations(alive, 2)]
+            if all(_is_tied(one, settings.delta) for one in rest):
                 ending = "tied"
                 break
     progress("items", len(order), len(order))
@@ -228,30 +211,7 @@ def _eliminate(
         _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
     ]
     leaders = [names[index] for index in alive]
-    return table.result(
-        policy="eliminate",
-        leaders=leaders,
-        ending=ending,
-        all_items=len(items),
-        dropped=dropped,
-        differences=differences,
-    )
-
-
-def _interval(
-    scores: NDArray[np.float64], pair: tuple[int, int], generators: int, settings: RaceSettings
-) -> Interval:
-    """Of one difference; all pairs together err with alpha."""
-    pairs = generators * (generators - 1) / 2
-    difference = scores[:, pair[0]] - scores[:, pair[1]]
-    return confidence_sequence(difference, 1 - settings.alpha / pairs)
-
-
-def _are_tied(
-    scores: NDArray[np.float64], alive: Sequence[int], generators: int, settings: RaceSettings
-) -> bool:
-    ends = [_interval(scores, pair, generators, settings) for pair in combinations(alive, 2)]
-    return all(-settings.delta <= end.low and end.high <= settings.delta for end in ends)
+    return _End(tuple(leaders), ending, tuple(dropped), tuple(differences))
 
 
 def _difference(
@@ -260,9 +220,10 @@ def _difference(
     pair: tuple[int, int],
     settings: RaceSettings,
 ) -> Difference:
+    pairs = len(names) * (len(names) - 1) / 2
     difference = scores[:, pair[0]] - scores[:, pair[1]]
     both = difference[~np.isnan(difference)]
-    found = _interval(scores, pair, len(names), settings)
+    found = confidence_sequence(both, 1 - settings.alpha / pairs)
     return Difference(
         first=names[pair[0]],
         second=names[pair[1]],
@@ -272,14 +233,16 @@ def _difference(
     )
 
 
+def _is_tied(found: Difference, delta: float) -> bool:
+    return found.interval is not None and max(map(abs, found.interval)) <= delta
+
+
 def ucb_index(mean: float, pulls: int, clock: float, exploration: float = 2.0) -> float:
     """mean + exploration * sqrt(ln(clock) / pulls): OPSE's Eq. 7."""
     return mean + exploration * math.sqrt(math.log(clock) / pulls)
 
 
-def _ucb(
-    table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
-) -> RaceResult:
+def _ucb(table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress) -> _End:
     """Pulls whoever has the largest index; a pull is the mean of `PULL` items with replacement.
 
     No error guarantee: where means are close it is as good as a coin.
@@ -310,4 +273,4 @@ def _ucb(
     progress("pulls", settings.rounds, settings.rounds)
     pulled = [name for name in table.names if pulls[name]]
     best = sorted(pulled, key=lambda name: -sum(pulls[name]) / len(pulls[name]))[:1]
-    return table.result("ucb", best, "rounds", len(items))
+    return _End(tuple(best), "rounds")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Self
 
 from ...errors import UsageError
 from ...progress import Progress
@@ -35,37 +35,6 @@ RESULT = "result.json"
 _LOCK = "race.lock"
 
 
-class Scored(NamedTuple):
-    """The score of one image."""
-
-    value: float | None
-    """In [0, 1]; None where there is no image or no verdict."""
-    why: str = ""
-    """Where there is none: a failure, or a label that is neither right nor wrong."""
-
-
-class Source(Protocol):
-    """What is raced."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Generators."""
-        ...
-
-    @property
-    def items(self) -> Sequence[str]:
-        """What each of them can be scored on."""
-        ...
-
-    def score(self, name: str, item: str) -> Scored:
-        """The image of an item by a generator."""
-        ...
-
-    def identity(self) -> dict[str, Any]:
-        """What is compared; a race goes on only with the same."""
-        ...
-
-
 @dataclass(frozen=True)
 class LiveSettings:
     """A race of generators on a suite."""
@@ -73,15 +42,12 @@ class LiveSettings:
     suite: str
     """Config; its images must be right or wrong, or right to a share."""
     generators: tuple[str, ...]
-    """Specs."""
     judge: str
-    """Spec."""
     data: str
     """Release folder or repository."""
     limit: int | None = None
     """Rows to sample; None for all."""
     seeds: int = 1
-    """Images of each prompt."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made; the cap is over all generators and the judge together."""
 
@@ -105,11 +71,12 @@ class Recorded:
         self.names = tuple(self._scores)
         self.items = tuple(sorted(set().union(*self._scores.values())))
 
-    def score(self, name: str, item: str) -> Scored:
-        value = self._scores[name].get(item)
-        return Scored(value, "missing" if value is None else "")
+    def score(self, name: str, item: str) -> float | str:
+        """In [0, 1], or `missing`."""
+        return self._scores[name].get(item, "missing")
 
     def identity(self) -> dict[str, Any]:
+        """What is compared; a race goes on only with the same."""
         return {"kind": "recorded", "metric": self.metric, "sha256": self._digests}
 
 
@@ -132,13 +99,9 @@ class Live:
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
                 generator = as_generator(spec)
-                run = RunSettings(
-                    suite=settings.suite,
-                    data=settings.data,
-                    out=out / "runs" / str(number),
-                    seeds=settings.seeds,
-                    limit=settings.limit,
-                )
+                root = out / "runs" / str(number)
+                seeds, limit = settings.seeds, settings.limit
+                run = RunSettings(settings.suite, settings.data, root, seeds=seeds, limit=limit)
                 evaluation = Evaluation.start(run, generator.identity(), found)
                 opened.enter_context(evaluation)
                 evaluation.check_sources()
@@ -157,7 +120,8 @@ class Live:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def score(self, name: str, item: str) -> Scored:
+    def score(self, name: str, item: str) -> float | str:
+        """In [0, 1], or why there is none: a failure, or a label neither right nor wrong."""
         evaluation, generator = self._runs[name]
         cases = [self._cases[item]]
         evaluation.make(generator, cases)
@@ -165,12 +129,13 @@ class Live:
         (outcome,) = outcomes(evaluation.run, log, cases)
         value = evaluation.suite.correctness(outcome)
         if not math.isnan(value):
-            return Scored(value)
+            return value
         labels = [outcome.label(question) for question in evaluation.suite.worths]
         failed = [label for label in labels if label in FAILURES]
-        return Scored(None, (failed or labels)[0])
+        return (failed or labels)[0]
 
     def identity(self) -> dict[str, Any]:
+        """What is compared; a race goes on only with the same."""
         settings = {k: v for k, v in vars(self._settings).items() if k != "cost"}
         return {
             "kind": "live",
@@ -203,7 +168,7 @@ def race_live(
 
 
 def run_race(
-    source: Source, settings: RaceSettings, out: Path, progress: Progress
+    source: Recorded | Live, settings: RaceSettings, out: Path, progress: Progress
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
@@ -218,12 +183,13 @@ def run_race(
 
     def score(name: str, item: str) -> float | None:
         found = source.score(name, item)
-        if found.value is None:
-            why[name][found.why] += 1
-        return found.value
+        if isinstance(found, str):
+            why[name][found] += 1
+            return None
+        return found
 
     result = race(source.names, source.items, score, settings, progress)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
-    plain: dict[str, Any] = json.loads(json.dumps(result.to_json() | {"failures": failures}))
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
     write_json(out / RESULT, plain)
     return plain

@@ -6,8 +6,6 @@ the scores corrected by known labels must hold the truth. Every suite that names
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,8 +16,8 @@ from PIL import Image
 
 from ...progress import Progress, silent
 from ...scenes.scene import Scene
-from ...storage import write_whole
-from ..core import ALL, Judge, Question, Score, Verdict
+from ...tables import write_rows
+from ..core import Judge, Question, Score, Verdict
 from ..engine.data import Rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..generators import open_generator
@@ -49,11 +47,9 @@ class Check:
     judge: str
     """Key of `FAULTY`."""
     score: str
-    """Metric."""
     truth: float
     """What the generator was set to, percent."""
     raw: Score
-    """As judged."""
     corrected: Score
     """With labels of a part."""
 
@@ -103,27 +99,18 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
         for name, faults in FAULTY.items():
             judge = FaultyJudge(seeing, faults) if faults != Faults() else seeing
             folders[evaluation.ask(judge)[0].root] = name
-        _write_truth(evaluation, out / "truth.csv")
+        _write_truth(evaluation, out / "truth.jsonl")
         truths = trial.truths(evaluation.cases)
-    for judged in score_run(out, ScoreSettings(labels=out / "truth.csv")):
-        scores = {score.name: score for score in judged.result.scores if score.group == ALL}
+    for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
         for name, truth in truths.items():
-            yield Check(
-                trial=trial.name,
-                judge=folders[judged.log.root],
-                score=name,
-                truth=truth,
-                raw=scores[name],
-                corrected=scores[f"{name}_corrected"],
-            )
+            raw, corrected = judged.whole[name], judged.whole[f"{name}_corrected"]
+            yield Check(trial.name, folders[judged.log.root], name, truth, raw, corrected)
 
 
 def _write_truth(evaluation: Evaluation, path: Path) -> None:
     """Labels of a random part of the cases, from what the renderer says that it drew."""
     rng = random.Random(0)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(("case", "question", "label"))
+    labels = []
     for case in evaluation.cases:
         if rng.random() >= LABELED:
             continue
@@ -131,5 +118,5 @@ def _write_truth(evaluation: Evaluation, path: Path) -> None:
         with Image.open(evaluation.run.image_path(made)) as image:
             scene = Scene.of(image)
         truth = evaluation.suite.truth(evaluation.rows[case.row], case, scene)
-        writer.writerows((case.id, question, label) for question, label in truth.items())
-    write_whole(path, buffer.getvalue())
+        labels += [{"case": case.id, "question": q, "label": label} for q, label in truth.items()]
+    write_rows(path, labels)

@@ -1,20 +1,16 @@
-"""One module a suite, one line in `SUITES`: cases, questions, worth of labels, scores, headline."""
+"""One class a suite, one line in `SUITES`: cases, questions, worth of labels, scores, headline."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...errors import UsageError
-from .attribute_decoupling import AttributeDecouplingSuite
 from .base import PERSONAS, Suite
-from .counterfactual import CounterfactualSuite
-from .counterfactual_denominalized import CounterfactualDenominalizedSuite
-from .i2i_correctness import I2ICorrectnessSuite
-from .i2i_homogenization import I2IHomogenizationSuite
-from .rule_decoupling import RuleDecouplingSuite
+from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
+from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
+from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .spatial import SpatialUCSuite, SpatialVISORSuite
-from .t2i_correctness import T2ICorrectnessSuite
-from .t2i_homogenization import T2IHomogenizationSuite
+from .worlds import CounterfactualDenominalizedSuite, CounterfactualSuite
 
 SUITES: dict[str, type[Suite[Any]]] = {
     suite.name: suite

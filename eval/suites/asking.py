@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from PIL import ImageOps
 from PIL.Image import Image
 
 from ..core import ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
-from ..prompts import Prompt
+from ..prompts import Prompt, read_prompt
 from .base import INVALID, YES_NO
 
 
@@ -33,14 +33,12 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Alternative:
-    """A question between two subjects: what is asked, and what each answer means."""
+    """A question between two subjects, in the suite's order, and what each answer means."""
 
     task: Task
-    """What is asked; also the question's name."""
-    prompt: Prompt
-    """The prompt file."""
-    subjects: tuple[Subject, Subject]
-    """Both, in the suite's order."""
+    """What is asked; also the question's name, and that of its prompt file."""
+    first: Subject
+    second: Subject
     labels: tuple[str, str]
     """What it means for the first and for the second subject."""
     prior: str = ""
@@ -51,6 +49,8 @@ class Alternative:
     """Where it lies, for a judge that measures."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Further placeholders of the prompt."""
+    prompt: str = ""
+    """The prompt file, where it has another name than the task."""
 
 
 def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
@@ -58,14 +58,14 @@ def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image
 
     A mirrored image exchanges the labels where left and right decide (order, arrangement).
     """
-    subjects, labels, prior = asked.subjects, asked.labels, asked.prior
     if _b_comes_first(case, probe):
-        subjects, labels = subjects[::-1], labels[::-1]
+        labels = asked.labels[::-1]
+        asked = replace(asked, first=asked.second, second=asked.first, labels=labels)
     if is_mirrored(probe) and asked.task in ("order", "arrangement"):
-        labels = labels[::-1]
-        prior = next((label for label in labels if prior and label != prior), "")
+        prior = next((one for one in asked.labels if asked.prior and one != asked.prior), "")
+        asked = replace(asked, labels=asked.labels[::-1], prior=prior)
     texts = (asked.statement.format(a="A", b="B"), asked.statement.format(a="B", b="A"))
-    return _question(asked, case, probe, images, subjects, labels, texts, prior)
+    return _question(asked, case, probe, images, texts)
 
 
 def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
@@ -74,13 +74,18 @@ def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Ima
     Which of the two the prompt describes first is drawn per case: else "the first description"
     would always be right (OTS-Bench, Table 16).
     """
-    (first, second), labels = asked.subjects, asked.labels
+    first, second = asked.first, asked.second
     if random.Random(f"{case.id}/description").random() < 0.5:
-        first, second = first._replace(told=second.told), second._replace(told=first.told)
-        labels = labels[::-1]
-    subjects = (second, first) if _b_comes_first(case, probe) else (first, second)
+        asked = replace(
+            asked,
+            first=first._replace(told=second.told),
+            second=second._replace(told=first.told),
+            labels=asked.labels[::-1],
+        )
+    if _b_comes_first(case, probe):
+        asked = replace(asked, first=asked.second, second=asked.first)
     texts = ("the edited picture shows (x)", "the edited picture shows (y)")
-    return _question(asked, case, probe, images, subjects, labels, texts, asked.prior)
+    return _question(asked, case, probe, images, texts)
 
 
 def ask_yes_no(case: Case, name: str, prompt: Prompt, question: str, image: Image) -> Question:
@@ -105,14 +110,11 @@ def _question(
     case: Case,
     probe: str,
     images: Sequence[Image],
-    subjects: tuple[Subject, Subject],
-    labels: tuple[str, str],
     texts: tuple[str, str],
-    prior: str,
 ) -> Question:
-    a, b = subjects
+    a, b = asked.first, asked.second
     digits = _digits(case, asked.task, probe, 3)
-    answers = (*labels, INVALID)
+    answers = (*asked.labels, INVALID)
     return Question(
         case=case.id,
         name=asked.task,
@@ -120,7 +122,7 @@ def _question(
         task=asked.task,
         subjects=(a.name, b.name),
         labels=answers,
-        prompt=asked.prompt.fill(
+        prompt=read_prompt(asked.prompt or asked.task).fill(
             first=a.name,
             first_look=a.look,
             first_told=a.told,
@@ -133,7 +135,7 @@ def _question(
         ),
         answers=dict(zip(digits, answers, strict=True)),
         images=tuple(map(ImageOps.mirror, images)) if is_mirrored(probe) else tuple(images),
-        prior=prior,
+        prior=asked.prior,
         facts={"first": a.told, "second": b.told, "axis": asked.axis},
     )
 

@@ -1,6 +1,6 @@
 """What a suite is: everything about one config's evaluation, in one class.
 
-A new suite is one module with one class and one line in `SUITES`; no other module knows its name.
+A new suite is one class and one line in `SUITES`; no other module knows its name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 import numpy as np
 
 from ...errors import UsageError
-from ...schema import Row
-from ..core import ORIGINAL, Case, Outcome, Question, Score, Verdict
+from ...schema import Entity, Row
+from ..core import BOTH, ORIGINAL, Case, Outcome, Question, Score, Verdict
 from ..stats.bootstrap import Array
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ class Item(NamedTuple):
     values: tuple[float, ...]
     """What the statistic takes the means of; NaN where there is no value."""
     cluster: str
-    """What the item belongs to."""
 
 
 Items = Mapping[Hashable, Item]
@@ -74,11 +73,9 @@ class Headline:
     """The score that a suite's leaderboard ranks by."""
 
     score: str
-    """Its name among the suite's scores."""
     better: Literal["higher", "lower"]
     """Which end is the better one."""
     meaning: str
-    """One sentence for the reader."""
     items: Callable[[Sequence[Outcome]], Items]
     """The values per item."""
     ends: tuple[float, float] = (0.0, 1.0)
@@ -96,15 +93,12 @@ class Measure:
     """A mean over images that people's labels of some of them can correct."""
 
     name: str
-    """Of the score that it is."""
     outcomes: Sequence[Outcome]
-    """Its images."""
     value: Callable[[Outcome], float]
     """Of one image; NaN where it has none."""
     worth: Worth
     """Least and largest value, and whether there are only two."""
     unit: str = "%"
-    """As in `Score`."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +106,9 @@ class Trial:
     """A generator whose truth is known, on rows made for it: what the self-test runs."""
 
     name: str
-    """For the reader."""
     generator: str
     """Spec of the renderer with its biases set."""
     rows: Sequence[Row]
-    """What it draws."""
     truths: Callable[[Sequence[Case]], Mapping[str, float]]
     """True value of each score that is checked, percent."""
 
@@ -125,7 +117,6 @@ class Suite(ABC, Generic[R]):
     """How one config is evaluated."""
 
     name: ClassVar[str]
-    """The config."""
     variants: ClassVar[tuple[str, ...]] = ()
     """The prompts of a row, where they are few and fixed."""
     worths: ClassVar[Mapping[str, Worth]]
@@ -136,6 +127,8 @@ class Suite(ABC, Generic[R]):
     """Score -> one sentence for the reader."""
     has_right_images: ClassVar[bool] = False
     """Whether images are right or wrong, so that generators can be raced on them."""
+    has_gate: ClassVar[bool] = False
+    """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
 
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions use it."""
@@ -144,9 +137,9 @@ class Suite(ABC, Generic[R]):
         self.persona = persona
 
     @property
-    @abstractmethod
     def prompts(self) -> tuple[str, ...]:
-        """Names of the prompt files that its questions are made from."""
+        """Names of the prompt files that its questions are made from; here for free questions."""
+        return (f"assess_{self.persona}",)
 
     @abstractmethod
     def cases(self, row: R, seeds: int) -> Iterator[Case]:
@@ -165,6 +158,21 @@ class Suite(ABC, Generic[R]):
     @abstractmethod
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         """Every score of one generator under one judge; the outcomes' order does not matter."""
+
+    def seeded(
+        self,
+        row: R,
+        seeds: int,
+        prompts: Mapping[str, str],
+        clusters: tuple[str, ...],
+        groups: Mapping[str, str] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Iterator[Case]:
+        """A case for each of a row's prompts, by variant, and each of its first `seeds` seeds."""
+        for variant, prompt in prompts.items():
+            for number, seed in enumerate(row.seeds[:seeds]):
+                about = (clusters, groups or {}, weights or {})
+                yield Case(row.id, variant, seed, number, prompt, *about)
 
     def together(self, row: R) -> str:
         """What rows share that must be sampled together."""
@@ -195,17 +203,20 @@ class Suite(ABC, Generic[R]):
     ) -> tuple[frozenset[str], Measure]:
         """The measure that is the mean worth of one question's labels."""
         worth = self.worths[question]
-        value = _Valued(question, worth)
+
+        def value(outcome: Outcome) -> float:
+            return worth.of(outcome.verdict(question))
+
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
 
 
-@dataclass(frozen=True)
-class _Valued:
-    question: str
-    worth: Worth
-
-    def __call__(self, outcome: Outcome) -> float:
-        return self.worth.of(outcome.verdict(self.question))
+def about_pair(
+    pair_type: str, first: Entity, second: Entity
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Clusters and groups of a row about two entities."""
+    names = sorted((first.name, second.name))
+    category = BOTH.join(sorted({first.category, second.category}))
+    return ("/".join(names), *names), {"pair_type": pair_type, "category": category}
 
 
 def case_items(

@@ -1,30 +1,24 @@
-"""What both correctness suites share: right in both mention orders, or only where it helps?"""
+"""`t2i_correctness`, `i2i_correctness`: right in both mention orders, or in one? (OTS-Bench)"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from PIL.Image import Image
 
-from ..core import Outcome, Score, count_excluded
-from ..stats.bootstrap import Array
+from ...scenes.poses import find_pose
+from ...scenes.scene import Scene
+from ...schema import I2ICorrectness, T2ICorrectness
+from ..core import Case, Outcome, Question, Score, is_mirrored
 from ..stats.comparison import mcnemar
-from .base import INVALID, Headline, Measure, R, Suite, Worth, by_variant, case_items, values_of
-from .scores import cluster_labels, in_groups, mean_score, statistics, valid_score
+from .asking import Alternative, Subject, ask_binding, ask_which
+from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, by_variant, case_items
+from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
+from .trials import ACTIONS, binding_trials, grounding_trials
 
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
-VARIANTS = ("aligned", "reverse")
-MEANINGS = {
-    "accuracy_aligned": "Share of right images where mention order helps (Ali).",
-    "accuracy_reverse": "Share of right images where mention order misleads (Rev).",
-    "valid_aligned": "Share of judged images, mention order helping, that show the pair as asked.",
-    "valid_reverse": "Share of judged images, mention order misleading, that show the pair as "
-    "asked.",
-    "delta": "Ali - Rev, as the paper prints it: each accuracy over its own valid images.",
-    "delta_paired": "Mean of right aligned - right reverse over the pairs and seeds that are valid "
-    "in both orders; p by McNemar's exact test.",
-}
 
 
 def correctness_headline(question: str) -> Headline:
@@ -43,12 +37,22 @@ class Correctness(Suite[R]):
     """One question, right or wrong, asked of both mention orders."""
 
     has_right_images = True
-    variants = VARIANTS
-    meanings = MEANINGS
+    variants = ("aligned", "reverse")
+    meanings = {
+        "accuracy_aligned": "Share of right images where mention order helps (Ali).",
+        "accuracy_reverse": "Share of right images where mention order misleads (Rev).",
+        "valid_aligned": "Share of judged images, mention order helping, that show the pair as "
+        "asked.",
+        "valid_reverse": "Share of judged images, mention order misleading, that show the pair as "
+        "asked.",
+        "delta": "Ali - Rev, as the paper prints it: each accuracy over its own valid images.",
+        "delta_paired": "Mean of right aligned - right reverse over the pairs and seeds that are "
+        "valid in both orders; p by McNemar's exact test.",
+    }
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for question in self.worths:
-            for variant, part in by_variant(outcomes, VARIANTS):
+            for variant, part in by_variant(outcomes, self.variants):
                 yield self.measure(f"accuracy_{variant}", part, question)
 
     def correctness(self, outcome: Outcome) -> float:
@@ -58,61 +62,103 @@ class Correctness(Suite[R]):
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, self._scores)
 
-    def _scores(self, outcomes: list[Outcome], group: str) -> list[Score]:
+    def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
-        scores = []
-        for variant, part in by_variant(outcomes, VARIANTS):
-            values = values_of(part, question, RIGHT)
-            labels = [outcome.label(question) for outcome in part]
-            left_out = count_excluded(labels, RIGHT.values)
-            scores += [
-                mean_score(f"accuracy_{variant}", values, part, group=group, excluded=left_out),
-                valid_score(f"valid_{variant}", values, labels, part, group),
-            ]
-        return [*scores, *_deltas(outcomes, question, group)]
+        for variant, part in by_variant(outcomes, self.variants):
+            yield mean_worth(f"accuracy_{variant}", part, question, RIGHT, group=group)
+            yield valid_score(f"valid_{variant}", part, question, RIGHT, group)
+        yield from variant_scores(("delta",), outcomes, question, RIGHT, self.variants, group=group)
+        yield self._paired(outcomes, group)
+
+    def _paired(self, outcomes: Sequence[Outcome], group: str) -> Score:
+        """Ali - Rev over the rows and seeds that are valid in both orders."""
+        pairs: dict[tuple[str, int], list[float]] = {}
+        first: dict[tuple[str, int], Outcome] = {}
+        for outcome in outcomes:
+            key = outcome.case.row, outcome.case.seed
+            place = self.variants.index(outcome.case.variant)
+            pairs.setdefault(key, [math.nan, math.nan])[place] = self.correctness(outcome)
+            first.setdefault(key, outcome)
+        both = np.array(list(pairs.values())).reshape(-1, 2)
+        difference = both[:, 0] - both[:, 1]
+        n = int((~np.isnan(difference)).sum())
+        only = int((difference > 0).sum()), int((difference < 0).sum())
+        (score,) = statistics(
+            ("delta_paired",),
+            difference[:, None],
+            cluster_labels(list(first.values())),
+            ends=(-1, 1),
+            counts=(n,),
+            group=group,
+            excluded={"not_valid_in_both": len(both) - n},
+            p_value=mcnemar(*only) if n else math.nan,
+        )
+        return score
 
 
-def _deltas(outcomes: Sequence[Outcome], question: str, group: str) -> list[Score]:
-    """Ali - Rev over all valid images, and paired over rows and seeds that are valid in both."""
-    columns = np.full((len(outcomes), 2), np.nan)
-    for place, outcome in enumerate(outcomes):
-        value = RIGHT.of(outcome.verdict(question))
-        columns[place, VARIANTS.index(outcome.case.variant)] = value
-    n = int((~np.isnan(columns)).sum())
-    labels = [outcome.label(question) for outcome in outcomes]
-    unpaired = statistics(
-        ("delta",),
-        columns,
-        cluster_labels(outcomes),
-        ends=(0, 1),
-        statistic=lambda means: means[..., :1] - means[..., 1:],
-        counts=(n,),
-        group=group,
-        excluded=count_excluded(labels, RIGHT.values),
-    )
-    return [*unpaired, _paired(outcomes, columns, group)]
+class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
+    """Does the image follow the world or the order of mention? The right layout is the same."""
+
+    name = "t2i_correctness"
+    prompts = ("arrangement",)
+    worths = {"arrangement": RIGHT}
+    headline = correctness_headline("arrangement")
+
+    def cases(self, row: T2ICorrectness, seeds: int) -> Iterator[Case]:
+        prompts = {"aligned": row.aligned_prompt, "reverse": row.reverse_prompt}
+        groups = {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind}
+        return self.seeded(row, seeds, prompts, (row.id,), groups)
+
+    def questions(
+        self, row: T2ICorrectness, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        if is_mirrored(probe) and not row.mirror_safe:
+            return []
+        asked = Alternative(
+            "arrangement",
+            Subject(row.left, row.tell_left),
+            Subject(row.right, row.tell_right),
+            ("correct", "wrong"),
+            prior=RIGHT.prior,
+            values={"context": row.context},
+        )
+        return [ask_which(asked, case, probe, images)]
+
+    def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
+        order = scene.left_to_right()
+        right_way = order.index(row.left) < order.index(row.right)
+        return {"arrangement": "correct" if right_way else "wrong"}
+
+    trials = staticmethod(grounding_trials)
 
 
-def _paired(outcomes: Sequence[Outcome], columns: Array, group: str) -> Score:
-    pairs: dict[tuple[str, int], list[float]] = {}
-    first: dict[tuple[str, int], Outcome] = {}
-    for outcome, values in zip(outcomes, columns, strict=True):
-        key = outcome.case.row, outcome.case.seed
-        number = VARIANTS.index(outcome.case.variant)
-        pairs.setdefault(key, [math.nan, math.nan])[number] = values[number]
-        first.setdefault(key, outcome)
-    both = np.array(list(pairs.values())).reshape(-1, 2)
-    difference = both[:, 0] - both[:, 1]
-    n = int((~np.isnan(difference)).sum())
-    only = int((difference > 0).sum()), int((difference < 0).sum())
-    (score,) = statistics(
-        ("delta_paired",),
-        difference[:, None],
-        cluster_labels(list(first.values())),
-        ends=(-1, 1),
-        counts=(n,),
-        group=group,
-        excluded={"not_valid_in_both": len(both) - n},
-        p_value=mcnemar(*only) if n else math.nan,
-    )
-    return score
+class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
+    """Do the actions go to whom they were given? Who does what is the same in both orders."""
+
+    name = "i2i_correctness"
+    prompts = ("binding",)
+    worths = {"binding": RIGHT}
+    headline = correctness_headline("binding")
+
+    def cases(self, row: I2ICorrectness, seeds: int) -> Iterator[Case]:
+        prompts = {"aligned": row.aligned_instruction, "reverse": row.reverse_instruction}
+        (pair, *_), groups = about_pair(row.pair_type, row.left, row.right)
+        return self.seeded(row, seeds, prompts, (pair,), {**groups, "relation": row.relation})
+
+    def questions(
+        self, row: I2ICorrectness, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        asked = Alternative(
+            "binding",
+            Subject(row.left.name, row.left.look, row.left_expected),
+            Subject(row.right.name, row.right.look, row.right_expected),
+            ("correct", "wrong"),
+            prior=RIGHT.prior,
+        )
+        return [ask_binding(asked, case, probe, images)]
+
+    def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
+        right = scene.pose_of(row.left.name) == find_pose(ACTIONS[0])
+        return {"binding": "correct" if right else "wrong"}
+
+    trials = staticmethod(binding_trials)

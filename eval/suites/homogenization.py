@@ -1,20 +1,31 @@
-"""What both homogenization suites share: how strong is the prior, and whose is it?"""
+"""`t2i_homogenization`, `i2i_homogenization`: how strong is the prior, and whose is it? (OTS-Bench)
+
+A sign is +1 where the image follows the prior (first-mentioned left; left one acts), -1 where it
+does the opposite, NaN where it can't be told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from PIL.Image import Image
 
-from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, PROBES, Outcome, Score, count_excluded
+from ...scenes.scene import Scene
+from ...schema import I2IHomogenization, T2IHomogenization
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, PROBES, Case, Outcome, Question, Score
+from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
-from .base import Headline, Measure, R, Suite, Worth, case_items, values_of
-from .order import expected_homogenization
-from .scores import limits, mean_score, member_labels, valid_score
+from .asking import Alternative, Subject, ask_which
+from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, case_items, values_of
+from .scores import in_groups, mean_score, mean_worth, member_labels, valid_score, variant_scores
+from .trials import acting_trials, homogenization_trials
 
-SIGNED = (-1.0, 1.0)
-PROBED = "signed_index_{}_averaged"
+FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
+ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
 AVERAGED = {
     "mirror": (ORIGINAL, "mirror"),
     "swap": (ORIGINAL, "swap"),
@@ -22,19 +33,21 @@ AVERAGED = {
 }
 """What is averaged over -> its probes: a control against the original, and the full 2 x 2."""
 
-MEANINGS = {
-    "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, Eq. 2). "
-    "An absolute value, so chance alone gives more than 0: see `null`.",
-    "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where every "
-    "image does the opposite.",
-    "valid": "Share of judged images that show the two subjects as asked.",
-    "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror image: "
-    "the judge's preference for a side cancels.",
-    "signed_index_swap_averaged": "Signed index averaged over both orders of naming the subjects: "
-    "the judge's preference for a name cancels.",
-    "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored image "
-    "and exchanged names.",
-}
+
+def expected_homogenization(n: int) -> float:
+    """Hom that `n` fair coins give, 100 sqrt(2 / (pi n)): 4.0 at n = 400."""
+    return 100 * math.sqrt(2 / (math.pi * n)) if n else math.nan
+
+
+def order_and_entity_effect(means: Array) -> Array:
+    """Shape (..., 2) of mean signs for A-B and B-A prompts -> order and entity effect, same shape.
+
+    With x the mean sign of the entity mentioned first: order = (x_AB + x_BA) / 2 is what mention
+    order does whatever is mentioned; entity = (x_AB - x_BA) / 2 is what A does wherever it stands.
+    Both in [-1, 1].
+    """
+    ab, ba = means[..., 0], means[..., 1]
+    return np.stack([(ab + ba) / 2, (ab - ba) / 2], axis=-1)
 
 
 def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headline:
@@ -44,7 +57,7 @@ def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headli
         better="lower",
         meaning=f"{meaning}; 0 without a prior. The tick is what chance alone gives.",
         items=case_items(question, worth),
-        ends=SIGNED,
+        ends=worth.ends,
         statistic=np.abs,
         broken_down=("signed_index",),
     )
@@ -53,42 +66,50 @@ def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headli
 class Homogenization(Suite[R]):
     """One question whose labels are worth +1 with the prior and -1 against it."""
 
+    meanings = {
+        "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, "
+        "Eq. 2). An absolute value, so chance alone gives more than 0: see `null`.",
+        "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
+        "every image does the opposite.",
+        "valid": "Share of judged images that show the two subjects as asked.",
+        "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror "
+        "image: the judge's preference for a side cancels.",
+        "signed_index_swap_averaged": "Signed index averaged over both orders of naming the "
+        "subjects: the judge's preference for a name cancels.",
+        "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored "
+        "image and exchanged names.",
+    }
+
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for question in self.worths:
             yield self.measure("signed_index", outcomes, question)
 
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, self.bias_scores)
+
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """Hom, the signed index behind it, and how many images were valid."""
         ((question, worth),) = self.worths.items()
-        labels = [outcome.label(question) for outcome in outcomes]
-        signs = values_of(outcomes, question, worth)
-        excluded = count_excluded(labels, worth.values)
         members = member_labels(outcomes)
-        wide = (
-            NOTHING
-            if members is None
-            else cluster_interval(signs, members, SIGNED, resamples=2_000)[0].interval.scaled(100)
-        )
-        index = mean_score(
-            "signed_index", signs, outcomes, ends=SIGNED, group=group, excluded=excluded
-        )
-        hom = Score(
+        wide = NOTHING
+        if members is not None:
+            signs = values_of(outcomes, question, worth)
+            (found,) = cluster_interval(signs, members, worth.ends, resamples=2_000)
+            wide = found.interval.scaled(100)
+        index = mean_worth("signed_index", outcomes, question, worth, group=group)
+        hom = replace(
+            index,
             name="hom",
             value=abs(index.value),
             interval=folded(index.interval),
-            n=index.n,
-            unit="%",
-            excluded=excluded,
-            group=group,
             wide=folded(wide),
             null=expected_homogenization(index.n),
-            bounds=folded(limits(signs, SIGNED).scaled(100)),
-            warning=index.warning,
+            bounds=folded(index.bounds),
         )
         return [
             hom,
-            Score(**{**vars(index), "wide": wide}),
-            valid_score("valid", signs, labels, outcomes, group),
+            replace(index, wide=wide),
+            valid_score("valid", outcomes, question, worth, group),
             *self._probed(outcomes, group),
         ]
 
@@ -102,7 +123,105 @@ class Homogenization(Suite[R]):
             columns = np.stack([values_of(outcomes, question, worth, p) for p in probes], axis=1)
             whole = ~np.isnan(columns).any(axis=1)
             signs = np.where(whole, columns.mean(axis=1), np.nan)
-            left_out = {"not_judged_in_all_probes": int((~whole).sum())}
             yield mean_score(
-                PROBED.format(name), signs, outcomes, ends=SIGNED, group=group, excluded=left_out
+                f"signed_index_{name}_averaged",
+                signs,
+                outcomes,
+                ends=worth.ends,
+                group=group,
+                excluded={"not_judged_in_all_probes": int((~whole).sum())},
             )
+
+
+class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
+    """Does the first-mentioned entity stand on the left?
+
+    Both mention orders of every prompt, so that order and entities come apart.
+    """
+
+    name = "t2i_homogenization"
+    variants = ("plain", "swapped")
+    prompts = ("order",)
+    worths = {"order": FIRST}
+    headline = homogenization_headline(
+        "order", FIRST, "How far the first-mentioned entity always stands on the same side"
+    )
+    meanings = {
+        **Homogenization.meanings,
+        "order_effect": "What mention order does, whatever is mentioned: the mean signed index of "
+        "a pair's two orders.",
+        "entity_effect": "What the entities do, in whatever order they are mentioned: half the "
+        "difference of a pair's two orders.",
+    }
+
+    def cases(self, row: T2IHomogenization, seeds: int) -> Iterator[Case]:
+        prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}
+        return self.seeded(row, seeds, prompts, *about_pair(row.pair_type, row.first, row.second))
+
+    def questions(
+        self, row: T2IHomogenization, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        # Labels speak of the order of mention, which the variant decides.
+        labels = ("first_left", "first_right")
+        asked = Alternative(
+            "order",
+            Subject(row.first.name, row.first.look, row.first_action),
+            Subject(row.second.name, row.second.look, row.second_action),
+            labels if case.variant == "plain" else labels[::-1],
+            prior="first_left",
+        )
+        return [ask_which(asked, case, probe, images)]
+
+    def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
+        """Those of the base, and what mention order does and what the entities do."""
+        names = ("order_effect", "entity_effect")
+        effects = variant_scores(
+            names, outcomes, "order", FIRST, self.variants, order_and_entity_effect, group=group
+        )
+        return [*super().bias_scores(outcomes, group), *effects]
+
+    def truth(self, row: T2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
+        names = (row.first.name, row.second.name)
+        first, second = names if case.variant == "plain" else names[::-1]
+        if scene.faults:
+            return {"order": INVALID}
+        left = scene.left_to_right()
+        ahead = left.index(first) < left.index(second)
+        return {"order": "first_left" if ahead else "first_right"}
+
+    trials = staticmethod(homogenization_trials)
+
+
+class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
+    """Is it always the left one that acts? One under-specified edit of every seed image."""
+
+    name = "i2i_homogenization"
+    variants = ("edit",)
+    prompts = ("actor",)
+    worths = {"actor": ACTS}
+    headline = homogenization_headline(
+        "actor", ACTS, "How far it is always the same side that acts"
+    )
+
+    def cases(self, row: I2IHomogenization, seeds: int) -> Iterator[Case]:
+        pair = about_pair(row.pair_type, row.left, row.right)
+        return self.seeded(row, seeds, {"edit": row.instruction}, *pair)
+
+    def questions(
+        self, row: I2IHomogenization, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        asked = Alternative(
+            "actor",
+            Subject(row.left.name, row.left.look, row.instruction),
+            Subject(row.right.name, row.right.look, row.instruction),
+            ("left_acts", "right_acts"),
+            prior="left_acts",
+            statement="{a} does, {b} does not",
+            values={"instruction": row.instruction},
+        )
+        return [ask_which(asked, case, probe, images)]
+
+    def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
+        return {"actor": "left_acts" if scene.pose_of(row.left.name) else "right_acts"}
+
+    trials = staticmethod(acting_trials)

@@ -13,6 +13,7 @@ from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
+from .base import Worth, values_of
 
 MANY = 0.1
 """Share of excluded items above which a score shows its bounds."""
@@ -61,6 +62,55 @@ def mean_score(
     return replace(score, bounds=limits(values, ends).scaled(factor_of(unit)))
 
 
+def mean_worth(
+    name: str,
+    outcomes: Sequence[Outcome],
+    question: str,
+    worth: Worth,
+    *,
+    unit: str = "%",
+    group: str = ALL,
+) -> Score:
+    """The mean worth of the labels of one question."""
+    return mean_score(
+        name,
+        values_of(outcomes, question, worth),
+        outcomes,
+        ends=worth.ends,
+        unit=unit,
+        group=group,
+        excluded=count_excluded([o.label(question) for o in outcomes], worth.values),
+    )
+
+
+def variant_scores(
+    names: Sequence[str],
+    outcomes: Sequence[Outcome],
+    question: str,
+    worth: Worth,
+    variants: Sequence[str],
+    statistic: Callable[[Array], Array] = lambda means: means[..., :1] - means[..., 1:],
+    *,
+    unit: str = "%",
+    group: str = ALL,
+) -> list[Score]:
+    """Functions of the mean worths of each of two variants; first less second unless told."""
+    values = values_of(outcomes, question, worth)
+    shown = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+    n = int((~np.isnan(values)).sum())
+    return statistics(
+        names,
+        np.stack([np.where(shown == variant, values, np.nan) for variant in variants], axis=1),
+        cluster_labels(outcomes),
+        ends=worth.ends,
+        statistic=statistic,
+        counts=[n] * len(names),
+        unit=unit,
+        group=group,
+        excluded=count_excluded([o.label(question) for o in outcomes], worth.values),
+    )
+
+
 def statistics(
     names: Sequence[str],
     columns: Array,
@@ -97,13 +147,13 @@ def statistics(
 
 
 def valid_score(
-    name: str, values: Array, labels: Sequence[str], outcomes: Sequence[Outcome], group: str
+    name: str, outcomes: Sequence[Outcome], question: str, worth: Worth, group: str
 ) -> Score:
     """Share of judged images whose label counts; a failure is no part of a rate."""
-    judged = np.array([label not in FAILURES for label in labels], dtype=bool)
-    valid = np.where(judged, (~np.isnan(values)).astype(float), np.nan)
+    labels = [outcome.label(question) for outcome in outcomes]
+    valid = [math.nan if label in FAILURES else float(label in worth.values) for label in labels]
     failed = count_excluded(labels, set(labels) - set(FAILURES))
-    return mean_score(name, valid, outcomes, group=group, excluded=failed)
+    return mean_score(name, np.array(valid), outcomes, group=group, excluded=failed)
 
 
 def factor_of(unit: str) -> int:

@@ -6,24 +6,24 @@ The same configs measured from detections are in `rules`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from PIL.Image import Image
 
 from ...schema import SpatialUC, SpatialVISOR
-from ..core import Case, Outcome, Question, Score, count_excluded, is_mirrored
-from ..prompts import read_prompt
+from ..core import Case, Outcome, Question, Score, is_mirrored
 from .asking import Alternative, Subject, ask_which
-from .base import INVALID, Headline, Measure, Suite, Worth, case_items, values_of
-from .scores import in_groups, mean_score
+from .base import INVALID, Headline, Measure, Suite, Worth, case_items
+from .scores import in_groups, mean_worth
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
 UNCONDITIONAL = Worth({**HOLDS.values, INVALID: 0.0})
 SIDEWAYS = ("left_of", "right_of")
+P = TypeVar("P", SpatialUC, SpatialVISOR)
 
 
-class SpatialSuite(Suite[SpatialUC | SpatialVISOR]):
+class SpatialSuite(Suite[P]):
     """Does the stated relation hold, or its opposite?"""
 
     has_right_images = True
@@ -42,22 +42,12 @@ class SpatialSuite(Suite[SpatialUC | SpatialVISOR]):
         "judged; an image in which neither can be seen counts as failed, as in VISOR.",
     }
 
-    def cases(self, row: SpatialUC | SpatialVISOR, seeds: int) -> Iterator[Case]:
-        published = row.visor_id if isinstance(row, SpatialVISOR) else row.prompt_id
-        for number, seed in enumerate(row.seeds[:seeds]):
-            yield Case(
-                row=row.id,
-                variant=str(published),
-                seed=seed,
-                number=number,
-                prompt=row.prompt,
-                clusters=("/".join(sorted((row.object_a, row.object_b))),),
-                groups={"relation": row.relation},
-            )
+    def spatial_cases(self, row: P, seeds: int, published: str) -> Iterator[Case]:
+        """The cases of a row, whose variant is the published id of its prompt."""
+        pair = "/".join(sorted((row.object_a, row.object_b)))
+        return self.seeded(row, seeds, {published: row.prompt}, (pair,), {"relation": row.relation})
 
-    def questions(
-        self, row: SpatialUC | SpatialVISOR, case: Case, images: Sequence[Image], probe: str
-    ) -> list[Question]:
+    def questions(self, row: P, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         level = row.relation in SIDEWAYS
         if is_mirrored(probe) and not level:
             return []
@@ -66,17 +56,25 @@ class SpatialSuite(Suite[SpatialUC | SpatialVISOR]):
         if row.relation in ("right_of", "below"):
             names = names[::-1]
         asked = Alternative(
-            task="order",
-            prompt=read_prompt(self.prompts[0 if level else 1]),
-            subjects=(Subject(names[0], names[0]), Subject(names[1], names[1])),
-            labels=("holds", "opposite"),
+            "order",
+            Subject(names[0], names[0]),
+            Subject(names[1], names[1]),
+            ("holds", "opposite"),
+            prompt="order" if level else "stack",
             statement="{a} is to the left of {b}" if level else "{a} is above {b}",
             axis="horizontal" if level else "vertical",
         )
         return [ask_which(asked, case, probe, images)]
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return in_groups(outcomes, _scores)
+        worths = {"accuracy": HOLDS, "accuracy_unconditional": UNCONDITIONAL}
+        return in_groups(
+            outcomes,
+            lambda part, group: [
+                mean_worth(name, part, QUESTION, worth, group=group)
+                for name, worth in worths.items()
+            ],
+        )
 
     def correctness(self, outcome: Outcome) -> float:
         return UNCONDITIONAL.of(outcome.verdict(QUESTION))
@@ -84,7 +82,7 @@ class SpatialSuite(Suite[SpatialUC | SpatialVISOR]):
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         yield self.measure("accuracy", outcomes, QUESTION)
 
-    def manifest(self, row: SpatialUC | SpatialVISOR, case: Case) -> Mapping[str, Any]:
+    def manifest(self, row: P, case: Case) -> Mapping[str, Any]:
         return {
             "prompt_id": case.variant,
             "relation": row.relation,
@@ -93,30 +91,22 @@ class SpatialSuite(Suite[SpatialUC | SpatialVISOR]):
         }
 
 
-class SpatialUCSuite(SpatialSuite):
+class SpatialUCSuite(SpatialSuite[SpatialUC]):
     """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
 
     name = "spatial_uc"
 
-    def together(self, row: SpatialUC | SpatialVISOR) -> str:
-        return row.pair_id if isinstance(row, SpatialUC) else row.id
+    def cases(self, row: SpatialUC, seeds: int) -> Iterator[Case]:
+        return self.spatial_cases(row, seeds, row.prompt_id)
+
+    def together(self, row: SpatialUC) -> str:
+        return row.pair_id
 
 
-class SpatialVISORSuite(SpatialSuite):
+class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     """VISOR's two-object prompts."""
 
     name = "spatial_visor"
 
-
-def _scores(outcomes: list[Outcome], group: str) -> list[Score]:
-    labels = [outcome.label(QUESTION) for outcome in outcomes]
-    return [
-        mean_score(
-            name,
-            values_of(outcomes, QUESTION, worth),
-            outcomes,
-            group=group,
-            excluded=count_excluded(labels, worth.values),
-        )
-        for name, worth in (("accuracy", HOLDS), ("accuracy_unconditional", UNCONDITIONAL))
-    ]
+    def cases(self, row: SpatialVISOR, seeds: int) -> Iterator[Case]:
+        return self.spatial_cases(row, seeds, str(row.visor_id))

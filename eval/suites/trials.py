@@ -14,7 +14,6 @@ from typing import Any
 
 from ...images import encode_png
 from ...scenes.biases import preference
-from ...scenes.poses import find_pose
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
     EncodedImage,
@@ -25,7 +24,7 @@ from ...schema import (
     T2ICorrectness,
     T2IHomogenization,
 )
-from ..core import BOTH, Case, ImageRequest
+from ..core import Case, ImageRequest
 from ..generators.render import RenderGenerator
 from .base import Trial
 
@@ -39,16 +38,7 @@ ANIMALS = (
     "cat dog horse cow sheep pig goat fox elephant giraffe bear rabbit".split()
 )  # short names that no other name holds
 _PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
-
-
-def both(first: str, second: str) -> str:
-    """The group or groups of a pair, whichever comes first in it."""
-    return BOTH.join(sorted({first, second}))
-
-
-def expected_pose() -> str | None:
-    """The pose in which the left one of a bound edit is right."""
-    return find_pose(ACTIONS[0])
+_PAIR: dict[str, Any] = {"pair_type": "A-A", "review": [], "provenance": _PROVENANCE}
 
 
 def homogenization_trials() -> Iterator[Trial]:
@@ -127,15 +117,13 @@ def _entity(name: str) -> Entity:
 
 def _neutral(first: str, second: str) -> T2IHomogenization:
     return T2IHomogenization(
-        pair_type="A-A",
+        **_PAIR,
         first=_entity(first),
         second=_entity(second),
         first_action="",
         second_action="",
         prompt=f"One {first} and one {second}.",
         swapped_prompt=f"One {second} and one {first}.",
-        review=[],
-        provenance=_PROVENANCE,
     )
 
 
@@ -166,13 +154,11 @@ def _seed(left: str, right: str) -> dict[str, Any]:
     prompt = f"A {left} on the left and a {right} on the right."
     image = encode_png(RenderGenerator().generate(ImageRequest(prompt, 0)))
     return {
-        "pair_type": "A-A",
+        **_PAIR,
         "left": _entity(left),
         "right": _entity(right),
         "seed_prompt": prompt,
         "seed_image": EncodedImage(bytes=image, path="seed.png"),
-        "review": [],
-        "provenance": _PROVENANCE,
     }
 
 

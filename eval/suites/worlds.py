@@ -1,21 +1,31 @@
-"""Counterfactual worlds: weighted score, gate and ratios (CF-World, section 3.3)."""
+"""`counterfactual`, `counterfactual_denominalized`: premise, or the world as known? (CF-World)
+
+Weighted score, gate and ratios are those of section 3.3, named and described outcomes of 5.3.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL.Image import Image
 
-from ..core import Outcome, Score
+from ...schema import Counterfactual, CounterfactualDenominalized, EvaluationQuestion
+from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
+from ..prompts import read_prompt
 from ..stats.bootstrap import Array
-from .base import YES_NO, Item, Items, Measure, R, Suite, by_variant
-from .scores import statistics
+from .asking import ask_yes_no
+from .base import YES_NO, Headline, Item, Items, Measure, Suite, by_variant
+from .scores import in_groups, statistics
 
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""
 QUESTIONS = ("visual_integrity", "assessment", "logic_consistency")
+LEVELS: tuple[str, ...] = get_args(Counterfactual.model_fields["level"].annotation)
+W = TypeVar("W", Counterfactual, CounterfactualDenominalized)
 
 
 def weighted_score(weights: Sequence[float], answers: Sequence[float]) -> float:
@@ -62,25 +72,6 @@ def image_score(outcome: Outcome) -> float:
         share = verdict.share("yes")
         answers.append(YES_NO.of(verdict) if share is None else share)
     return weighted_score([outcome.case.weights[name] for name in QUESTIONS], answers)
-
-
-class Worlds(Suite[R]):
-    """Three weighted yes/no questions an image, gated by the plain scene of its group."""
-
-    has_right_images = True
-    worths = dict.fromkeys(QUESTIONS, YES_NO)
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        return (f"assess_{self.persona}",)
-
-    def correctness(self, outcome: Outcome) -> float:
-        return image_score(outcome)
-
-    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
-        for variant, part in by_variant(outcomes, self.variants):
-            name = f"ungated_{variant}"
-            yield frozenset(QUESTIONS), Measure(name, part, image_score, YES_NO, "1")
 
 
 def score_table(
@@ -141,29 +132,125 @@ def world_scores(
         return np.concatenate(parts, axis=-1)
 
     counts = [int((~np.isnan(column)).sum()) for column in lines.T]
-    scores = statistics(
-        (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else [])),
-        lines,
-        laws,
-        ends=(0, 1),
-        statistic=statistic,
-        counts=[*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]],
-        unit="1",
-        group=group,
-        excluded=excluded,
-    )
-    plain = table[:, 0]
+    about: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group, "excluded": excluded}
+    names = (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else []))
+    of_all = [*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]]
+    plain = table[:, :1]
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
     return [
-        *scores,
-        *statistics(
-            ("gate_passed",),
-            passed[:, None],
-            laws,
-            ends=(0, 1),
-            counts=counts[:1],
-            unit="1",
-            group=group,
-            excluded=excluded,
-        ),
+        *statistics(names, lines, laws, statistic=statistic, counts=of_all, **about),
+        *statistics(("gate_passed",), passed, laws, counts=counts[:1], **about),
     ]
+
+
+class Worlds(Suite[W]):
+    """Three weighted yes/no questions an image, gated by the plain scene of its group."""
+
+    has_right_images = True
+    worths = dict.fromkeys(QUESTIONS, YES_NO)
+
+    def asked(self, row: W, variant: str) -> dict[str, EvaluationQuestion]:
+        """What is asked of an image, by name."""
+        return {name: getattr(row, name) for name in QUESTIONS}
+
+    def world_cases(
+        self, row: W, seeds: int, prompts: Mapping[str, str], groups: Mapping[str, str]
+    ) -> Iterator[Case]:
+        """The cases of a row's prompts, by variant."""
+        for variant, prompt in prompts.items():
+            weights = {name: asked.weight for name, asked in self.asked(row, variant).items()}
+            clusters = (row.altered_law, row.group)
+            yield from self.seeded(row, seeds, {variant: prompt}, clusters, groups, weights)
+
+    def questions(self, row: W, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
+        if probe != ORIGINAL:
+            return []
+        prompt = read_prompt(*self.prompts)
+        return [
+            ask_yes_no(case, name, prompt, asked.text, images[-1])
+            for name, asked in self.asked(row, case.variant).items()
+        ]
+
+    def correctness(self, outcome: Outcome) -> float:
+        return image_score(outcome)
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        for variant, part in by_variant(outcomes, self.variants):
+            name = f"ungated_{variant}"
+            yield frozenset(QUESTIONS), Measure(name, part, image_score, YES_NO, "1")
+
+
+class CounterfactualSuite(Worlds[Counterfactual]):
+    """Three levels of every group, three weighted questions each."""
+
+    name = "counterfactual"
+    variants = LEVELS
+    has_gate = True
+    meanings = {
+        "score_L1": "Mean score of the plain scene, 0 to 1.",
+        "score_L2": "Mean score of the scene whose altered law and outcome are told; 0 where the "
+        "plain scene failed.",
+        "score_L3": "Mean score of the scene whose altered law alone is told; 0 where the plain "
+        "scene failed.",
+        "prr": "Premise retention: E[S_L2] / sqrt(E[S_L1]) (CF-World 3.3). Can exceed 1.",
+        "rrr": "Reasoning retention: E[S_L3] / sqrt(E[S_L2]) (CF-World 3.3). Can exceed 1.",
+        "gate_passed": "Share of groups whose plain scene scores at least 0.5; groups without such "
+        "a score are left out.",
+    }
+    headline = Headline(
+        score="prr",
+        better="higher",
+        meaning="What is left of the score of the plain scene under an altered law.",
+        items=lambda outcomes: gated_items(outcomes, LEVELS),
+        statistic=lambda means: premise_ratio(means[..., 0], means[..., 1])[..., None],
+        broken_down=("prr",),
+    )
+
+    def cases(self, row: Counterfactual, seeds: int) -> Iterator[Case]:
+        groups = {"discipline": row.discipline}
+        return self.world_cases(row, seeds, {row.level: row.prompt}, groups)
+
+    def together(self, row: Counterfactual) -> str:
+        return row.group
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        ratios = {"prr": ("L1", "L2"), "rrr": ("L2", "L3")}
+        return in_groups(outcomes, lambda part, group: world_scores(part, LEVELS, ratios, group))
+
+
+class CounterfactualDenominalizedSuite(Worlds[CounterfactualDenominalized]):
+    """Each group's L1, its L2, and its L2 with the outcome described: scored as CF-Eval, gated."""
+
+    name = "counterfactual_denominalized"
+    variants = ("plain", "named", "described")
+    meanings = {
+        "score_plain": "Mean score of the plain scene (L1), 0 to 1.",
+        "score_named": "Mean gated score of L2 as written.",
+        "score_described": "Mean gated score of L2 whose outcome is described, not named.",
+        "prr_named": "Premise retention of L2 as written.",
+        "prr_described": "Premise retention of L2 whose outcome is described.",
+        "denominalization_gain": "Described less named: what the noun alone costs.",
+        "gate_passed": "Share of groups whose plain scene scores at least 0.5.",
+    }
+    headline = Headline(
+        score="prr_described",
+        better="higher",
+        meaning="What is left of the plain scene's score where the outcome is described, not "
+        "named.",
+        items=lambda outcomes: gated_items(outcomes, CounterfactualDenominalizedSuite.variants),
+        statistic=lambda means: premise_ratio(means[..., 0], means[..., 2])[..., None],
+    )
+
+    def asked(
+        self, row: CounterfactualDenominalized, variant: str
+    ) -> dict[str, EvaluationQuestion]:
+        prefix = "plain_" if variant == "plain" else ""
+        return {name: getattr(row, prefix + name) for name in QUESTIONS}
+
+    def cases(self, row: CounterfactualDenominalized, seeds: int) -> Iterator[Case]:
+        prompts = (row.plain_prompt, row.original_prompt, row.prompt)
+        return self.world_cases(row, seeds, dict(zip(self.variants, prompts, strict=True)), {})
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        ratios = {"prr_named": ("plain", "named"), "prr_described": ("plain", "described")}
+        return world_scores(outcomes, self.variants, ratios, ALL, gap="denominalization_gain")

@@ -20,7 +20,7 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
 from counterprior.eval.judges import as_judge
 from counterprior.eval.report.site import ReportSettings, write_report
-from counterprior.eval.results.scoring import Judged, ScoreSettings, score_run
+from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
 from counterprior.eval.studies.planning import PlanSettings, plan
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -144,7 +144,7 @@ def paint(folder: Path, case: Case, color: tuple[int, int, int]) -> None:
     Image.new("RGB", (32, 32), color).save(folder / case.file)
 
 
-def scored(run: Path, **options: Any) -> Judged:
+def scored(run: Path, **options: Any) -> JudgedRun:
     (judged,) = score_run(run, ScoreSettings(**options))
     return judged
 

@@ -258,8 +258,8 @@ def test_a_live_race_makes_judges_and_counts_what_went_wrong(
         assert result["leaders"] == [good] and result["ending"] == "decided"
         assert result["means"] == {good: 1.0, bad: 0.0}
         assert result["missing"][bad] == sum(result["failures"][bad].values()) > 0
-        why = [live.score(bad, case.id).why for case in cases_of(rows)]
-        assert set(why) == {"", "missing", "unparsed", "error"}
+        why = [live.score(bad, case.id) for case in cases_of(rows)]
+        assert set(why) == {0.0, "missing", "unparsed", "error"}
         assert set(result["failures"][bad]) <= set(why)
         with pytest.raises(InUseError):
             Live(settings_of([good, bad]), tmp_path / "out", rows)

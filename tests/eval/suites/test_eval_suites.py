@@ -16,7 +16,7 @@ from PIL import Image
 from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Task, Verdict
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.engine.evaluation import source_image
-from counterprior.eval.engine.verdicts import Answered, Asked
+from counterprior.eval.engine.verdicts import Answered, OpenQuestion
 from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
@@ -449,7 +449,7 @@ def test_faults_come_as_often_as_they_are_set() -> None:
 
 
 def card_of(judge: FaultyJudge) -> JudgeCard:
-    answered = [Answered.of(Asked(q, "s"), v) for q, v in judge.judge(many_questions(1_500))]
+    answered = [Answered.of(OpenQuestion(q, "s"), v) for q, v in judge.judge(many_questions(1_500))]
     return judge_card(judge.identity(), open_suite("t2i_homogenization"), answered)
 
 

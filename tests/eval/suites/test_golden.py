@@ -14,7 +14,6 @@ from counterprior.eval.rules.visor import visor
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.studies.race import ucb_index
 from counterprior.eval.suites import open_suite
-from counterprior.eval.suites.order import homogenization
 from counterprior.eval.suites.worlds import gated, premise_ratio, weighted_score
 
 PUBLISHED = [
@@ -47,7 +46,15 @@ def test_reliabilities(case: dict) -> None:
 
 @published("hom")
 def test_homogenization(case: dict) -> None:
-    found = homogenization(case["input"]["n_left"], case["input"]["n_right"])
+    labels = ["first_left"] * case["input"]["n_left"] + ["first_right"] * case["input"]["n_right"]
+    outcomes = [
+        Outcome(
+            Case(f"row{number}", "plain", 0, 0, "", (f"pair{number}",)),
+            {("order", "original"): Verdict(label)},
+        )
+        for number, label in enumerate(labels)
+    ]
+    found = open_suite("t2i_homogenization").score(outcomes)[0].value
     if case["expected"] is None:
         assert math.isnan(found)
     else:

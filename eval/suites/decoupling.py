@@ -1,0 +1,112 @@
+"""`rule_decoupling`, `attribute_decoupling`: does the image show what usually isn't so? (CF-World)
+
+Rules as they hold here and elsewhere, on plain shapes (section 5.1); the same concepts in rare and
+in common company (section 5.2). One question an image: does it show its assessment point?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from PIL.Image import Image
+
+from ...schema import AttributeDecoupling, RuleDecoupling
+from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
+from ..prompts import read_prompt
+from .asking import ask_yes_no
+from .base import YES_NO, Headline, Measure, Suite, by_variant, case_items
+from .scores import grouped, mean_worth, variant_scores
+
+QUESTION = "shows"
+D = TypeVar("D", RuleDecoupling, AttributeDecoupling)
+
+
+def shown_headline(variant: str, meaning: str) -> Headline:
+    """Ranks by the share of one variant's images that show their point."""
+    return Headline(
+        score=f"shown_{variant}",
+        better="higher",
+        meaning=meaning,
+        items=case_items(QUESTION, YES_NO, variant),
+        broken_down=("shown",),
+    )
+
+
+class Decoupling(Suite[D]):
+    """Share of images that show their point, in two variants, and the gap between them."""
+
+    has_right_images = True
+    worths = {QUESTION: YES_NO}
+
+    def questions(self, row: D, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
+        if probe != ORIGINAL:
+            return []
+        question = f"Does the picture show the following? {row.assessment_point}"
+        return [ask_yes_no(case, QUESTION, read_prompt(*self.prompts), question, images[-1])]
+
+    def correctness(self, outcome: Outcome) -> float:
+        return YES_NO.of(outcome.verdict(QUESTION))
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        for variant, part in by_variant(outcomes, self.variants):
+            yield self.measure(f"shown_{variant}", part, QUESTION, unit="1")
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return [
+            *(
+                mean_worth(f"shown_{variant}", part, QUESTION, YES_NO, unit="1")
+                for variant, part in by_variant(outcomes, self.variants)
+            ),
+            *variant_scores(("gap",), outcomes, QUESTION, YES_NO, self.variants, unit="1"),
+        ]
+
+
+class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
+    """Share of images that obey the stated rule, where it is ours and where it isn't."""
+
+    name = "rule_decoupling"
+    variants = ("factual", "counterfactual")
+    headline = shown_headline(
+        "counterfactual", "Share of images that obey a rule which doesn't hold here."
+    )
+    meanings = {
+        "shown_factual": "Share of images that obey a rule of our world.",
+        "shown_counterfactual": "Share of images that obey a rule which doesn't hold here.",
+        "gap": "Factual less counterfactual.",
+        "shown": "Share of images that obey the rule, in all of its variants.",
+    }
+
+    def cases(self, row: RuleDecoupling, seeds: int) -> Iterator[Case]:
+        variant = self.variants[0 if row.factual else 1]
+        return self.seeded(row, seeds, {variant: row.prompt}, (row.rule,), {"rule": row.rule})
+
+    def together(self, row: RuleDecoupling) -> str:
+        return row.rule
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        by_rule = [
+            mean_worth("shown", part, QUESTION, YES_NO, unit="1", group=group)
+            for group, part in grouped(outcomes)
+            if group != ALL
+        ]
+        return [*super().score(outcomes), *by_rule]
+
+
+class AttributeDecouplingSuite(Decoupling[AttributeDecoupling]):
+    """Share of images with the attribute, where it is usual and where it isn't."""
+
+    name = "attribute_decoupling"
+    variants = ("common", "rare")
+    headline = shown_headline("rare", "Share of images that show a rare attribute.")
+    meanings = {
+        "shown_common": "Share of images that show an attribute where it is usual.",
+        "shown_rare": "Share of images that show an attribute where it is rare.",
+        "gap": "Common less rare.",
+    }
+
+    def cases(self, row: AttributeDecoupling, seeds: int) -> Iterator[Case]:
+        return self.seeded(row, seeds, {row.rarity: row.prompt}, (row.pair,))
+
+    def together(self, row: AttributeDecoupling) -> str:
+        return row.pair
