@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from .console import console, print_note, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..eval.core import Score
     from ..eval.engine.steps import Done
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
     from ..eval.results.scoring import Result
@@ -90,18 +89,14 @@ def _scores(result: Result, groups: bool) -> Table:
 
 def _explained(result: Result) -> Iterator[str]:
     """What each score means, what its interval can't promise, and notes on the run."""
+    from ..eval.results.tables import remarks
     from ..eval.suites import open_suite
 
-    meanings = open_suite(result.run.suite).meanings
-    for score in result.scores:
-        if score.group == "all":
-            yield from filter(None, (_sentence(score, meanings), _sentence(score)))
-    yield from (f"note: {note}" for note in result.notes)
-
-
-def _sentence(score: Score, meanings: Mapping[str, str] | None = None) -> str:
-    text = score.warning if meanings is None else meanings.get(score.name, "")
-    return f"{score.name}: {text}" if text else ""
+    names = {score.name for score in result.scores if score.group == "all"}
+    for name, meaning in open_suite(result.run.suite).meanings.items():
+        if name in names:
+            yield f"{name}: {meaning}"
+    yield from remarks(result)
 
 
 def _judge(card: JudgeCard) -> str:

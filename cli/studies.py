@@ -73,7 +73,7 @@ def race(
     """Find the best generator with as few images as possible.
 
     Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
-    --judge pixels --out race`
+    --judge openai:MODEL --out race`
     """
     from ..eval.engine.costs import Cost
     from ..eval.studies.race import RaceSettings

@@ -72,9 +72,16 @@ def _lines(result: Result) -> Iterator[str]:
     for name, *numbers, excluded in rows:
         shown = (f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:-1], strict=True))
         yield "  ".join([f"{name:<{widths[0]}}", *shown, excluded]).rstrip()
+    yield from remarks(result)
+
+
+def remarks(result: Result) -> Iterator[str]:
+    """What the intervals can't promise, a warning of many scores once, and notes on the run."""
+    warned: dict[str, list[str]] = {}
     for score in result.scores:
         if score.warning and score.group == ALL:
-            yield f"{score.name}: {score.warning}"
+            warned.setdefault(score.warning, []).append(score.name)
+    yield from (f"{', '.join(names)}: {warning}" for warning, names in warned.items())
     yield from (f"note: {note}" for note in result.notes)
 
 

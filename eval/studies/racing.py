@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import UsageError
+from ...errors import RunFailed, UsageError
 from ...progress import Progress
 from ...storage import Lock, write_json
 from ...tables import RowError
@@ -68,6 +68,7 @@ class Recorded:
             self._scores[name or path.stem] = columns[metric]
             self._digests[name or path.stem] = hashlib.sha256(path.read_bytes()).hexdigest()
         self.metric = metric
+        self.first_error = ""
         self.names = tuple(self._scores)
         self.items = tuple(sorted(set().union(*self._scores.values())))
 
@@ -110,6 +111,7 @@ class Live:
             self._open = opened.pop_all()
         if isinstance(self._judge, Answering):
             self._judge.check()
+        self.first_error = ""
         self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
         self.names = settings.generators
         self.items = tuple(self._cases)
@@ -125,7 +127,8 @@ class Live:
         evaluation, generator = self._runs[name]
         cases = [self._cases[item]]
         evaluation.make(generator, cases)
-        log, _ = evaluation.ask(self._judge, cases=cases)
+        log, tally = evaluation.ask(self._judge, cases=cases)
+        self.first_error = self.first_error or tally.first_error
         (outcome,) = outcomes(evaluation.run, log, cases)
         value = evaluation.suite.correctness(outcome)
         if not math.isnan(value):
@@ -172,7 +175,8 @@ def run_race(
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
-    Raises UsageError where `out` holds a race of something else.
+    Raises UsageError where `out` holds a race of something else, RunFailed where no image at all
+    could be scored.
     """
     header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))
     path = out / HEADER
@@ -190,6 +194,10 @@ def run_race(
 
     result = race(source.names, source.items, score, settings, progress)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
+    if not any(result.images.values()):
+        causes = "; ".join(f"{name}: {counts}" for name, counts in failures.items())
+        first = f"; the first: {source.first_error}" if source.first_error else ""
+        raise RunFailed(f"no image of the race could be scored ({causes}){first}")
     plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
     write_json(out / RESULT, plain)
     return plain

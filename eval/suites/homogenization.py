@@ -68,7 +68,7 @@ class Homogenization(Suite[R]):
 
     meanings = {
         "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, "
-        "Eq. 2). An absolute value, so chance alone gives more than 0: see `null`.",
+        "Eq. 2). An absolute value, so chance alone gives more than 0: the `null`.",
         "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
         "every image does the opposite.",
         "valid": "Share of judged images that show the two subjects as asked.",

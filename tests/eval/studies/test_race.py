@@ -20,7 +20,7 @@ from PIL import Image
 from scipy.stats import binom
 
 from counterprior.agents.budget import BudgetError
-from counterprior.errors import InUseError, UsageError
+from counterprior.errors import InUseError, RunFailed, UsageError
 from counterprior.eval.core import ImageRequest, Question, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.data import Rows
@@ -396,6 +396,17 @@ def test_a_judge_behind_a_server_is_paid_once_and_under_a_cap(tmp_path: Path, se
     paid = server.paid
     assert paid == result["items"] * 2 - result["failures"][specs[1]]["missing"]
     assert go(100) == result and server.paid == paid
+
+
+def test_a_race_in_which_nothing_can_be_scored_fails_with_the_first_cause(
+    tmp_path: Path, server: Any, fault: Any
+) -> None:
+    rows, out = rules(8), tmp_path / "out"
+    live = replace(settings_of(folders(tmp_path, rows)), judge=server.spec("openai"))
+    with Live(live, out, rows) as opened:
+        server.faults += [fault(status=400, message="out of memory")] * 64
+        with pytest.raises(RunFailed, match=r"no image of the race could be scored .*of memory"):
+            run_race(opened, RaceSettings(), out, quiet)
 
 
 def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
