@@ -194,7 +194,7 @@ def run_race(
 
     result = race(source.names, source.items, score, settings, progress)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
-    if not any(result.images.values()):
+    if all(mean is None for mean in result.means.values()):
         causes = "; ".join(f"{name}: {counts}" for name, counts in failures.items())
         first = f"; the first: {source.first_error}" if source.first_error else ""
         raise RunFailed(f"no image of the race could be scored ({causes}){first}")
