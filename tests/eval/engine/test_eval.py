@@ -84,18 +84,36 @@ def test_a_resumed_run_repeats_nothing(judged: Path, tmp_path: Path, cli: Run_) 
     assert before[1][0].read_bytes() == verdicts
     header = json.loads((run / "run.json").read_text())
     done = cli(
-        "generate", "--suite", "t2i_homogenization", "--data", header["data"], "--generator",
-        RENDER, "--limit", "20", "--out", run,
-    )  # fmt: skip
+        "generate",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        header["data"],
+        "--generator",
+        RENDER,
+        "--limit",
+        "20",
+        "--out",
+        run,
+    )
     assert done.returncode == 0, done.stderr
     assert (run / "images.jsonl").read_bytes() == before[0]
 
 
 def test_a_folder_is_one_run_only(judged: Path, text_release: Path, cli: Run_) -> None:
     done = cli(
-        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--generator",
-        "render:", "--limit", "20", "--out", judged,
-    )  # fmt: skip
+        "generate",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--generator",
+        "render:",
+        "--limit",
+        "20",
+        "--out",
+        judged,
+    )
     assert done.returncode == 1
     assert "is of another run: generator" in done.stderr
 
@@ -160,8 +178,9 @@ def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, 
     rows = csv.DictReader(labels.read_text().splitlines())
     text = "".join(json.dumps(r | {"image": images[r["case"]]}) + "\n" for r in rows)
     (tmp_path / "labels.jsonl").write_text(text)
-    done = cli("score", judged, other, "--labels", tmp_path / "labels.jsonl", "--json",
-               "--across-judges")  # fmt: skip
+    done = cli(
+        "score", judged, other, "--labels", tmp_path / "labels.jsonl", "--json", "--across-judges"
+    )
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)
     assert first["card"]["agreement"]["order"]["n"] == count > 0
@@ -280,14 +299,22 @@ def test_real_images_of_a_real_model(
             answers.writerow((c.id, "order", told[-1]))
     run = tmp_path / "run"
     command = (
-        "eval", *asked, "--generator", f"folder:{folder}?manifest={manifest}", "--judge",
-        f"human:{labels}", "--out", run, "--json",
-    )  # fmt: skip
+        "eval",
+        *asked,
+        "--generator",
+        f"folder:{folder}?manifest={manifest}",
+        "--judge",
+        f"human:{labels}",
+        "--out",
+        run,
+        "--json",
+    )
     for after in (1, 150, 399):
         process = subprocess.Popen(
             [sys.executable, "-m", "counterprior", *map(str, command)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
             found = list(run.glob("verdicts/*/verdicts.jsonl"))

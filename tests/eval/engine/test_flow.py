@@ -179,9 +179,20 @@ def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
     server.draw = red
     server.faults.extend([None, fault(status=400, code="moderation_blocked")])
     words: list[object] = [
-        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "5",
-        "--generator", spec(server), "--out", tmp_path / "run", "--prices", price_table(tmp_path),
-    ]  # fmt: skip
+        "generate",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "5",
+        "--generator",
+        spec(server),
+        "--out",
+        tmp_path / "run",
+        "--prices",
+        price_table(tmp_path),
+    ]
     capped = cli(*words, "--max-usd", "0.3")
     assert capped.returncode == 1, capped.stderr
     assert "next image may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr

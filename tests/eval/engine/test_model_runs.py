@@ -34,10 +34,26 @@ def test_a_command_is_judged_over_the_wire_and_paid_once(
     server.answer = lambda body: "1"
     run = tmp_path / "run"
     words: list[object] = [
-        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "3",
-        "--generator", f"command:{command}", "--judge", server.spec("openai"), "--out", run,
-        "--concurrency", "2", "--max-usd", "1", "--prices", prices,
-    ]  # fmt: skip
+        "eval",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "3",
+        "--generator",
+        f"command:{command}",
+        "--judge",
+        server.spec("openai"),
+        "--out",
+        run,
+        "--concurrency",
+        "2",
+        "--max-usd",
+        "1",
+        "--prices",
+        prices,
+    ]
     done = cli(*words)
     assert done.returncode == 0, done.stderr
     paid = server.paid
@@ -59,9 +75,18 @@ def test_a_cap_and_an_outage_are_one_line(
     text_release: Path, tmp_path: Path, cli: Cli, server: Any
 ) -> None:
     words: list[object] = [
-        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "2",
-        "--generator", "render:", "--out", tmp_path / "run",
-    ]  # fmt: skip
+        "eval",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "2",
+        "--generator",
+        "render:",
+        "--out",
+        tmp_path / "run",
+    ]
     capped = cli(*words, "--judge", server.spec("openai"), "--max-usd", "1")
     assert capped.returncode == 1 and "no price is known for openai:m-1" in capped.stderr
     assert "Traceback" not in capped.stderr and server.asked == []
@@ -77,10 +102,20 @@ def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
     text_release: Path, tmp_path: Path, cli: Cli, server: Any, fault: Any
 ) -> None:
     words: list[object] = [
-        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "2",
-        "--generator", "render:", "--out", tmp_path / "run",
-        "--judge", server.spec("openai", "attempts=1&timeout=5"),
-    ]  # fmt: skip
+        "eval",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "2",
+        "--generator",
+        "render:",
+        "--out",
+        tmp_path / "run",
+        "--judge",
+        server.spec("openai", "attempts=1&timeout=5"),
+    ]
     server.faults.extend([fault(status=401, message="no such key")] * 40)
     refused = cli(*words)
     assert refused.returncode == 1 and "no such key" in refused.stderr

@@ -100,9 +100,18 @@ def test_bad_images_have_a_name_and_the_rest_goes_on(
     folder = tmp_path / "images"
     folder.mkdir()
     empty = cli(
-        "generate", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "6",
-        "--generator", f"folder:{folder}", "--out", tmp_path / "plan",
-    )  # fmt: skip
+        "generate",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "6",
+        "--generator",
+        f"folder:{folder}",
+        "--out",
+        tmp_path / "plan",
+    )
     assert "12 missing" in empty.stderr
     ids = [c.id for c in Run.open(tmp_path / "plan").cases()]
     for c in Run.open(tmp_path / "plan").cases()[:2]:
@@ -119,9 +128,21 @@ def test_bad_images_have_a_name_and_the_rest_goes_on(
     (folder / f"{ids[8]}.png").symlink_to(folder / f"{ids[8]}.png")
     run = tmp_path / "run"
     done = cli(
-        "eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", "6",
-        "--generator", f"folder:{folder}", "--judge", "pixels", "--out", run, "--json",
-    )  # fmt: skip
+        "eval",
+        "--suite",
+        "t2i_homogenization",
+        "--data",
+        text_release,
+        "--limit",
+        "6",
+        "--generator",
+        f"folder:{folder}",
+        "--judge",
+        "pixels",
+        "--out",
+        run,
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)
     score = next(s for s in result["scores"] if s["name"] == "signed_index" and s["group"] == "all")

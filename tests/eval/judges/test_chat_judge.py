@@ -69,8 +69,11 @@ def test_refused_truncated_and_rejected_are_told_apart(
     server: Any, protocol: str, plan: CallPlan, ask: Ask, fault: Any
 ) -> None:
     server.answer = lambda body: "1"
-    server.faults += [fault(finish="refusal"), fault(finish="length"),
-                      fault(status=400, message="too large an image")]  # fmt: skip
+    server.faults += [
+        fault(finish="refusal"),
+        fault(finish="length"),
+        fault(status=400, message="too large an image"),
+    ]
     judge = open_judge(server.spec(protocol), replace(plan, concurrency=1))
     found = {q.case: v for q, v in judge.judge([ask(name) for name in "abc"])}
     assert [found[name].label for name in "abc"] == ["refused", "unparsed", "error"]
@@ -233,8 +236,12 @@ def test_after_thoughts_the_first_token_says_nothing(server: Any, plan: CallPlan
 
 
 def test_shares_join_tokens_that_differ_in_white_space() -> None:
-    alternatives = (("1", math.log(0.4)), (" 1", math.log(0.2)), ("2", math.log(0.2)),
-                    ("The", math.log(0.1)))  # fmt: skip
+    alternatives = (
+        ("1", math.log(0.4)),
+        (" 1", math.log(0.2)),
+        ("2", math.log(0.2)),
+        ("The", math.log(0.1)),
+    )
     done = Completion("ok", "1", None, {}, first_token=alternatives)
     shares, mass = first_token_shares(done, {"1": "a", "2": "b", "3": "invalid"})
     assert shares == pytest.approx({"a": 0.75, "b": 0.25, "invalid": 0}) and mass is not None
@@ -306,8 +313,14 @@ def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan
     identity = open_judge(spec, plan).identity()
     assert identity.pop("system").isalnum()
     assert identity.pop("server") == server.url.removeprefix("http://")
-    assert identity == {"kind": "openai", "model": "m-1", "provider": "custom",
-                        "temperature": "0", "max_tokens": "50", "logprobs": "3"}  # fmt: skip
+    assert identity == {
+        "kind": "openai",
+        "model": "m-1",
+        "provider": "custom",
+        "temperature": "0",
+        "max_tokens": "50",
+        "logprobs": "3",
+    }
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,33 @@ THOUGHTS = [
 ]
 
 NO_ANSWER = [
-    "", " \n", "It is 1.", "1.", "1 or 2", "12", "1\n2", "not 1", "zwei", "二", "\u0661", "\uff11",
-    "4", "0", "-1", "1,", "**1**", "Antwort: 1", "<think>1", "1<think>so 2", "1<think>2</think>",
-    "2<think>hm</think>1", "<think>a</think>1<think>b</think>2", "<think>1</think>",
-    "\u0967", "1\ufe0f\u20e3",
-]  # fmt: skip
+    "",
+    " \n",
+    "It is 1.",
+    "1.",
+    "1 or 2",
+    "12",
+    "1\n2",
+    "not 1",
+    "zwei",
+    "二",
+    "\u0661",
+    "\uff11",
+    "4",
+    "0",
+    "-1",
+    "1,",
+    "**1**",
+    "Antwort: 1",
+    "<think>1",
+    "1<think>so 2",
+    "1<think>2</think>",
+    "2<think>hm</think>1",
+    "<think>a</think>1<think>b</think>2",
+    "<think>1</think>",
+    "\u0967",
+    "1\ufe0f\u20e3",
+]
 
 
 @pytest.mark.parametrize("thought", ["", *THOUGHTS])

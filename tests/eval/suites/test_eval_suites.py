@@ -471,8 +471,11 @@ def test_the_selftest_holds() -> None:
     checks = selftest()
     assert len(checks) == 32
     assert {check.trial.split(",")[0] for check in checks} == {
-        "T2I homogenization", "T2I correctness", "I2I homogenization", "I2I correctness",
-    }  # fmt: skip
+        "T2I homogenization",
+        "T2I correctness",
+        "I2I homogenization",
+        "I2I correctness",
+    }
     assert all(check.holds for check in checks)
     # Uncorrected, a judge that sees the prior is far off: the test would notice a broken chain.
     off = [c for c in checks if c.judge == "sees the prior" and c.score == "signed_index"]

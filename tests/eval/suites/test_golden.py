@@ -130,8 +130,11 @@ def test_visor_of_pictures_with_the_printed_rates(case: dict) -> None:
 def test_abstaining_rates(case: dict) -> None:
     given = case["input"]
     found = rates(given["PASS"], given["FAIL"], given["UNDECIDABLE"])
-    names = {"pass": "pass_rate_overall", "coverage": "coverage",
-             "pass_decided": "pass_rate_conditional"}  # fmt: skip
+    names = {
+        "pass": "pass_rate_overall",
+        "coverage": "coverage",
+        "pass_decided": "pass_rate_conditional",
+    }
     for name, percent in case["expected"].items():
         assert 100 * found[names[name]] == pytest.approx(percent, abs=case["tol"])
 
