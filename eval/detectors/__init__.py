@@ -1,4 +1,4 @@
-"""Whatever finds things in images: one module an adapter, one line in `DETECTORS` each."""
+"""Whatever finds things in images; one line in `DETECTORS` each."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Requ
             start = end
 
 
-def inside(box: Sequence[float], size: Size) -> Box | None:
+def inside(box: Sequence[float] | NDArray[Any], size: Size) -> Box | None:
     """The box cut to the image; None where nothing of it is left."""
     x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
     y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
@@ -132,22 +132,16 @@ def mask_box(mask: Mask) -> Box | None:
     return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 
-def union_mask(found: Sequence[Detection], label: str) -> Mask | None:
-    """All instances of a label together, as PSE segments; None where none has a mask."""
-    masks = [one.mask for one in found if one.label == label and one.mask is not None]
-    return np.logical_or.reduce(masks) if masks else None
-
-
 DETECTORS = {
     "pixels": f"{__name__}.pixels:PixelDetector",
     "scene": f"{__name__}.pixels:SceneDetector",
     "recorded": f"{__name__}.recorded:RecordedDetector",
-    "grounding-dino": f"{__name__}.grounding_dino:GroundingDino",
-    "owl": f"{__name__}.owl:Owl",
-    "detr": f"{__name__}.detr:Detr",
-    "mask2former": f"{__name__}.mask2former:Mask2Former",
-    "sam": f"{__name__}.sam:SamOnBoxes",
-    "clipseg": f"{__name__}.clipseg:ClipSeg",
+    "grounding-dino": f"{__name__}.checkpoint_models:GroundingDino",
+    "owl": f"{__name__}.checkpoint_models:Owl",
+    "detr": f"{__name__}.checkpoint_models:Detr",
+    "mask2former": f"{__name__}.checkpoint_models:Mask2Former",
+    "sam": f"{__name__}.checkpoint_models:SamOnBoxes",
+    "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
     "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
     "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
     "nanodet": f"{__name__}.nanodet:NanoDet",

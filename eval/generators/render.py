@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 
 from PIL.Image import Image
 
@@ -74,14 +74,13 @@ class RenderGenerator:
         """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
         if spec.argument:
             raise UsageError(f"render: takes options only, not {spec.argument!r}")
-        return cls(
-            RenderOptions(**{name: _option(name, spec.options[name]) for name in spec.options})
-        )
+        return cls(RenderOptions(**{name: _option(name, t) for name, t in spec.options.items()}))
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""
-        values = {field: getattr(self.options, field.name) for field in fields(RenderOptions)}
-        changed = {f.name: f"{value:g}" for f, value in values.items() if value != f.default}
+        defaults = asdict(RenderOptions()).items()
+        values = asdict(self.options)
+        changed = {name: f"{values[name]:g}" for name, usual in defaults if values[name] != usual}
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def generate(self, request: ImageRequest) -> Image:
@@ -133,7 +132,7 @@ class RenderGenerator:
         # Gumbel noise on every logit: of any two neighbors in the prompt, the first-mentioned comes
         # first with probability sigmoid(order_bias + difference of preferences).
         scores = [
-            -bias * number + preference(entity, sd) + _gumbel(rng.random())
+            -bias * number + preference(entity, sd) - math.log(-math.log(rng.random()))
             for number, entity in enumerate(entities)
         ]
         return sorted(range(len(entities)), key=lambda i: (-scores[i], i))
@@ -170,7 +169,7 @@ class RenderGenerator:
 
 
 def _option(name: str, text: str) -> float:
-    known = [field.name for field in fields(RenderOptions)]
+    known = asdict(RenderOptions())
     if name not in known:
         raise UsageError(f"render: has no option {name!r}: choose from {', '.join(known)}")
     try:
@@ -186,10 +185,6 @@ def _option(name: str, text: str) -> float:
 def _rng(request: ImageRequest) -> random.Random:
     text = f"{request.seed}/{'edit' if request.source is not None else 'draw'}/{request.prompt}"
     return random.Random(hashlib.sha256(text.encode()).hexdigest())
-
-
-def _gumbel(noise: float) -> float:
-    return -math.log(-math.log(noise))
 
 
 def _pose_of(text: str) -> str:
@@ -225,7 +220,7 @@ def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure
     figure = figures[chosen]
     others = [name for name in entity_names() if name not in {f.entity for f in figures}]
     if fault == "missing":
-        return [*figures[:chosen], *figures[chosen + 1 :]]
+        return figures[:chosen] + figures[chosen + 1 :]
     if fault == "extra":
         return [*figures, replace(figure, entity=rng.choice(others), x=0.5, scale=0.6)]
     if fault == "duplicate":
@@ -235,6 +230,5 @@ def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure
     if fault == "wrong":
         human = clothes(figure.entity) is not None
         alike = [name for name in others if (clothes(name) is not None) == human]
-        exchanged = replace(figure, entity=rng.choice(alike))
-        return [*figures[:chosen], exchanged, *figures[chosen + 1 :]]
+        figures[chosen] = replace(figure, entity=rng.choice(alike))
     return figures
