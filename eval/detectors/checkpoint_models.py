@@ -6,7 +6,7 @@ All are written ``KIND:MODEL?revision=COMMIT&threshold=0.3&batch=1&device=cpu``.
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..checkpoints.placement import Checkpoint, find_device, first_line
 from ..rules.boxes import Size
 from . import (
@@ -42,7 +43,7 @@ TEMPLATE = "a photo of a {}"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class CheckpointModel:
+class CheckpointModel(SpecAdapter):
     """A model of transformers: pinned, read once, put on the device that is there."""
 
     KIND: ClassVar[str]
@@ -114,15 +115,12 @@ def _pinned(spec: Spec) -> str | None:
     return revision
 
 
-class BatchDetector(CheckpointModel, SpecDetector):
+class BatchDetector(CheckpointModel, ABC):
     """A detector that looks at `batch` images at once."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         batches = in_batches(requests, self._batch)
         return [found for batch in batches for found in self._run(batch)]
-
-    def _found(self, request: Request) -> list[Detection]:
-        return self._run([request])[0]
 
     @abstractmethod
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
@@ -140,15 +138,6 @@ class BatchDetector(CheckpointModel, SpecDetector):
         return read(outputs, threshold=self._threshold, target_sizes=sizes, **more)
 
 
-def _boxes(
-    results: Any, batch: Sequence[Request], names: Sequence[Mapping[int, str]]
-) -> list[list[Detection]]:
-    return [
-        from_tensors(result, wanted, Size(*request.image.size))
-        for result, request, wanted in zip(results, batch, names, strict=True)
-    ]
-
-
 class Owl(BatchDetector):
     """OWL-ViT and OWLv2, as the checkpoint says: boxes for free text, as VISOR asks for them."""
 
@@ -161,7 +150,10 @@ class Owl(BatchDetector):
         texts = [[TEMPLATE.format(query) for query in request.queries] for request in batch]
         outputs, _ = self._forward([request.image for request in batch], text=texts)
         results = self._read("grounded_object_detection", outputs, batch)
-        return _boxes(results, batch, [dict(enumerate(request.queries)) for request in batch])
+        return [
+            from_tensors(result, dict(enumerate(request.queries)), Size(*request.image.size))
+            for result, request in zip(results, batch, strict=True)
+        ]
 
 
 class Detr(BatchDetector):
@@ -175,7 +167,11 @@ class Detr(BatchDetector):
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
         classes = self._classes(batch)
         outputs, _ = self._forward([request.image for request in batch])
-        return _boxes(self._read("object_detection", outputs, batch), batch, classes)
+        results = self._read("object_detection", outputs, batch)
+        return [
+            from_tensors(result, wanted, Size(*request.image.size))
+            for result, request, wanted in zip(results, batch, classes, strict=True)
+        ]
 
 
 class GroundingDino(BatchDetector):
@@ -196,14 +192,9 @@ class GroundingDino(BatchDetector):
         outputs, _ = self._forward(images, text=texts, padding=True)
         scores = outputs.logits.float().sigmoid().cpu()
         boxes = outputs.pred_boxes.float().cpu()
-        return [
-            self._scored(request, scores[row], boxes[row].tolist())
-            for row, request in enumerate(batch)
-        ]
+        return [self._scored(r, scores[row], boxes[row]) for row, r in enumerate(batch)]
 
-    def _scored(
-        self, request: Request, scores: Any, boxes: Sequence[Sequence[float]]
-    ) -> list[Detection]:
+    def _scored(self, request: Request, scores: Any, boxes: Any) -> list[Detection]:
         """scores: (boxes, tokens); boxes: center and size, as shares of the image."""
         text, spans = caption(request.queries)
         offsets = self._processor.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
@@ -214,7 +205,7 @@ class GroundingDino(BatchDetector):
             if not tokens:
                 raise DetectorError(f"grounding-dino: the tokenizer drops the query {query!r}")
             best = scores[:, tokens].max(dim=-1).values.tolist()
-            for score, (cx, cy, width, height) in zip(best, boxes, strict=True):
+            for score, (cx, cy, width, height) in zip(best, boxes.tolist(), strict=True):
                 ends = (cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2)
                 box = inside(np.multiply(ends, (*size, *size)), size)
                 if score >= self._threshold and box is not None:
@@ -293,7 +284,7 @@ class ClipSeg(CheckpointModel, SpecDetector):
         return ranked(found)
 
 
-class SamOnBoxes(CheckpointModel, SpecDetector):
+class SamOnBoxes(CheckpointModel):
     """``sam:MODEL?revision=COMMIT&boxes=SPEC``: masks for the detections of another detector.
 
     `?`, `&` and `=` of SPEC are percent-encoded.
@@ -317,9 +308,6 @@ class SamOnBoxes(CheckpointModel, SpecDetector):
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         boxes = self._boxes.detect(requests)
         return [self._masked(r, found) for r, found in zip(requests, boxes, strict=True)]
-
-    def _found(self, request: Request) -> list[Detection]:
-        return self._masked(request, self._boxes.detect([request])[0])
 
     def _masked(self, request: Request, found: list[Detection]) -> list[Detection]:
         """The detections with the mask of which SAM is surest."""

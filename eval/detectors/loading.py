@@ -5,25 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 
 
-class SpecDetector(ABC):
-    """A detector that reads its spec itself, and looks at one image at a time."""
-
-    @abstractmethod
-    def __init__(self, spec: Spec) -> None:
-        """Raises DetectorError for a wrong option or files that can't be used."""
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> Self:
-        return cls(spec)
+class SpecDetector(SpecAdapter, ABC):
+    """A detector that looks at one image at a time."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         return [self._found(request) for request in requests]

@@ -90,10 +90,9 @@ def anchors() -> Array:
         shapes = [(scale, aspect) for aspect in _ASPECTS] + [((scale * following) ** 0.5, 1.0)]
         if layer == 0:
             shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
-        for y in range(cells):
-            for x in range(cells):
-                center = (x + 0.5) / cells, (y + 0.5) / cells
-                found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
+        for row, column in np.ndindex(cells, cells):
+            center = (column + 0.5) / cells, (row + 0.5) / cells
+            found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
     return np.array(found)
 
 

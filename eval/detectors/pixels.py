@@ -6,6 +6,7 @@ boxes and visible pixels of every figure, from the image's own metadata.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -68,7 +69,7 @@ class PixelDetector(AtlasDetector):
             if match.score < FOUND:
                 break
             mask = _template_mask(request.image, names[query], match)
-            if (box := mask_box(mask)) is not None:
+            if box := mask_box(mask):
                 found.append(Detection(query, min(1.0, match.score), box, mask))
             left = left.without(match)
         return ranked(found)
@@ -77,28 +78,22 @@ class PixelDetector(AtlasDetector):
 def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
     """The pixels of the figure, as the template drawn in the match's place that differs least."""
     shown = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
-    best: tuple[float, Mask] | None = None
-    for scale in SIZES:
-        for faces in (1, -1):
-            figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
-            if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
-                continue
-            layer = Image.new("RGBA", (WIDTH, HEIGHT))
-            place = (
-                round(match.x * WIDTH - figure.width / 2),
-                round(match.y * HEIGHT - figure.height / 2),
-            )
-            layer.paste(figure, place)
-            drawn = np.asarray(layer, dtype=float)
-            mask = drawn[..., 3] > 128
-            if not mask.any():
-                continue
-            difference = float(abs(drawn[mask][:, :3] - shown[mask]).mean())
-            if best is None or difference < best[0]:
-                best = difference, mask
-    if best is None:
+    found: list[tuple[float, Mask]] = []
+    for scale, faces in product(SIZES, (1, -1)):
+        figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
+        if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
+            continue
+        layer = Image.new("RGBA", (WIDTH, HEIGHT))
+        left = round(match.x * WIDTH - figure.width / 2)
+        layer.paste(figure, (left, round(match.y * HEIGHT - figure.height / 2)))
+        drawn = np.asarray(layer, dtype=float)
+        mask = drawn[..., 3] > 128
+        if mask.any():
+            found.append((float(abs(drawn[mask][:, :3] - shown[mask]).mean()), mask))
+    if not found:
         return np.zeros((image.height, image.width), bool)
-    return np.asarray(Image.fromarray(best[1]).resize(image.size, Image.Resampling.NEAREST))
+    _, best = min(found, key=lambda one: one[0])
+    return np.asarray(Image.fromarray(best).resize(image.size, Image.Resampling.NEAREST))
 
 
 class SceneDetector(AtlasDetector):

@@ -25,6 +25,7 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..core import GeneratorError, ImageRequest
 
 DECLINED = 77
@@ -37,7 +38,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
-class CommandGenerator:
+class CommandGenerator(SpecAdapter):
     """Runs the command once an image."""
 
     def __init__(self, spec: Spec) -> None:
@@ -60,10 +61,6 @@ class CommandGenerator:
             raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"command: {self._words[0]!r} is no program")
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> CommandGenerator:
-        return cls(spec)
 
     def identity(self) -> dict[str, str]:
         """The command, and the digest of the files that it names: a changed script is another."""

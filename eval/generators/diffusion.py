@@ -9,6 +9,7 @@ else was drawn nor on where noise is made.
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from functools import cached_property
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -18,6 +19,7 @@ from PIL import Image
 
 from ...errors import UsageError
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import pipeline_processor
 from ..core import GeneratorError, ImageRequest
@@ -33,7 +35,7 @@ OURS = ("prompt", "image", "generator", "output_type", "return_dict", "num_image
 Scalar = bool | int | float | str
 
 
-class DiffusersGenerator:
+class DiffusersGenerator(SpecAdapter):
     """A pipeline, loaded when the first image is asked for."""
 
     def __init__(self, spec: Spec) -> None:
@@ -53,10 +55,6 @@ class DiffusersGenerator:
         # Parts that are not in use wait in main memory: slower, and fits a smaller device.
         self._offload = _parse("offload", spec.options.get("offload", "false"), {bool})
         self._placement = Placement.from_options(spec.options)
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> DiffusersGenerator:
-        return cls(spec)
 
     def identity(self) -> dict[str, str]:
         import diffusers
@@ -129,12 +127,11 @@ def pipeline_class(checkpoint: Checkpoint) -> Any:
 
 def call_options(kind: Any) -> dict[str, set[type]]:
     """Arguments of a pipeline's call that a spec can give, each with the types it takes."""
-    plain = {bool, int, float, str}
     found = {}
     for name, parameter in inspect.signature(kind.__call__).parameters.items():
         annotation = parameter.annotation
         either = get_origin(annotation) in (Union, UnionType)
-        types = plain & {*(get_args(annotation) if either else (annotation,))}
+        types = {*get_args(Scalar)} & {*(get_args(annotation) if either else (annotation,))}
         if types and name not in OURS:
             found[name] = types
     return found
@@ -146,10 +143,8 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
         return text == "true"
     for number in (int, float):
         if number in types:
-            try:
+            with suppress(ValueError):
                 return number(text)
-            except ValueError:
-                continue
     if str in types:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))

@@ -54,9 +54,9 @@ class FunctionGenerator:
         """Raises GeneratorError for whatever the function raises, and for what is no image."""
         if request.source is not None and not self._edits:
             raise GeneratorError("the function takes (prompt, seed) only and can't edit a source")
-        words = (request.prompt, request.seed)
+        source = (request.source,) if self._edits else ()
         try:
-            made = self._function(*words, *((request.source,) if self._edits else ()))
+            made = self._function(request.prompt, request.seed, *source)
         except (GeneratorError, FileNotFoundError):
             raise
         except Exception as error:  # the user's own code may raise anything

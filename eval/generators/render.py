@@ -38,8 +38,11 @@ FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 
 @dataclass(frozen=True)
-class RenderOptions:
-    """Biases in logits; faults as shares of images in [0, 1]."""
+class RenderGenerator:
+    """Draws what a prompt says, as far as its options let it.
+
+    Biases in logits; faults as shares of images in [0, 1].
+    """
 
     order_bias: float = 0
     """Logit of the first-mentioned entity standing left, or of the left one acting."""
@@ -62,25 +65,17 @@ class RenderOptions:
     wrong: float = 0
     """One is replaced by another entity, a person by a person."""
 
-
-class RenderGenerator:
-    """Draws what a prompt says, as far as its options let it."""
-
-    def __init__(self, options: RenderOptions | None = None) -> None:
-        self.options = options or RenderOptions()
-
     @classmethod
     def from_spec(cls, spec: Spec) -> RenderGenerator:
         """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
         if spec.argument:
             raise UsageError(f"render: takes options only, not {spec.argument!r}")
-        return cls(RenderOptions(**{name: _option(name, t) for name, t in spec.options.items()}))
+        return cls(**{name: _option(name, text) for name, text in spec.options.items()})
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""
-        defaults = asdict(RenderOptions()).items()
-        values = asdict(self.options)
-        changed = {name: f"{values[name]:g}" for name, usual in defaults if values[name] != usual}
+        usual = asdict(RenderGenerator())
+        changed = {k: f"{v:g}" for k, v in asdict(self).items() if v != usual[k]}
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def generate(self, request: ImageRequest) -> Image:
@@ -110,7 +105,7 @@ class RenderGenerator:
         order = self._order(entities, asked, rng)
         poses = mentioned_poses(prompt, named)
         axis = asked.axis
-        faults = [name for name in FAULTS if rng.random() < getattr(self.options, name)]
+        faults = [name for name in FAULTS if rng.random() < getattr(self, name)]
         if "vertical" in faults and axis == "horizontal":
             axis = "vertical"
         background = rng.randrange(2**31)
@@ -125,10 +120,10 @@ class RenderGenerator:
 
     def _order(self, entities: list[str], asked: Layout, rng: random.Random) -> list[int]:
         """Indices of the entities from first to last on the axis."""
-        obeys = rng.random() < self.options.grounding
+        obeys = rng.random() < self.grounding
         if asked.order is not None and obeys:
             return list(asked.order)
-        bias, sd = self.options.order_bias, self.options.preference_sd
+        bias, sd = self.order_bias, self.preference_sd
         # Gumbel noise on every logit: of any two neighbors in the prompt, the first-mentioned comes
         # first with probability sigmoid(order_bias + difference of preferences).
         scores = [
@@ -141,7 +136,7 @@ class RenderGenerator:
         figures = list(scene.figures)
         left_to_right = sorted(range(len(figures)), key=lambda i: figures[i].x)
         if names_nobody(instruction):
-            left_acts = rng.random() < 1 / (1 + math.exp(-self.options.order_bias))
+            left_acts = rng.random() < 1 / (1 + math.exp(-self.order_bias))
             actor = left_to_right[0 if left_acts else -1]
             figures[actor] = replace(figures[actor], pose=_pose_of(instruction))
         else:
@@ -157,7 +152,7 @@ class RenderGenerator:
         if not named:
             raise ValueError(f"the image shows nothing that is named in {text!r}")
         numbers = [present[mention.entity] for mention in named]
-        if rng.random() < self.options.binding_bias:
+        if rng.random() < self.binding_bias:
             numbers = [n for n in left_to_right if n in numbers]
         if is_directed(text, named):
             actor, patient = numbers[::-1] if is_passive(text) else numbers
@@ -169,7 +164,7 @@ class RenderGenerator:
 
 
 def _option(name: str, text: str) -> float:
-    known = asdict(RenderOptions())
+    known = asdict(RenderGenerator())
     if name not in known:
         raise UsageError(f"render: has no option {name!r}: choose from {', '.join(known)}")
     try:

@@ -189,3 +189,6 @@ def test_the_classes_of_coco() -> None:
         "toothbrush",
     )
     assert class_numbers(dict(enumerate(COCO)), ["TV", "couch"]) == {62: "TV", 57: "couch"}
+    assert class_numbers({57: "sofa"}, ["couch"]) == {57: "couch"}
+    assert {"fire hydrant", "sports ball", "wine glass", "hot dog"} <= set(COCO)
+    assert not any("\n" in name or "  " in name for name in COCO)
