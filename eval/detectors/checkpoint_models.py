@@ -31,8 +31,7 @@ from . import (
     open_detector,
     ranked,
 )
-from .classes import class_numbers
-from .loading import SpecDetector, number, refuse_options
+from .loading import SpecDetector, class_numbers, number, refuse_options
 
 REVISIONS = {
     "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
-from .classes import class_numbers
-from .loading import FileDetector
+from .loading import FileDetector, class_numbers
 
 
 class FasterRcnn(FileDetector):

@@ -1,4 +1,4 @@
-"""What detectors share: options of a spec, and weights that are one file."""
+"""What detectors share: options of a spec, weights that are one file, closed sets of classes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
+
+ALIASES = {
+    "airplane": "aeroplane",
+    "couch": "sofa",
+    "dining table": "diningtable",
+    "motorcycle": "motorbike",
+    "potted plant": "pottedplant",
+    "tv": "tvmonitor",
+}
+"""COCO's names, and what checkpoints that were trained with VOC's spelling (RT-DETR) call them."""
+COCO = tuple(Path(__file__).with_name("coco.txt").read_text("utf-8").splitlines())
+"""The 80 classes that detectors are trained on, in COCO's order."""
 
 
 class SpecDetector(SpecAdapter, ABC):
@@ -84,3 +96,21 @@ def number(spec: Spec, name: str, default: float, low: float, high: float) -> fl
     if not low <= value <= high:
         raise DetectorError(f"{spec.kind}: {name}={text} is not in [{low:g}, {high:g}]")
     return value
+
+
+def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:
+    """Class number -> query. Raises DetectorError for a query that is no class.
+
+    >>> class_numbers({1: "cat", 2: "Potted plant"}, ["potted plant"])
+    {2: 'potted plant'}
+    """
+    numbers = {name.lower(): number for number, name in names.items()}
+    found: dict[int, str] = {}
+    for query in queries:
+        name = query.lower()
+        if name not in numbers:
+            name = ALIASES.get(name, name)
+        if name not in numbers:
+            raise DetectorError(f"the detector has no class {query!r} among its {len(numbers)}")
+        found[numbers[name]] = query
+    return found

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request
-from .classes import COCO, class_numbers
-from .loading import FileDetector
+from .loading import COCO, FileDetector, class_numbers
 from .tfjs import GraphModel
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from ..rules.boxes import Size
 from ..stats.bootstrap import Array
 from . import Detection, DetectorError, Request
-from .classes import class_numbers
-from .loading import FileDetector
+from .loading import FileDetector, class_numbers
 
 SIDE = 300
 _LABELS = 184

@@ -77,12 +77,12 @@ class RecordedDetector(SpecDetector):
         )
 
 
-Samples = dict[str, list[Detection]]
+_Samples = dict[str, list[Detection]]
 """Name of a sample or image -> what was found."""
 
 
-def _own(path: Path, role: str) -> Samples:
-    found: Samples = {}
+def _own(path: Path, role: str) -> _Samples:
+    found: _Samples = {}
     for number, row in read_rows(path):
         one = parse(_Row, row, path, number)
         if one.sample_id in found:
@@ -97,7 +97,7 @@ def _own(path: Path, role: str) -> Samples:
     return found
 
 
-def _json(path: Path, names: str | None) -> Samples:
+def _json(path: Path, names: str | None) -> _Samples:
     """COCO's results or VISOR's, told apart by their outermost type."""
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -112,14 +112,14 @@ def _json(path: Path, names: str | None) -> Samples:
     return _coco(data, path, Path(names))
 
 
-def _coco(rows: list[Any], path: Path, names: Path) -> Samples:
+def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
     try:
         known = json.loads(names.read_text("utf-8"))
         categories = {one["id"]: one["name"] for one in known["categories"]}
         files = {one["id"]: one["file_name"] for one in known.get("images", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RowError(f"{names}: no categories of COCO ({error})") from None
-    found: Samples = {file: [] for file in files.values()}
+    found: _Samples = {file: [] for file in files.values()}
     for number, row in enumerate(rows, 1):
         one = parse(_CocoRow, row, path, number)
         if one.category_id not in categories:
@@ -133,7 +133,7 @@ def _coco(rows: list[Any], path: Path, names: Path) -> Samples:
     return found
 
 
-def _visor(results: dict[str, Any], path: Path) -> Samples:
+def _visor(results: dict[str, Any], path: Path) -> _Samples:
     """Points become boxes without extent; a score that is not there is 1."""
     found = {}
     for number, (name, entry) in enumerate(results.items(), 1):

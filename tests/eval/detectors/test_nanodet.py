@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from counterprior.eval.detectors import Detection, DetectorError, Request, distinct, open_detector
-from counterprior.eval.detectors.classes import COCO, class_numbers
+from counterprior.eval.detectors.loading import COCO, class_numbers
 from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
 from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
 from counterprior.eval.rules.boxes import Box
