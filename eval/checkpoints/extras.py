@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Spec, load_factory
 
 EXTRAS = {
     "accelerate": "models",
@@ -19,8 +19,16 @@ EXTRAS = {
     "transformers": "models",
 }
 """Library -> extra that installs it."""
-OWN = "python"
-"""Kind of a spec that names a factory of the user's own."""
+
+
+class SpecAdapter:
+    """An adapter whose constructor reads the spec; that raises UsageError for a wrong one."""
+
+    def __init__(self, spec: Spec) -> None: ...
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> Self:
+        return cls(spec)
 
 
 def open_adapter(table: Mapping[str, str], spec: Spec, what: str, *more: Any) -> Any:
@@ -30,12 +38,10 @@ def open_adapter(table: Mapping[str, str], spec: Spec, what: str, *more: Any) ->
     factory returns. what: names the thing in messages, e.g. `detector`. Raises UsageError for an
     unknown kind and a library that is not installed, and whatever `from_spec` raises.
     """
-    if spec.kind == OWN:
-        from ...specs import load_factory
-
+    if spec.kind == "python":
         return load_factory(spec)
     if spec.kind not in table:
-        known = ", ".join(sorted([*table, OWN]))
+        known = ", ".join(sorted([*table, "python"]))
         raise UsageError(f"no {what} {spec.kind!r}: choose from {known}")
     with named_extras(spec.kind):
         return find_class(table[spec.kind]).from_spec(spec, *more)
@@ -56,7 +62,5 @@ def named_extras(kind: str) -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library not in EXTRAS:
             raise
-        extra = EXTRAS[library]
-        raise UsageError(
-            f"{kind} needs {library}, which is not installed: pip install 'counterprior[{extra}]'"
-        ) from None
+        remedy = f"pip install 'counterprior[{EXTRAS[library]}]'"
+        raise UsageError(f"{kind} needs {library}, which is not installed: {remedy}") from None

@@ -1,9 +1,10 @@
-"""Whatever finds things in images: one module an adapter, one line in `DETECTORS` each."""
+"""Whatever finds things in images; one line in `DETECTORS` each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,11 +29,11 @@ class Detection:
     label: str
     """The query that it answers."""
     score: float
-    """How sure the detector is, in [0, 1]."""
+    """In [0, 1]."""
     box: Box
-    """Where, pixels, within the image."""
+    """Pixels, within the image."""
     mask: Mask | None = None
-    """Its pixels, shape (H, W), where the detector has them."""
+    """Shape (H, W), where the detector has one."""
 
     def to_row(self) -> dict[str, Any]:
         """As published detections are written, without the mask."""
@@ -41,10 +42,9 @@ class Detection:
 
 @dataclass(frozen=True)
 class Request:
-    """What to look for in one image."""
+    """What to look for in one RGB image."""
 
     image: Image
-    """RGB."""
     queries: tuple[str, ...]
     """Names of things, e.g. `potted plant`."""
     name: str = ""
@@ -73,16 +73,12 @@ class DetectorError(UsageError):
 
 def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Request]]:
     """Requests in their order, at most `size` at a time, each batch with one number of queries."""
-    start = 0
-    for end in range(1, len(requests) + 1):
-        full = end - start == size
-        last = end == len(requests)
-        if full or last or len(requests[end].queries) != len(requests[start].queries):
-            yield requests[start:end]
-            start = end
+    for _, alike in groupby(requests, key=lambda request: len(request.queries)):
+        batch = list(alike)
+        yield from (batch[start : start + size] for start in range(0, len(batch), size))
 
 
-def inside(box: Sequence[float], size: Size) -> Box | None:
+def inside(box: Sequence[float] | NDArray[Any], size: Size) -> Box | None:
     """The box cut to the image; None where nothing of it is left."""
     x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
     y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
@@ -102,21 +98,16 @@ def from_tensors(
     That is how transformers and torchvision give them. Labels that `names` lacks are left out, so
     are scores below the threshold and boxes of which nothing is in the image.
     """
-    rows = zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True)
-    return ranked(
-        [
-            Detection(names[label], score, cut)
-            for label, score, box in rows
-            if label in names and score >= threshold and (cut := inside(box, size)) is not None
-        ]
-    )
+    found = []
+    for row in zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True):
+        label, score, box = row
+        if label in names and score >= threshold and (cut := inside(box, size)) is not None:
+            found.append(Detection(names[label], score, cut))
+    return ranked(found)
 
 
 def distinct(found: Sequence[Detection]) -> list[Detection]:
-    """Best first, without those that overlap a better one of their label (non-maximum suppression).
-
-    For models that fire many times at one thing.
-    """
+    """Best first, without those that overlap a better one of their label."""
     kept: list[Detection] = []
     for one in ranked(found):
         if all(one.label != other.label or iou(one.box, other.box) < ALIKE for other in kept):
@@ -132,22 +123,16 @@ def mask_box(mask: Mask) -> Box | None:
     return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 
-def union_mask(found: Sequence[Detection], label: str) -> Mask | None:
-    """All instances of a label together, as PSE segments; None where none has a mask."""
-    masks = [one.mask for one in found if one.label == label and one.mask is not None]
-    return np.logical_or.reduce(masks) if masks else None
-
-
 DETECTORS = {
     "pixels": f"{__name__}.pixels:PixelDetector",
     "scene": f"{__name__}.pixels:SceneDetector",
     "recorded": f"{__name__}.recorded:RecordedDetector",
-    "grounding-dino": f"{__name__}.grounding_dino:GroundingDino",
-    "owl": f"{__name__}.owl:Owl",
-    "detr": f"{__name__}.detr:Detr",
-    "mask2former": f"{__name__}.mask2former:Mask2Former",
-    "sam": f"{__name__}.sam:SamOnBoxes",
-    "clipseg": f"{__name__}.clipseg:ClipSeg",
+    "grounding-dino": f"{__name__}.checkpoint_models:GroundingDino",
+    "owl": f"{__name__}.checkpoint_models:Owl",
+    "detr": f"{__name__}.checkpoint_models:Detr",
+    "mask2former": f"{__name__}.checkpoint_models:Mask2Former",
+    "sam": f"{__name__}.checkpoint_models:SamOnBoxes",
+    "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
     "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
     "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
     "nanodet": f"{__name__}.nanodet:NanoDet",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from PIL.Image import Image
 
 from ...storage import write_whole
 from ..rules.boxes import Box
@@ -33,64 +33,48 @@ class Cached:
         return self._detector.identity()
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        keys = [self.key(request) for request in requests]
-        found: dict[str, list[Detection]] = {}
-        for key in dict.fromkeys(keys):
-            if (kept := self._read(key)) is not None:
-                found[key] = kept
-        missing = {key: r for key, r in zip(keys, requests, strict=True) if key not in found}
+        paths = [self._path(request) for request in requests]
+        found = {path: kept for path in set(paths) if (kept := _read(path)) is not None}
+        missing = {path: r for path, r in zip(paths, requests, strict=True) if path not in found}
         made = self._detector.detect(list(missing.values())) if missing else []
-        for key, detections in zip(missing, made, strict=True):
-            self._write(key, detections)
-            found[key] = detections
-        return [found[key] for key in keys]
+        for path, detections in zip(missing, made, strict=True):
+            _write(path, detections)
+            found[path] = detections
+        return [found[path] for path in paths]
 
-    def key(self, request: Request) -> str:
-        """Of one request: pixels, name, queries and detector."""
-        parts = [image_digest(request.image), request.name, list(request.queries), self._identity]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def _path(self, key: str) -> Path:
+    def _path(self, request: Request) -> Path:
+        image = hashlib.sha256(repr(request.image.size).encode())
+        image.update(request.image.convert("RGB").tobytes())
+        parts = [image.hexdigest(), request.name, list(request.queries), self._identity]
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return self._folder / key[:2] / f"{key}.npz"
 
-    def _read(self, key: str) -> list[Detection] | None:
-        try:
-            # In memory: of a damaged file NumPy would leave the handle open.
-            kept = BytesIO(self._path(key).read_bytes())
-            with np.load(kept, allow_pickle=False) as data:
-                rows: list[dict[str, Any]] = json.loads(str(data["rows"]))
-                return [_detection(row, data, number) for number, row in enumerate(rows)]
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-            return None
 
-    def _write(self, key: str, detections: Sequence[Detection]) -> None:
-        masks = {
-            f"mask{number}": np.packbits(one.mask, axis=None)
-            for number, one in enumerate(detections)
-            if one.mask is not None
-        }
-        rows = [
-            one.to_row() | {"shape": None if one.mask is None else list(one.mask.shape)}
-            for one in detections
-        ]
-        buffer = BytesIO()
-        np.savez_compressed(buffer, rows=np.array(json.dumps(rows)), **masks)  # type: ignore[arg-type]
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, buffer.getvalue())
+def _read(path: Path) -> list[Detection] | None:
+    try:
+        # In memory: of a damaged file NumPy would leave the handle open.
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            rows: list[dict[str, Any]] = json.loads(str(data["rows"]))
+            found = []
+            for number, row in enumerate(rows):
+                mask, shape = None, row["shape"]
+                if shape is not None:
+                    bits = np.unpackbits(data[f"mask{number}"], count=math.prod(shape))
+                    mask = bits.reshape(shape).astype(bool)
+                found.append(Detection(row["label"], row["score"], Box(*row["box_xyxy"]), mask))
+            return found
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return None
 
 
-def _detection(row: dict[str, Any], data: Any, number: int) -> Detection:
-    mask = None
-    if row["shape"] is not None:
-        height, width = row["shape"]
-        bits = np.unpackbits(data[f"mask{number}"], count=height * width)
-        mask = bits.reshape(height, width).astype(bool)
-    return Detection(row["label"], row["score"], Box(*row["box_xyxy"]), mask)
-
-
-def image_digest(image: Image) -> str:
-    """SHA-256 of size and RGB pixels, whatever the file's format was."""
-    digest = hashlib.sha256(repr(image.size).encode())
-    digest.update(image.convert("RGB").tobytes())
-    return digest.hexdigest()
+def _write(path: Path, detections: Sequence[Detection]) -> None:
+    masks = {f"mask{n}": one.mask for n, one in enumerate(detections) if one.mask is not None}
+    packed = {name: np.packbits(mask, axis=None) for name, mask in masks.items()}
+    rows = [
+        one.to_row() | {"shape": None if one.mask is None else list(one.mask.shape)}
+        for one in detections
+    ]
+    buffer = BytesIO()
+    np.savez_compressed(buffer, rows=np.array(json.dumps(rows)), **packed)  # type: ignore[arg-type]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, buffer.getvalue())

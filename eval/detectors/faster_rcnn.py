@@ -11,8 +11,7 @@ import numpy as np
 
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
-from .classes import class_numbers
-from .loading import FileDetector
+from .loading import FileDetector, class_numbers
 
 
 class FasterRcnn(FileDetector):
@@ -22,8 +21,7 @@ class FasterRcnn(FileDetector):
     THRESHOLD = 0.5
     """As the published evaluation set it."""
 
-    def __init__(self, weights: Path, threshold: float) -> None:
-        """Raises DetectorError where torchvision or the weights can't be read."""
+    def _load(self, path: Path) -> str:
         import torch
 
         try:
@@ -35,31 +33,24 @@ class FasterRcnn(FileDetector):
                 f"{install_command(torch.__version__)}"
             ) from None
         published = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
-        if not weights.is_file():
-            raise DetectorError(
-                f"faster-rcnn: {weights} is no file of weights: get {published.url}"
-            )
+        if not path.is_file():
+            raise DetectorError(f"faster-rcnn: {path} is no file of weights: get {published.url}")
         model = detection.fasterrcnn_resnet50_fpn_v2(weights=None, weights_backbone=None)
         try:
-            model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+            model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         except (RuntimeError, TypeError, EOFError, UnpicklingError) as error:
             reason = str(error).strip().splitlines()[0]
             raise DetectorError(
-                f"faster-rcnn: {weights} does not fit the model ({reason}): get {published.url}"
+                f"faster-rcnn: {path} does not fit the model ({reason}): get {published.url}"
             ) from None
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._model = model.to(self._device).eval()
         self._names = dict(enumerate(published.meta["categories"]))
-        self._threshold = threshold
-        self._identity = {
-            "kind": "faster-rcnn",
-            "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
-            "threshold": f"{threshold:g}",
-            "torchvision": str(torchvision.__version__),
-        }
+        self._torchvision = str(torchvision.__version__)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def identity(self) -> dict[str, str]:
-        return self._identity
+        return super().identity() | {"torchvision": self._torchvision}
 
     def _found(self, request: Request) -> list[Detection]:
         import torch

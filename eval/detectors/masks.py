@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ...errors import DataError
 from ...progress import Progress, silent
 from ..rules.boxes import Relation
 from ..rules.pse import present, pse
-
-_CHUNK = 64
+from . import Mask
 
 
 class MaskError(DataError):
@@ -25,7 +23,7 @@ class MaskError(DataError):
 
 @dataclass(frozen=True)
 class MaskPair:
-    """Two objects of one image and what the prompt says of them."""
+    """Two objects of one image."""
 
     a: Path | None
     """PNG of object a, any pixel above 0 belongs to it; None where it was not found."""
@@ -37,35 +35,31 @@ class MaskPair:
 
 @dataclass(frozen=True)
 class MaskScore:
-    """PSE of one pair."""
-
     pse: float
     """In [0, 1]; 0 where either object is missing."""
     missing: tuple[str, ...]
     """`a`, `b`: no file, or an empty mask."""
 
 
-def read_mask(path: Path) -> NDArray[np.bool_]:
-    """A mask of shape (H, W). Raises MaskError for a file that is missing or no image."""
+def score_pair(pair: MaskPair) -> MaskScore:
+    """PSE of one pair. Raises MaskError for unreadable masks or masks of different size."""
+    a, b = (None if path is None else _read(path) for path in (pair.a, pair.b))
+    missing = tuple(n for n, mask in (("a", a), ("b", b)) if mask is None or not present(mask))
+    if a is None or b is None or missing:
+        return MaskScore(0.0, missing)
+    if a.shape != b.shape:
+        raise MaskError(f"{pair.a}, {pair.b}: masks of {a.shape} and {b.shape} pixels do not fit")
+    return MaskScore(float(pse(a, b, pair.relation)), ())
+
+
+def _read(path: Path) -> Mask:
     try:
         with Image.open(path) as image:
             return np.asarray(image.convert("L")) > 0
     except FileNotFoundError:
         raise MaskError(f"{path}: no such mask") from None
-    except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise MaskError(f"{path}: no readable mask ({type(error).__name__})") from None
-
-
-def score_pair(pair: MaskPair) -> MaskScore:
-    """PSE of one pair. Raises MaskError for unreadable masks or masks of different size."""
-    masks = {name: read_mask(path) for name in "ab" if (path := getattr(pair, name)) is not None}
-    missing = tuple(name for name in "ab" if name not in masks or not present(masks[name]))
-    if missing:
-        return MaskScore(0.0, missing)
-    a, b = masks["a"], masks["b"]
-    if a.shape != b.shape:
-        raise MaskError(f"{pair.a}, {pair.b}: masks of {a.shape} and {b.shape} pixels do not fit")
-    return MaskScore(float(pse(a, b, pair.relation)), ())
 
 
 def score_pairs(
@@ -73,7 +67,7 @@ def score_pairs(
 ) -> Iterator[MaskScore]:
     """Scores in the order of the pairs, computed on `jobs` processes."""
     with ProcessPoolExecutor(jobs) as pool:
-        scores = pool.map(score_pair, pairs, chunksize=_CHUNK)
+        scores = pool.map(score_pair, pairs, chunksize=64)
         for done, score in enumerate(scores, 1):
             progress("masks", done, len(pairs))
             yield score

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..rules.boxes import Size
-from . import Detection, DetectorError, Request, distinct, inside
-from .classes import COCO, class_numbers
-from .loading import FileDetector
+from . import Detection, DetectorError, Request
+from .loading import COCO, FileDetector, class_numbers
 from .tfjs import GraphModel
 
 if TYPE_CHECKING:
@@ -35,30 +34,17 @@ class NanoDet(FileDetector):
     KIND = "nanodet"
     THRESHOLD = 0.4
 
-    def __init__(self, path: Path, threshold: float) -> None:
-        """Raises DetectorError where the file or its weights can't be read."""
+    def _load(self, path: Path) -> str:
         if not path.is_file():
             raise DetectorError(f"nanodet: {path} is no file of a graph")
-        self._graph, self._threshold = GraphModel(path), threshold
-
-    def identity(self) -> dict[str, str]:
-        return {
-            "kind": "nanodet",
-            "weights_sha256": self._graph.digest,
-            "threshold": f"{self._threshold:g}",
-        }
+        self._graph = GraphModel(path)
+        return self._graph.digest
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = class_numbers(dict(enumerate(COCO)), request.queries)
         boxes, scores = self._run(request)
-        size = Size(*request.image.size)
-        found = []
-        for label, query in wanted.items():
-            for index in (scores[:, label] >= self._threshold).nonzero().flatten().tolist():
-                box = inside((boxes[index].numpy() * (*size, *size)).tolist(), size)
-                if box is not None:
-                    found.append(Detection(query, float(scores[index, label]), box))
-        return distinct(found)
+        classes = {query: [label] for label, query in wanted.items()}
+        return self._distinct(classes, Size(*request.image.size), boxes.numpy(), scores.numpy())
 
     def _run(self, request: Request) -> tuple[Tensor, Tensor]:
         """Boxes (3549, 4) as shares of the image, and scores (3549, 80)."""

@@ -15,9 +15,8 @@ import numpy as np
 
 from ..rules.boxes import Size
 from ..stats.bootstrap import Array
-from . import Detection, DetectorError, Request, distinct, inside
-from .classes import class_numbers
-from .loading import FileDetector
+from . import Detection, DetectorError, Request
+from .loading import FileDetector, class_numbers
 
 SIDE = 300
 _LABELS = 184
@@ -44,46 +43,29 @@ class OpenImagesSsd(FileDetector):
     KIND = "open-images-ssd"
     THRESHOLD = 0.3
 
-    def __init__(self, assets: Path, threshold: float) -> None:
-        """Raises DetectorError where the file or its runtime is not there."""
+    def _load(self, path: Path) -> str:
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
             raise DetectorError(f"open-images-ssd needs ai-edge-litert ({error})") from None
-        if not assets.is_file():
-            raise DetectorError(f"open-images-ssd: {assets} is no file of weights")
-        data = assets.read_bytes()
+        if not path.is_file():
+            raise DetectorError(f"open-images-ssd: {path} is no file of weights")
+        data = path.read_bytes()
         names = data[:_LABELS].decode("utf-8", "replace").split("\n")
         if names[:2] != ["???", "Bicycle"]:
-            raise DetectorError(f"open-images-ssd: {assets} does not begin with its labels")
+            raise DetectorError(f"open-images-ssd: {path} does not begin with its labels")
         self._names = {index: name for index, name in enumerate(names) if index and name}
         self._model: Any = Interpreter(model_content=data[_LABELS:])
         self._model.allocate_tensors()
-        self._threshold, self._digest = threshold, hashlib.sha256(data).hexdigest()
         self._anchors = anchors()
-
-    def identity(self) -> dict[str, str]:
-        return {
-            "kind": "open-images-ssd",
-            "weights_sha256": self._digest,
-            "threshold": f"{self._threshold:g}",
-        }
+        return hashlib.sha256(data).hexdigest()
 
     def _found(self, request: Request) -> list[Detection]:
         wanted = {
             query: class_numbers(self._names, MEANS.get(query.lower(), (query,)))
             for query in request.queries
         }
-        boxes, scores = self._run(request)
-        size = Size(*request.image.size)
-        found = []
-        for query, classes in wanted.items():
-            best = scores[:, list(classes)].max(axis=1)
-            for index in np.flatnonzero(best >= self._threshold):
-                box = inside(boxes[index] * (*size, *size), size)
-                if box is not None:
-                    found.append(Detection(query, float(best[index]), box))
-        return distinct(found)
+        return self._distinct(wanted, Size(*request.image.size), *self._run(request))
 
     def _run(self, request: Request) -> tuple[Array, Array]:
         """Boxes (1917, 4) as shares of the image, and scores (1917, 24); class 0 is nothing."""
@@ -107,10 +89,9 @@ def anchors() -> Array:
         shapes = [(scale, aspect) for aspect in _ASPECTS] + [((scale * following) ** 0.5, 1.0)]
         if layer == 0:
             shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
-        for y in range(cells):
-            for x in range(cells):
-                center = (x + 0.5) / cells, (y + 0.5) / cells
-                found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
+        for row, column in np.ndindex(cells, cells):
+            center = (column + 0.5) / cells, (row + 0.5) / cells
+            found += [(*center, side * a**0.5, side / a**0.5) for side, a in shapes]
     return np.array(found)
 
 

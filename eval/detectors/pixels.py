@@ -6,7 +6,8 @@ boxes and visible pixels of every figure, from the image's own metadata.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
@@ -17,8 +18,9 @@ from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
 from ...specs import Spec
-from ..rules.boxes import Box, Size
+from ..rules.boxes import Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
+from .loading import SpecDetector
 
 FOUND = 0.6
 """Correlation from which a figure counts as there, as the judge `pixels` has it."""
@@ -38,80 +40,66 @@ def entity(query: str) -> str:
     return named.pop()
 
 
-class PixelDetector:
-    """Takes the best match of all queries, hides it, and looks again until nothing is left."""
+class AtlasDetector(SpecDetector):
+    """A detector of the atlas' figures, without options."""
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> PixelDetector:
+    KIND: ClassVar[str]
+
+    def __init__(self, spec: Spec) -> None:
         if spec.argument or spec.options:
-            raise DetectorError("pixels takes neither argument nor options")
-        return cls()
+            raise DetectorError(f"{self.KIND} takes neither argument nor options")
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
+        return {"kind": self.KIND, "version": "1", "atlas": atlas_digest()[:12]}
 
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
+
+class PixelDetector(AtlasDetector):
+    """Takes the best match of all queries, hides it, and looks again until nothing is left."""
+
+    KIND = "pixels"
 
     def _found(self, request: Request) -> list[Detection]:
         names = {query: entity(query) for query in request.queries}
-        picture = SearchedImage(request.image)
+        left = SearchedImage(request.image)
         found: list[Detection] = []
         while names and len(found) < MOST:
-            matches = {query: picture.find(name, scales=SIZES) for query, name in names.items()}
+            matches = {query: left.find(name, scales=SIZES) for query, name in names.items()}
             query = max(matches, key=lambda q: matches[q].score)
             match = matches[query]
             if match.score < FOUND:
                 break
             mask = _template_mask(request.image, names[query], match)
-            box = mask_box(mask)
-            if box is not None:
+            if box := mask_box(mask):
                 found.append(Detection(query, min(1.0, match.score), box, mask))
-            picture = picture.without(match)
+            left = left.without(match)
         return ranked(found)
 
 
 def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
     """The pixels of the figure, as the template drawn in the match's place that differs least."""
     shown = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
-    best: tuple[float, Mask] | None = None
-    for scale in SIZES:
-        for faces in (1, -1):
-            figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
-            if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
-                continue
-            layer = Image.new("RGBA", (WIDTH, HEIGHT))
-            place = (
-                round(match.x * WIDTH - figure.width / 2),
-                round(match.y * HEIGHT - figure.height / 2),
-            )
-            layer.paste(figure, place)
-            drawn = np.asarray(layer, dtype=float)
-            mask = drawn[..., 3] > 128
-            if not mask.any():
-                continue
-            difference = float(abs(drawn[mask][:, :3] - shown[mask]).mean())
-            if best is None or difference < best[0]:
-                best = difference, mask
-    if best is None:
+    found: list[tuple[float, Mask]] = []
+    for scale, faces in product(SIZES, (1, -1)):
+        figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
+        if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
+            continue
+        layer = Image.new("RGBA", (WIDTH, HEIGHT))
+        left = round(match.x * WIDTH - figure.width / 2)
+        layer.paste(figure, (left, round(match.y * HEIGHT - figure.height / 2)))
+        drawn = np.asarray(layer, dtype=float)
+        mask = drawn[..., 3] > 128
+        if mask.any():
+            found.append((float(abs(drawn[mask][:, :3] - shown[mask]).mean()), mask))
+    if not found:
         return np.zeros((image.height, image.width), bool)
-    return np.asarray(Image.fromarray(best[1]).resize(image.size, Image.Resampling.NEAREST))
+    _, best = min(found, key=lambda one: one[0])
+    return np.asarray(Image.fromarray(best).resize(image.size, Image.Resampling.NEAREST))
 
 
-class SceneDetector:
+class SceneDetector(AtlasDetector):
     """The truth of a rendered image, from its metadata; needs the image as it was written."""
 
-    @classmethod
-    def from_spec(cls, spec: Spec) -> SceneDetector:
-        if spec.argument or spec.options:
-            raise DetectorError("scene takes neither argument nor options")
-        return cls()
-
-    def identity(self) -> dict[str, str]:
-        return {"kind": "scene", "version": "1", "atlas": atlas_digest()[:12]}
-
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
+    KIND = "scene"
 
     def _found(self, request: Request) -> list[Detection]:
         text = request.image.info.get("scene")
@@ -120,24 +108,18 @@ class SceneDetector:
         scene = Scene.from_json(text)
         names = {entity(query): query for query in request.queries}
         size = Size(*request.image.size)
+        scale = (size.width / WIDTH, size.height / HEIGHT) * 2
         found = []
         for number, figure in enumerate(scene.figures):
             if figure.entity not in names:
                 continue
             mask = visible(scene, number)
             box = mask_box(mask)
-            if box is None:
-                continue
-            scaled = _scaled(box, size)
+            scaled = box and inside(np.multiply(box, scale), size)
             if scaled is not None:
                 full = Image.fromarray(mask).resize(size, Image.Resampling.NEAREST)
                 found.append(Detection(names[figure.entity], 1.0, scaled, np.asarray(full)))
         return found
-
-
-def _scaled(box: Box, size: Size) -> Box | None:
-    x, y = size.width / WIDTH, size.height / HEIGHT
-    return inside((box.x1 * x, box.y1 * y, box.x2 * x, box.y2 * y), size)
 
 
 def visible(scene: Scene, number: int) -> Mask:

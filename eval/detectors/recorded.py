@@ -8,31 +8,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ...specs import Spec
 from ...tables import RowError, parse, read_rows
 from ..rules.boxes import Box
 from ..rules.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Request, ranked
+from .loading import SpecDetector, refuse_options
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
     sample_id: str
     detections: tuple[Found, ...] | None = None
     detectors: Detectors | None = None
 
 
 class _CocoRow(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
     image_id: int | str
     category_id: int
     bbox: tuple[float, float, float, float]
@@ -40,61 +37,52 @@ class _CocoRow(BaseModel):
 
 
 class _VisorEntry(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
     classes: tuple[str, ...]
     centroid: tuple[tuple[float, float], ...] = ()
     score: tuple[float, ...] = ()
     sra: int = 0
 
 
-class RecordedDetector:
+class RecordedDetector(SpecDetector):
     """``recorded:FILE[?names=FILE][&role=secondary]``; an image's name must be in the file."""
 
-    def __init__(self, found: dict[str, list[Detection]], digest: str, path: Path) -> None:
-        self._found, self._digest, self._path = found, digest, path
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> RecordedDetector:
-        if unknown := sorted(set(spec.options) - {"names", "role"}):
-            raise DetectorError(f"recorded: no option {unknown[0]!r}: choose from names, role")
-        path = Path(spec.argument)
+    def __init__(self, spec: Spec) -> None:
+        """Raises DetectorError for a wrong option, RowError for a bad row or a sample twice."""
+        refuse_options(spec, ("names", "role"))
+        self._path = path = Path(spec.argument)
         if not path.is_file():
             raise DetectorError(f"recorded: {path} is no file of detections")
         role = spec.options.get("role", "primary")
         if role not in ("primary", "secondary"):
             raise DetectorError(f"recorded: role {role!r} is neither primary nor secondary")
         if path.suffix == ".jsonl":
-            found = read_own(path, role)
+            self._samples = _own(path, role)
         else:
-            names = spec.options.get("names")
-            found = read_json(path, Path(names) if names else None)
-        return cls(found, sha256(path.read_bytes()).hexdigest(), path)
+            self._samples = _json(path, spec.options.get("names"))
+        self._digest = sha256(path.read_bytes()).hexdigest()
 
     def identity(self) -> dict[str, str]:
         return {"kind": "recorded", "file": self._path.name, "sha256": self._digest}
 
-    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        found = []
-        for request in requests:
-            if request.name not in self._found:
-                raise DetectorError(f"{self._path} has nothing on the image {request.name!r}")
-            wanted = {query.lower(): query for query in request.queries}
-            found.append(
-                ranked(
-                    [
-                        Detection(wanted[one.label.lower()], one.score, one.box)
-                        for one in self._found[request.name]
-                        if one.label.lower() in wanted
-                    ]
-                )
-            )
-        return found
+    def _found(self, request: Request) -> list[Detection]:
+        if request.name not in self._samples:
+            raise DetectorError(f"{self._path} has nothing on the image {request.name!r}")
+        wanted = {query.lower(): query for query in request.queries}
+        return ranked(
+            [
+                replace(one, label=wanted[one.label.lower()])
+                for one in self._samples[request.name]
+                if one.label.lower() in wanted
+            ]
+        )
 
 
-def read_own(path: Path, role: str = "primary") -> dict[str, list[Detection]]:
-    """Sample -> detections. Raises RowError for a bad row or a sample that occurs twice."""
-    found: dict[str, list[Detection]] = {}
+_Samples = dict[str, list[Detection]]
+"""Name of a sample or image -> what was found."""
+
+
+def _own(path: Path, role: str) -> _Samples:
+    found: _Samples = {}
     for number, row in read_rows(path):
         one = parse(_Row, row, path, number)
         if one.sample_id in found:
@@ -109,7 +97,7 @@ def read_own(path: Path, role: str = "primary") -> dict[str, list[Detection]]:
     return found
 
 
-def read_json(path: Path, names: Path | None) -> dict[str, list[Detection]]:
+def _json(path: Path, names: str | None) -> _Samples:
     """COCO's results or VISOR's, told apart by their outermost type."""
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -119,19 +107,19 @@ def read_json(path: Path, names: Path | None) -> dict[str, list[Detection]]:
         return _visor(data, path)
     if not isinstance(data, list):
         raise RowError(f"{path}: neither COCO's list nor VISOR's object")
-    if names is None:
+    if not names:
         raise RowError(f"{path}: COCO results need ?names=instances.json for their categories")
-    return _coco(data, path, names)
+    return _coco(data, path, Path(names))
 
 
-def _coco(rows: list[Any], path: Path, names: Path) -> dict[str, list[Detection]]:
+def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
     try:
         known = json.loads(names.read_text("utf-8"))
         categories = {one["id"]: one["name"] for one in known["categories"]}
         files = {one["id"]: one["file_name"] for one in known.get("images", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RowError(f"{names}: no categories of COCO ({error})") from None
-    found: dict[str, list[Detection]] = {file: [] for file in files.values()}
+    found: _Samples = {file: [] for file in files.values()}
     for number, row in enumerate(rows, 1):
         one = parse(_CocoRow, row, path, number)
         if one.category_id not in categories:
@@ -145,7 +133,7 @@ def _coco(rows: list[Any], path: Path, names: Path) -> dict[str, list[Detection]
     return found
 
 
-def _visor(results: dict[str, Any], path: Path) -> dict[str, list[Detection]]:
+def _visor(results: dict[str, Any], path: Path) -> _Samples:
     """Points become boxes without extent; a score that is not there is 1."""
     found = {}
     for number, (name, entry) in enumerate(results.items(), 1):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Node = Mapping[str, Any]
+MISSING = "is not among the operations here"
 
 
 class GraphModel:
@@ -38,9 +39,7 @@ class GraphModel:
             raise DetectorError(f"{path} is no graph of TensorFlow.js ({error!r})") from None
         self._nodes = [node for node in nodes if node["op"] != "Const"]
         if unknown := sorted({node["op"] for node in self._nodes} - {"Placeholder", *OPERATIONS}):
-            raise DetectorError(
-                f"{path} needs {unknown[0]}, which is not among the operations here"
-            )
+            raise DetectorError(f"{path} needs {unknown[0]}, which {MISSING}")
         self.digest = hashlib.sha256(path.read_bytes() + data).hexdigest()
 
     def run(self, pixels: Tensor) -> list[Tensor]:
@@ -87,37 +86,33 @@ def _unpadded(node: Node) -> None:
     """Raises DetectorError unless images are (N, H, W, C) and padded by nodes of their own."""
     said = [b64decode(node["attr"][name]["s"]) for name in ("padding", "data_format")]
     if said != [b"VALID", b"NHWC"]:
-        raise DetectorError(f"{node['name']}: {said} is not among the operations here")
+        raise DetectorError(f"{node['name']}: {said} {MISSING}")
+
+
+def _through_torch(name: str, images: Tensor, *more: Any, **options: Any) -> Tensor:
+    """An operation of ``torch.nn.functional`` on images (N, H, W, C)."""
+    import torch
+
+    operation = getattr(torch.nn.functional, name)
+    made: Tensor = operation(images.permute(0, 3, 1, 2), *more, **options)
+    return made.permute(0, 2, 3, 1)
 
 
 def _convolved(node: Node, images: Tensor, kernels: Tensor) -> Tensor:
-    from torch.nn.functional import conv2d
-
     _unpadded(node)
-    made = conv2d(
-        images.permute(0, 3, 1, 2),
-        kernels.permute(3, 2, 0, 1),
-        stride=_pair(node, "strides"),
-        dilation=_pair(node, "dilations"),
-    )
-    return made.permute(0, 2, 3, 1)
+    steps = {"stride": _pair(node, "strides"), "dilation": _pair(node, "dilations")}
+    return _through_torch("conv2d", images, kernels.permute(3, 2, 0, 1), **steps)
 
 
 def _pooled(node: Node, images: Tensor) -> Tensor:
-    from torch.nn.functional import max_pool2d
-
     _unpadded(node)
-    made = max_pool2d(images.permute(0, 3, 1, 2), _pair(node, "ksize"), _pair(node, "strides"))
-    return made.permute(0, 2, 3, 1)
+    return _through_torch("max_pool2d", images, _pair(node, "ksize"), _pair(node, "strides"))
 
 
 def _resized(node: Node, images: Tensor, size: Tensor) -> Tensor:
-    from torch.nn.functional import interpolate
-
     if not node["attr"]["half_pixel_centers"]["b"]:
         raise DetectorError(f"{node['name']}: corners are not among the operations here")
-    made = interpolate(images.permute(0, 3, 1, 2), size.tolist(), mode="bilinear")
-    return made.permute(0, 2, 3, 1)
+    return _through_torch("interpolate", images, size.tolist(), mode="bilinear")
 
 
 def _padded(node: Node, values: Tensor, widths: Tensor, filling: float = 0.0) -> Tensor:
@@ -125,10 +120,6 @@ def _padded(node: Node, values: Tensor, widths: Tensor, filling: float = 0.0) ->
 
     # torch counts from the last axis.
     return pad(values, widths.flip(0).flatten().tolist(), value=float(filling))
-
-
-def _leaky(node: Node, values: Tensor) -> Tensor:
-    return values.where(values > 0, values * node["attr"]["alpha"]["f"])
 
 
 def _concatenated(node: Node, *parts: Tensor) -> Tensor:
@@ -149,7 +140,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "ConcatV2": _concatenated,
     "Conv2D": _convolved,
     "Identity": lambda node, values: values,
-    "LeakyRelu": _leaky,
+    "LeakyRelu": lambda node, x: x.where(x > 0, x * node["attr"]["alpha"]["f"]),
     "MaxPool": _pooled,
     "Pad": _padded,
     "PadV2": _padded,

@@ -15,6 +15,7 @@ from ...images import open_image
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
 from ..core import Case, Generator, ImageRequest
+from .python import FunctionGenerator, MappingGenerator, spec_identity
 
 REPORT = "report"
 """Key of an image's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
@@ -60,8 +61,6 @@ def open_generator(text: str) -> Generator:
     for a missing key.
     """
     spec = Spec.parse(text)
-    from .python import spec_identity
-
     return as_generator(open_adapter(GENERATORS, spec, "generator"), spec_identity(spec))
 
 
@@ -76,8 +75,6 @@ def as_generator(value: Any, identity: Mapping[str, str] | str = "") -> Generato
         return open_generator(value)
     if isinstance(value, Generator):
         return value
-    from .python import FunctionGenerator, MappingGenerator
-
     if isinstance(value, Mapping):
         return MappingGenerator(value, identity)
     if callable(value):

@@ -15,8 +15,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -26,6 +25,7 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..core import GeneratorError, ImageRequest
 
 DECLINED = 77
@@ -35,73 +35,46 @@ SHOWN = 2000
 """Characters of a command's last words that an error quotes."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_FIELDS = ("prompt", "seed", "source", "output")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Command:
-    """What is run for an image."""
+class CommandGenerator(SpecAdapter):
+    """Runs the command once an image."""
 
-    words: tuple[str, ...]
-    """Program and arguments, with placeholders."""
-    timeout: float = 600.0
-    """Seconds before the command, and all that it started, is killed."""
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> Command:
+    def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a command that can't be run or doesn't say where things go."""
         if unknown := set(spec.options) - {"timeout"}:
             raise UsageError(f"command: no option {sorted(unknown)[0]!r}")
         try:
-            words = tuple(shlex.split(spec.argument))
-            timeout = float(spec.options.get("timeout", cls.timeout))
+            # Program and arguments, with placeholders.
+            self._words = shlex.split(spec.argument)
+            # Seconds before the command, and all that it started, is killed.
+            self._timeout = float(spec.options.get("timeout", 600.0))
         except ValueError as error:
             raise UsageError(f"command: {spec.argument!r}: {error}") from None
-        if not 0 < timeout < math.inf:
+        if not 0 < self._timeout < math.inf:
             raise UsageError("command: timeout is a number of seconds above 0")
-        found = cls(words, timeout)
-        if unknown := found.placeholders - set(_FIELDS):
+        self._fields = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
+        if unknown := self._fields - {"prompt", "seed", "source", "output"}:
             raise UsageError(f"command: no placeholder {{{sorted(unknown)[0]}}}")
-        if missing := {"prompt", "output"} - found.placeholders:
+        if missing := {"prompt", "output"} - self._fields:
             raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
-        if shutil.which(words[0]) is None:
-            raise UsageError(f"command: {words[0]!r} is no program")
-        return found
-
-    @property
-    def placeholders(self) -> set[str]:
-        """Names in braces."""
-        return {name for word in self.words for name in _PLACEHOLDER.findall(word)}
-
-    def fill(self, values: Mapping[str, str]) -> list[str]:
-        """The words to run; a value is never read for placeholders itself."""
-        return [_PLACEHOLDER.sub(lambda m: values[m[1]], word) for word in self.words]
-
-
-class CommandGenerator:
-    """Runs the command once an image."""
-
-    def __init__(self, command: Command) -> None:
-        self.command = command
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> CommandGenerator:
-        return cls(Command.from_spec(spec))
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(f"command: {self._words[0]!r} is no program")
 
     def identity(self) -> dict[str, str]:
         """The command, and the digest of the files that it names: a changed script is another."""
         digest = hashlib.sha256()
-        for word in self.command.words:
+        for word in self._words:
             # A program that is found on the path is not looked into: it is the system's.
             if (path := Path(word)).is_file() and (path.suffix or os.sep in word):
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
-        command = shlex.join(self.command.words)
+        command = shlex.join(self._words)
         return {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
 
     def generate(self, request: ImageRequest) -> Image:
-        if (request.source is not None) != ("source" in self.command.placeholders):
+        if (request.source is not None) != ("source" in self._fields):
             needs = "has no {source}, and this is an edit" if request.source else "needs a source"
             raise GeneratorError(f"the command {needs}")
         with TemporaryDirectory(prefix="counterprior-") as name:
@@ -109,18 +82,16 @@ class CommandGenerator:
             output, source = folder / "output.png", folder / "source.png"
             if request.source is not None:
                 source.write_bytes(plain_png(request.source))
-            words = self.command.fill(
-                {
-                    "prompt": request.prompt,
-                    "seed": str(request.seed),
-                    "source": str(source),
-                    "output": str(output),
-                }
-            )
+            values = {"prompt": request.prompt, "seed": str(request.seed)}
+            values |= {"source": str(source), "output": str(output)}
+            # In one pass: a value is never read for placeholders itself.
+            words = [_PLACEHOLDER.sub(lambda m: values[m[1]], word) for word in self._words]
             with (folder / "said").open("w+b") as said:
-                status = _run(words, self.command.timeout, said)
+                status = _run(words, self._timeout, said)
                 if status:
-                    message = f"{_ending(status)}{_last_words(said)}"
+                    killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
+                    ended = killed or f"ended with status {status}"
+                    message = f"the command {ended}{_last_words(said)}"
                     raise GeneratorError(message, "refused" if status == DECLINED else "error")
                 try:
                     return open_image(output)
@@ -145,12 +116,6 @@ def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
         if process.poll() is None:  # too long, or we are interrupted
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _ending(status: int) -> str:
-    if status < 0:
-        return f"the command was killed by {signal.Signals(-status).name}"
-    return f"the command ended with status {status}"
 
 
 def _last_words(said: IO[bytes]) -> str:

@@ -9,8 +9,7 @@ else was drawn nor on where noise is made.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cached_property
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -20,6 +19,7 @@ from PIL import Image
 
 from ...errors import UsageError
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.processors import pipeline_processor
 from ..core import GeneratorError, ImageRequest
@@ -35,33 +35,15 @@ OURS = ("prompt", "image", "generator", "output_type", "return_dict", "num_image
 Scalar = bool | int | float | str
 
 
-@dataclass(frozen=True)
-class DiffusersSettings:
-    """How a pipeline is run."""
-
-    placement: Placement
-    """Where it computes."""
-    offload: bool
-    """Whether parts that are not in use wait in main memory: slower, and fits a smaller device."""
-    call: Mapping[str, Scalar]
-    """Arguments of every call."""
-
-
-class DiffusersGenerator:
+class DiffusersGenerator(SpecAdapter):
     """A pipeline, loaded when the first image is asked for."""
 
-    def __init__(self, checkpoint: Checkpoint, kind: Any, settings: DiffusersSettings) -> None:
-        self.checkpoint = checkpoint
-        self.kind = kind
-        self.settings = settings
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> DiffusersGenerator:
+    def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a wrong option or a model that isn't there."""
-        checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), MARKER)
-        kind = pipeline_class(checkpoint)
+        self._checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), MARKER)
+        self._kind = kind = pipeline_class(self._checkpoint)
         known = call_options(kind)
-        call = {}
+        self._call: dict[str, Scalar] = {}
         for option, text in spec.options.items():
             name = SHORT.get(option, option)
             if option in OWN:
@@ -69,22 +51,22 @@ class DiffusersGenerator:
             if name not in known:
                 names = ", ".join([*OWN, *SHORT, *sorted(known)])
                 raise UsageError(f"{kind.__name__} has no option {option!r}: choose from {names}")
-            call[name] = _parse(option, text, known[name])
-        offload = bool(_parse("offload", spec.options.get("offload", "false"), {bool}))
-        placement = Placement.from_options(spec.options)
-        return cls(checkpoint, kind, DiffusersSettings(placement, offload, call))
+            self._call[name] = _parse(option, text, known[name])
+        # Parts that are not in use wait in main memory: slower, and fits a smaller device.
+        self._offload = _parse("offload", spec.options.get("offload", "false"), {bool})
+        self._placement = Placement.from_options(spec.options)
 
     def identity(self) -> dict[str, str]:
         import diffusers
 
         return {
             "kind": "diffusers",
-            "model": self.checkpoint.name,
-            "revision": self.checkpoint.version,
-            "pipeline": self.kind.__name__,
+            "model": self._checkpoint.name,
+            "revision": self._checkpoint.version,
+            "pipeline": self._kind.__name__,
             "diffusers": diffusers.__version__,
-            **self.settings.placement.identity(),
-            **{name: str(value) for name, value in self.settings.call.items()},
+            **self._placement.identity(),
+            **{name: str(value) for name, value in self._call.items()},
         }
 
     def generate(self, request: ImageRequest) -> Image.Image:
@@ -93,10 +75,10 @@ class DiffusersGenerator:
         """
         import torch
 
-        call: dict[str, Any] = {"prompt": request.prompt, **self.settings.call}
+        call: dict[str, Any] = {"prompt": request.prompt, **self._call}
         if request.source is not None:
-            if "image" not in inspect.signature(self.kind.__call__).parameters:
-                raise GeneratorError(f"{self.kind.__name__} draws from a text and can't edit")
+            if "image" not in inspect.signature(self._kind.__call__).parameters:
+                raise GeneratorError(f"{self._kind.__name__} draws from a text and can't edit")
             call["image"] = request.source.convert("RGB")
         # One prompt a call: images of a batch differ from single ones, in some pipelines grossly.
         generator = torch.Generator("cpu").manual_seed(request.seed)
@@ -112,19 +94,18 @@ class DiffusersGenerator:
     @cached_property
     def pipeline(self) -> Any:
         """Raises LoadError."""
-        placement = self.settings.placement
+        checkpoint, device = self._checkpoint, self._placement.device
         try:
-            processor = pipeline_processor(self.checkpoint.source, self.checkpoint.commit)
-            pipeline: Any = self.checkpoint.load(
-                self.kind, dtype=placement.torch_dtype, **processor
-            )
+            processor = pipeline_processor(checkpoint.source, checkpoint.commit)
+            dtype = self._placement.torch_dtype
+            pipeline: Any = checkpoint.load(self._kind, dtype=dtype, **processor)
             pipeline.set_progress_bar_config(disable=True)
-            if self.settings.offload:
-                pipeline.enable_model_cpu_offload(device=placement.device)
+            if self._offload:
+                pipeline.enable_model_cpu_offload(device=device)
                 return pipeline
-            return pipeline.to(placement.device)
+            return pipeline.to(device)
         except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
+            raise LoadError(f"{checkpoint.name} can't be loaded: {error}") from error
 
 
 def pipeline_class(checkpoint: Checkpoint) -> Any:
@@ -146,12 +127,11 @@ def pipeline_class(checkpoint: Checkpoint) -> Any:
 
 def call_options(kind: Any) -> dict[str, set[type]]:
     """Arguments of a pipeline's call that a spec can give, each with the types it takes."""
-    plain = {bool, int, float, str}
     found = {}
     for name, parameter in inspect.signature(kind.__call__).parameters.items():
         annotation = parameter.annotation
         either = get_origin(annotation) in (Union, UnionType)
-        types = plain & {*(get_args(annotation) if either else (annotation,))}
+        types = {*get_args(Scalar)} & {*(get_args(annotation) if either else (annotation,))}
         if types and name not in OURS:
             found[name] = types
     return found
@@ -163,10 +143,8 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
         return text == "true"
     for number in (int, float):
         if number in types:
-            try:
+            with suppress(ValueError):
                 return number(text)
-            except ValueError:
-                continue
     if str in types:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))

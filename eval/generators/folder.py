@@ -55,16 +55,12 @@ class ImageFolder:
     @classmethod
     def from_spec(cls, spec: Spec) -> ImageFolder:
         """Raises UsageError for a wrong option, DataError for a bad manifest."""
-        unknown = set(spec.options) - {"template", "manifest", "name"}
-        if unknown or not spec.argument:
+        options = dict(spec.options)
+        manifest = options.pop("manifest", "")
+        if options.keys() - {"template", "name"} or not spec.argument:
             raise UsageError("folder: write folder:DIR?template=NAME or folder:DIR?manifest=FILE")
-        manifest = spec.options.get("manifest")
-        return cls(
-            Path(spec.argument),
-            template=spec.options.get("template", TEMPLATE),
-            manifest=read_manifest(Path(manifest)) if manifest else None,
-            name=spec.options.get("name", ""),
-        )
+        files = read_manifest(Path(manifest)) if manifest else None
+        return cls(Path(spec.argument), manifest=files, **options)
 
     def identity(self) -> dict[str, str]:
         """Kind and name: `?name=` says whose images they are."""
@@ -72,13 +68,11 @@ class ImageFolder:
 
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError where two cases get one file, or the manifest has unknown cases."""
-        if self.manifest is not None:
-            unknown = sorted(self.manifest.keys() - {case.id for case in cases})
-            if unknown:
-                raise UsageError(
-                    f"the manifest has {len(unknown):,} unknown cases, the first {unknown[0]!r}: "
-                    f"`counterprior prompts` writes the cases of a suite"
-                )
+        if unknown := sorted((self.manifest or {}).keys() - {case.id for case in cases}):
+            raise UsageError(
+                f"the manifest has {len(unknown):,} unknown cases, the first {unknown[0]!r}: "
+                f"`counterprior prompts` writes the cases of a suite"
+            )
         first: dict[str, Case] = {}
         for case in cases:
             file = self.file_of(case)
@@ -105,26 +99,20 @@ class ImageFolder:
         whole = self.manifest is not None or Path(name).suffix.lower() in ENDINGS
         names = [name] if whole else [name + ending for ending in ENDINGS]
         for candidate in names:
+            path = self.root / candidate
             try:
-                return self._inside(candidate)
-            except FileNotFoundError:
+                resolved = path.resolve(strict=True)
+            except (FileNotFoundError, NotADirectoryError):
                 continue
+            except (OSError, RuntimeError):
+                raise ValueError(f"{candidate}: a loop of links") from None
+            # Also after links are followed.
+            if not resolved.is_relative_to(self.root.resolve()):
+                raise ValueError(f"{candidate} lies outside {self.root}")
+            if not resolved.is_file():
+                raise ValueError(f"{candidate} is no file")
+            return path
         raise FileNotFoundError(f"{self.root} has no {names[0]}")
-
-    def _inside(self, name: str) -> Path:
-        """The file, which must lie in the folder, also after links are followed."""
-        path = self.root / name
-        try:
-            resolved = path.resolve(strict=True)
-        except (FileNotFoundError, NotADirectoryError):
-            raise FileNotFoundError(f"{self.root} has no {name}") from None
-        except (OSError, RuntimeError):
-            raise ValueError(f"{name}: a loop of links") from None
-        if not resolved.is_relative_to(self.root.resolve()):
-            raise ValueError(f"{name} lies outside {self.root}")
-        if not resolved.is_file():
-            raise ValueError(f"{name} is no file")
-        return path
 
 
 def read_manifest(path: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PIL.Image import Image
 
@@ -21,11 +21,9 @@ from ...agents.chat import Completion, Permit, always
 from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
-
-if TYPE_CHECKING:
-    import openai
 
 HTTP = ("attempts", "timeout")
 """Options of the connection: they change no image."""
@@ -33,30 +31,23 @@ CALL = ("background", "input_fidelity", "moderation", "quality", "response_forma
 """Options that are sent as they are."""
 
 
-class OpenAIImages(PaidByImage):
+class OpenAIImages(SpecAdapter, PaidByImage):
     """One model behind `POST /images/generations` and `/images/edits`; key: OPENAI_API_KEY."""
 
-    def __init__(
-        self, wire: Wire[openai.OpenAI], call: Mapping[str, str], sends_seed: bool
-    ) -> None:
-        self._wire = wire
-        self._call = call
-        self._sends_seed = sends_seed
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> OpenAIImages:
+    def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a wrong option, BackendError for a missing key."""
         import openai
 
-        http = {name: spec.options[name] for name in HTTP if name in spec.options}
-        call = {name: spec.options[name] for name in CALL if name in spec.options}
-        if unknown := sorted(set(spec.options) - {*HTTP, *CALL, "seed"}):
+        options = spec.options
+        if unknown := sorted(set(options) - {*HTTP, *CALL, "seed"}):
             known = ", ".join([*CALL, *HTTP, "seed"])
             raise UsageError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
-        if spec.options.get("seed", "send") != "send":
+        if options.get("seed", "send") != "send":
             raise UsageError(f"{spec.kind}: seed is `send`, or left out")
-        wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
-        return cls(wire, call, "seed" in spec.options)
+        self._sends_seed = "seed" in options
+        self._call = {name: options[name] for name in CALL if name in options}
+        http = replace(spec, options={name: options[name] for name in HTTP if name in options})
+        self._wire = Wire.open(http, openai, openai.OpenAI, "OPENAI_API_KEY")
 
     def identity(self) -> dict[str, str]:
         seed = "sent" if self._sends_seed else "unknown to the API"
@@ -74,21 +65,15 @@ class OpenAIImages(PaidByImage):
             refused = answer.outcome == "refused"
             raise GeneratorError(answer.text, "refused" if refused else "error", lost)
         made, image = _read(answer)
-        report = {
-            "usage": answer.get("usage"),
-            "revised_prompt": made.get("revised_prompt"),
-            "lost_attempts": lost,
-        }
+        report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt")}
+        report["lost_attempts"] = lost
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
 
     def _send(self, request: ImageRequest) -> Any:
         images: Any = self._wire.client.images.with_raw_response
-        body: dict[str, Any] = {
-            "model": self._wire.settings.model,
-            "prompt": request.prompt,
-            **self._call,
-        }
+        model = self._wire.settings.model
+        body: dict[str, Any] = {"model": model, "prompt": request.prompt, **self._call}
         if self._sends_seed:
             body["extra_body"] = {"seed": request.seed}
         if request.source is None:

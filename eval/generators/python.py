@@ -45,7 +45,7 @@ class FunctionGenerator:
     def __init__(self, function: Callable[..., Any], identity: Mapping[str, str] | str) -> None:
         self._function = function
         self._identity = python_identity(function, identity)
-        self._edits = _positional(function) > 2
+        self._edits = _takes_source(function)
 
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
@@ -68,7 +68,7 @@ class MappingGenerator:
     """Images by case: the case itself or its id -> PIL image or path."""
 
     def __init__(self, images: Mapping[Any, Any], identity: Mapping[str, str] | str) -> None:
-        self._images = {_case_id(key): value for key, value in images.items()}
+        self._images = {str(getattr(key, "id", key)): value for key, value in images.items()}
         self._identity = {**python_identity(images, identity), "name": "images"}
 
     def identity(self) -> dict[str, str]:
@@ -90,10 +90,6 @@ class MappingGenerator:
         return _image_or_path(self._images[case.id])
 
 
-def _case_id(key: Any) -> str:
-    return str(getattr(key, "id", key))
-
-
 def _image_or_path(made: Any) -> Image.Image | Path:
     if isinstance(made, str):
         return Path(made)
@@ -102,12 +98,10 @@ def _image_or_path(made: Any) -> Image.Image | Path:
     raise GeneratorError(f"a {type(made).__name__} is neither a PIL image nor a path")
 
 
-def _positional(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes; two where it doesn't tell."""
+def _takes_source(function: Callable[..., Any]) -> bool:
+    """Whether a function takes three positional arguments; no where it doesn't tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        inspect.signature(function).bind("prompt", 0, None)
     except (TypeError, ValueError):
-        return 2
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return 3
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        return False
+    return True

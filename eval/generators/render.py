@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 
 from PIL.Image import Image
 
@@ -38,8 +38,11 @@ FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 
 @dataclass(frozen=True)
-class RenderOptions:
-    """Biases in logits; faults as shares of images in [0, 1]."""
+class RenderGenerator:
+    """Draws what a prompt says, as far as its options let it.
+
+    Biases in logits; faults as shares of images in [0, 1].
+    """
 
     order_bias: float = 0
     """Logit of the first-mentioned entity standing left, or of the left one acting."""
@@ -62,26 +65,17 @@ class RenderOptions:
     wrong: float = 0
     """One is replaced by another entity, a person by a person."""
 
-
-class RenderGenerator:
-    """Draws what a prompt says, as far as its options let it."""
-
-    def __init__(self, options: RenderOptions | None = None) -> None:
-        self.options = options or RenderOptions()
-
     @classmethod
     def from_spec(cls, spec: Spec) -> RenderGenerator:
         """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
         if spec.argument:
             raise UsageError(f"render: takes options only, not {spec.argument!r}")
-        return cls(
-            RenderOptions(**{name: _option(name, spec.options[name]) for name in spec.options})
-        )
+        return cls(**{name: _option(name, text) for name, text in spec.options.items()})
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""
-        values = {field: getattr(self.options, field.name) for field in fields(RenderOptions)}
-        changed = {f.name: f"{value:g}" for f, value in values.items() if value != f.default}
+        usual = asdict(RenderGenerator())
+        changed = {k: f"{v:g}" for k, v in asdict(self).items() if v != usual[k]}
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def generate(self, request: ImageRequest) -> Image:
@@ -111,7 +105,7 @@ class RenderGenerator:
         order = self._order(entities, asked, rng)
         poses = mentioned_poses(prompt, named)
         axis = asked.axis
-        faults = [name for name in FAULTS if rng.random() < getattr(self.options, name)]
+        faults = [name for name in FAULTS if rng.random() < getattr(self, name)]
         if "vertical" in faults and axis == "horizontal":
             axis = "vertical"
         background = rng.randrange(2**31)
@@ -126,14 +120,14 @@ class RenderGenerator:
 
     def _order(self, entities: list[str], asked: Layout, rng: random.Random) -> list[int]:
         """Indices of the entities from first to last on the axis."""
-        obeys = rng.random() < self.options.grounding
+        obeys = rng.random() < self.grounding
         if asked.order is not None and obeys:
             return list(asked.order)
-        bias, sd = self.options.order_bias, self.options.preference_sd
+        bias, sd = self.order_bias, self.preference_sd
         # Gumbel noise on every logit: of any two neighbors in the prompt, the first-mentioned comes
         # first with probability sigmoid(order_bias + difference of preferences).
         scores = [
-            -bias * number + preference(entity, sd) + _gumbel(rng.random())
+            -bias * number + preference(entity, sd) - math.log(-math.log(rng.random()))
             for number, entity in enumerate(entities)
         ]
         return sorted(range(len(entities)), key=lambda i: (-scores[i], i))
@@ -142,7 +136,7 @@ class RenderGenerator:
         figures = list(scene.figures)
         left_to_right = sorted(range(len(figures)), key=lambda i: figures[i].x)
         if names_nobody(instruction):
-            left_acts = rng.random() < 1 / (1 + math.exp(-self.options.order_bias))
+            left_acts = rng.random() < 1 / (1 + math.exp(-self.order_bias))
             actor = left_to_right[0 if left_acts else -1]
             figures[actor] = replace(figures[actor], pose=_pose_of(instruction))
         else:
@@ -158,7 +152,7 @@ class RenderGenerator:
         if not named:
             raise ValueError(f"the image shows nothing that is named in {text!r}")
         numbers = [present[mention.entity] for mention in named]
-        if rng.random() < self.options.binding_bias:
+        if rng.random() < self.binding_bias:
             numbers = [n for n in left_to_right if n in numbers]
         if is_directed(text, named):
             actor, patient = numbers[::-1] if is_passive(text) else numbers
@@ -170,7 +164,7 @@ class RenderGenerator:
 
 
 def _option(name: str, text: str) -> float:
-    known = [field.name for field in fields(RenderOptions)]
+    known = asdict(RenderGenerator())
     if name not in known:
         raise UsageError(f"render: has no option {name!r}: choose from {', '.join(known)}")
     try:
@@ -186,10 +180,6 @@ def _option(name: str, text: str) -> float:
 def _rng(request: ImageRequest) -> random.Random:
     text = f"{request.seed}/{'edit' if request.source is not None else 'draw'}/{request.prompt}"
     return random.Random(hashlib.sha256(text.encode()).hexdigest())
-
-
-def _gumbel(noise: float) -> float:
-    return -math.log(-math.log(noise))
 
 
 def _pose_of(text: str) -> str:
@@ -225,7 +215,7 @@ def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure
     figure = figures[chosen]
     others = [name for name in entity_names() if name not in {f.entity for f in figures}]
     if fault == "missing":
-        return [*figures[:chosen], *figures[chosen + 1 :]]
+        return figures[:chosen] + figures[chosen + 1 :]
     if fault == "extra":
         return [*figures, replace(figure, entity=rng.choice(others), x=0.5, scale=0.6)]
     if fault == "duplicate":
@@ -235,6 +225,5 @@ def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure
     if fault == "wrong":
         human = clothes(figure.entity) is not None
         alike = [name for name in others if (clothes(name) is not None) == human]
-        exchanged = replace(figure, entity=rng.choice(alike))
-        return [*figures[:chosen], exchanged, *figures[chosen + 1 :]]
+        figures[chosen] = replace(figure, entity=rng.choice(alike))
     return figures

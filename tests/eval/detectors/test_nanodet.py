@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from counterprior.eval.detectors import Detection, DetectorError, Request, distinct, open_detector
-from counterprior.eval.detectors.classes import COCO, class_numbers
+from counterprior.eval.detectors.loading import COCO, class_numbers
 from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
 from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
 from counterprior.eval.rules.boxes import Box
@@ -189,3 +189,6 @@ def test_the_classes_of_coco() -> None:
         "toothbrush",
     )
     assert class_numbers(dict(enumerate(COCO)), ["TV", "couch"]) == {62: "TV", 57: "couch"}
+    assert class_numbers({57: "sofa"}, ["couch"]) == {57: "couch"}
+    assert {"fire hydrant", "sports ball", "wine glass", "hot dog"} <= set(COCO)
+    assert not any("\n" in name or "  " in name for name in COCO)
