@@ -37,7 +37,7 @@ from counterprior.corpus_analysis.layout import (
 )
 from counterprior.corpus_analysis.mine import MineSettings
 from counterprior.corpus_analysis.page import render_page
-from counterprior.corpus_analysis.run import Finished, CorpusSettings, choose, run
+from counterprior.corpus_analysis.run import CorpusSettings, Finished, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
 from counterprior.eval.core import ImageRequest, Question, Verdict
