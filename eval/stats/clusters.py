@@ -94,11 +94,6 @@ class _Means:
         """Shape (k,): degrees of freedom of Student's t."""
         return np.maximum(1.0, self.effective - 1)
 
-    @property
-    def skew(self) -> Array:
-        """Shape (k,): see `_skew`."""
-        return np.where(self.varied, _skew(self.share, self.items, self.effective), 0.0)
-
 
 def cluster_interval(
     values: ArrayLike,
@@ -148,17 +143,19 @@ def cluster_interval(
             low, high, p_value = linear[i]
             intervals[i] = Interval(min(low, intervals[i].low), max(high, intervals[i].high))
             p_values[i] = max(p_value, p_values[i])
-    return [
-        Estimate(
-            value=float(value),
-            interval=NOTHING if math.isnan(value) else intervals[i],
-            error=math.nan if math.isnan(value) else float(np.nanstd(found.draws[:, i])),
-            p_value=math.nan if math.isnan(value) else p_values[i],
-            clusters=fewest,
-            warning="" if few[i] else _warning(fewest),
+    warning = ""
+    if MANY_CLUSTERS <= fewest < ENOUGH_CLUSTERS:
+        warning = (
+            f"resampled {fewest} clusters: 95 % intervals from 20 to 59 clusters held the truth in "
+            f"87 to 97 % of simulations"
         )
-        for i, value in enumerate(found.estimate)
-    ]
+    estimates = []
+    for i, value in enumerate(found.estimate.tolist()):
+        known: tuple[Interval, float, float] = NOTHING, math.nan, math.nan
+        if not math.isnan(value):
+            known = intervals[i], float(np.nanstd(found.draws[:, i])), p_values[i]
+        estimates.append(Estimate(value, *known, fewest, "" if few[i] else warning))
+    return estimates
 
 
 def _means(columns: Array, groups: list[NDArray[np.intp]], ends: tuple[float, float]) -> _Means:
@@ -212,7 +209,8 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
     level = np.tile(rng.random((resamples + 1) // 2), 2)[:resamples, None]
     wider = np.sqrt(means.freedom / np.maximum(chi2.ppf(level, means.freedom), 1e-300))
     t = normal * np.where(means.varied, wider, 1.0)
-    t *= 1 + np.maximum(0, means.skew * np.sign(t)) * np.abs(t)
+    skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
+    t *= 1 + np.maximum(0, skew * np.sign(t)) * np.abs(t)
     drawn: Array = np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
     return drawn
 
@@ -330,12 +328,3 @@ def _skew(share: Array, items: Array, clusters: Array) -> Array:
     beyond = slope * np.sqrt(within) * (1 - within) / (1 + within)
     skew: Array = _SKEW * beyond / np.sqrt(np.maximum(clusters, 1))
     return skew
-
-
-def _warning(clusters: int) -> str:
-    if not MANY_CLUSTERS <= clusters < ENOUGH_CLUSTERS:
-        return ""
-    return (
-        f"resampled {clusters} clusters: 95 % intervals from 20 to 59 clusters held the truth in "
-        f"87 to 97 % of simulations"
-    )
