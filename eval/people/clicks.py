@@ -1,4 +1,4 @@
-"""What people clicked: one file an annotator, read back, compared, and merged into decisions."""
+"""What people clicked or labeled: files read back, compared, and merged into decisions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
         merged += own
     if kind == "verdict":
         merged = check_labels(merged, {label.case for label in merged}, ANSWERS)
-    decided, votes = consensus(merged), _votes(merged)
+    decided = consensus(merged)
+    votes: dict[tuple[str, str], dict[str, str]] = {}
+    for one in merged:
+        votes.setdefault(one.key, {})[one.annotator] = one.label
     tie = "UNDECIDABLE" if kind == "verdict" else None
     rows = [
         {"case": case, "question": question, "label": label, "votes": votes[case, question]}
@@ -117,10 +120,3 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     write_rows(out, rows)
     split = [] if tie else ["/".join(key) for key, most in sorted(decided.items()) if not most]
     return {"cases": len(rows), **among_annotators(merged), "split": split}
-
-
-def _votes(labels: Sequence[Label]) -> dict[tuple[str, str], dict[str, str]]:
-    votes: dict[tuple[str, str], dict[str, str]] = {}
-    for label in labels:
-        votes.setdefault(label.key, {})[label.annotator] = label.label
-    return votes

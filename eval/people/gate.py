@@ -73,8 +73,7 @@ def calibrate_run(
         gates = {"published": GATE, "chosen": best["chosen"]["threshold"]}
         prr = {name: _prr(judged, gate) for name, gate in gates.items()}
         found[judge.name] = {**best, "left_out": left_out, "prr": prr}
-    plain: dict[str, Any] = without_nan(found)
-    return plain
+    return dict(without_nan(found))
 
 
 def _labeled(
@@ -115,7 +114,11 @@ def calibrate(labeled: Labeled, folds: int = 5, seed: int = 0) -> dict[str, Any]
             f"no threshold is better than another"
         )
     cells = _cells(labeled)
-    drawn = cluster_bootstrap(cells.reshape(n, -1), labeled.laws, _kappas_of_flat)
+    drawn = cluster_bootstrap(
+        cells.reshape(n, -1),
+        labeled.laws,
+        lambda means: _kappas(means.reshape(*means.shape[:-1], len(GRID), 4)),
+    )
     kappas = drawn.estimate
     best = int(_best(kappas))
     plateau = [t for t, kappa in zip(GRID, kappas, strict=True) if kappa == kappas[best]]
@@ -168,12 +171,7 @@ def _kappas(tables: Array) -> Array:
         share = tables / tables.sum(axis=-1, keepdims=True)
         both, gate, people, neither = np.moveaxis(share, -1, 0)
         chance = (both + gate) * (both + people) + (neither + gate) * (neither + people)
-        kappas: Array = (both + neither - chance) / (1 - chance)
-        return np.where(chance < 1, kappas, np.nan)
-
-
-def _kappas_of_flat(means: Array) -> Array:
-    return _kappas(means.reshape(*means.shape[:-1], len(GRID), 4))
+        return np.where(chance < 1, (both + neither - chance) / (1 - chance), np.nan)
 
 
 def _best(kappas: Array) -> NDArray[np.intp]:
@@ -182,8 +180,7 @@ def _best(kappas: Array) -> NDArray[np.intp]:
     Of equally high ones it is the one nearest to the published gate.
     """
     known = np.where(np.isnan(kappas), -np.inf, kappas)
-    best: NDArray[np.intp] = _NEAREST[np.argmax(known[..., _NEAREST], axis=-1)]
-    return best
+    return np.asarray(_NEAREST[np.argmax(known[..., _NEAREST], axis=-1)])
 
 
 def _cross_validate(

@@ -195,13 +195,6 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
     samples = []
     for case in run.run.cases():
         made = images.get(case.id)
-        about = {
-            "variant": case.variant,
-            "seed": case.seed,
-            "groups": dict(case.groups),
-            "image": made.status if made else "not generated",
-            "image_sha256": made.sha256 if made else "",
-        }
         scores = {
             a.question if a.probe == ORIGINAL else f"{a.question} ({a.probe})": _score(a.verdict)
             for a in answers.get(case.id, [])
@@ -216,7 +209,13 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
                 "input": case.prompt,
                 "target": "",
                 "scores": scores,
-                "metadata": about,
+                "metadata": {
+                    "variant": case.variant,
+                    "seed": case.seed,
+                    "groups": dict(case.groups),
+                    "image": made.status if made else "not generated",
+                    "image_sha256": made.sha256 if made else "",
+                },
             }
         )
     return samples

@@ -211,8 +211,7 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
     t = normal * np.where(means.varied, wider, 1.0)
     skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
     t *= 1 + np.maximum(0, skew * np.sign(t)) * np.abs(t)
-    drawn: Array = np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
-    return drawn
+    return np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
 
 
 def _apart(means: _Means, resamples: int, seed: int) -> Array:
@@ -227,8 +226,7 @@ def _root(means: _Means) -> Array:
     correlation = means.covariance / np.outer(error, error)
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    root: Array = (vectors * np.sqrt(np.where(values > 1e-12, values, 0.0))) @ vectors.T
-    return root
+    return np.asarray((vectors * np.sqrt(np.where(values > 1e-12, values, 0.0))) @ vectors.T)
 
 
 def _wilson_at(means: _Means, t: Array) -> Array:
@@ -236,8 +234,7 @@ def _wilson_at(means: _Means, t: Array) -> Array:
     share, items = means.share, np.maximum(means.items, 1e-9)
     center = share + t**2 / (2 * items)
     half = t * np.sqrt(share * (1 - share) / items + t**2 / (4 * items**2))
-    drawn: Array = np.clip((center - half) / (1 + t**2 / items), 0, 1)
-    return drawn
+    return np.asarray(np.clip((center - half) / (1 + t**2 / items), 0, 1))
 
 
 def _exceptions(means: _Means, t: Array) -> Array:
@@ -258,8 +255,7 @@ def _drawn(
 def _rigid(found: Bootstrap, span: float) -> NDArray[np.bool_]:
     """Shape (m,): statistics that are the same in all draws that the interval covers."""
     ends = np.array([found.interval(i) for i in range(len(found.estimate))])
-    rigid: NDArray[np.bool_] = ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span
-    return rigid
+    return np.asarray(ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span)
 
 
 def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> Array:
@@ -326,5 +322,4 @@ def _skew(share: Array, items: Array, clusters: Array) -> Array:
     within = np.clip(clusters / np.maximum(items, 1e-9), 0, 1)
     slope = (2 * share - 1) / np.sqrt(np.maximum(share * (1 - share), 1e-9))
     beyond = slope * np.sqrt(within) * (1 - within) / (1 + within)
-    skew: Array = _SKEW * beyond / np.sqrt(np.maximum(clusters, 1))
-    return skew
+    return np.asarray(_SKEW * beyond / np.sqrt(np.maximum(clusters, 1)))
