@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from counterprior.eval.stats.power import paired_items
+from counterprior.eval.stats.comparison import paired_items
 from counterprior.eval.studies.race import RaceResult, RaceSettings, race
 
 GAPS = (0.02, 0.05, 0.10, 0.40)

@@ -37,13 +37,9 @@ def sample(
 
     Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
     """
-    from ..eval.people.run import write_sample
-    from ..eval.people.sample import SampleSettings
+    from ..eval.people.sample import write_sample
 
-    settings = SampleSettings(
-        verdicts=tuple(verdicts), n=n, seed=seed, manifests=tuple(manifest or ())
-    )
-    print(f"{write_sample(settings, out)} images in {out}")
+    print(f"{write_sample(verdicts, n, out, seed, manifest or ())} images in {out}")
 
 
 def analyze(
@@ -59,7 +55,7 @@ def analyze(
 
     Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
     """
-    from ..eval.people.run import analyze_files
+    from ..eval.people.sample import analyze_files
 
     print_metrics(analyze_files(verdicts, labels, out, sample), json)
 
@@ -77,7 +73,7 @@ def calibrate(
 
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
-    from ..eval.people.run import calibrate_files
+    from ..eval.people.calibrate import calibrate_files
     from ..eval.rules.boxes import Size
 
     pixels = Size.parse(size)
@@ -96,10 +92,9 @@ def gate(
 
     Example: `counterprior audit gate runs/cf --labels accepted.csv`
     """
-    from ..eval.people.gate import AuditGateSettings, calibrate_run
+    from ..eval.people.gate import calibrate_run
 
-    settings = AuditGateSettings(run=run, labels=labels, question=question, folds=folds)
-    print_metrics(calibrate_run(settings), json)
+    print_metrics(calibrate_run(run, labels, question, folds), json)
 
 
 def serve(
@@ -127,6 +122,6 @@ def merge(
 
     Example: `counterprior audit merge ann.jsonl bo.jsonl --out labels.jsonl`
     """
-    from ..eval.people.run import merge as merge_files
+    from ..eval.people.clicks import merge as merge_files
 
     print_metrics(merge_files(labels, kind, out), json)

@@ -183,19 +183,11 @@ def report(
 
     Example: `counterprior report runs/a runs/b --out site`
     """
-    from ..eval.report.site import ReportSettings, write_report
+    from ..eval.report.site import write_report
     from ..eval.results.scoring import ScoreSettings
 
     score = ScoreSettings(
         labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
     )
-    settings = ReportSettings(
-        runs=tuple(runs),
-        out=out,
-        score=score,
-        title=title,
-        export=tuple(export or ()),
-        dataset=dataset,
-    )
     with progress_bar() as progress:
-        print(write_report(settings, progress))
+        print(write_report(runs, out, score, title, export or (), dataset, progress))

@@ -8,15 +8,19 @@ others, and an edge is named.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ...errors import DataError, UsageError
+from ...labels import read_labels
+from ...storage import write_json
+from ...tables import RowError
+from ..judges.checker.analyze import human_verdicts
 from ..rules.boxes import Size
 from ..rules.checker.decide import check
-from ..rules.checker.recorded import CheckerSample
+from ..rules.checker.recorded import CheckerSample, read_samples
 from ..rules.checker.rules import CheckerRules
 
 MARGINS = (0.03, 0.05, 0.07, 0.10)
@@ -29,8 +33,7 @@ _WEIGHTS = (10.0, 2.0, 0.5)
 """Of false passes, risk and lost coverage."""
 
 
-@dataclass(frozen=True)
-class GridSetting:
+class GridSetting(NamedTuple):
     """A point of the grid."""
 
     margin: float
@@ -44,8 +47,7 @@ class GridSetting:
 GRID = tuple(GridSetting(*point) for point in product(MARGINS, SCORES, TAUS))
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """An image under one setting, and what people say."""
 
     verdict: str
@@ -56,8 +58,7 @@ class Decision:
     """PASS, FAIL or UNDECIDABLE."""
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(NamedTuple):
     """What is minimized: J = 10 false passes + 2 risk + 0.5 (1 - coverage)."""
 
     false_pass: float
@@ -99,10 +100,11 @@ def decide_all(
     """Every labeled sample under every setting, and how many had to assume their stability."""
     table: dict[GridSetting, dict[str, Decision]] = {setting: {} for setting in grid}
     assumed: set[str] = set()
-    labeled = [(one, size) for one, size in samples if one.sample_id in human]
     for margin, score in sorted({(s.margin, s.detection_score) for s in grid}):
         moved = rules.moved(margin, score)
-        for sample, size in labeled:
+        for sample, size in samples:
+            if sample.sample_id not in human:
+                continue
             found = check(sample, size, moved)
             if found.assumed:
                 assumed.add(sample.sample_id)
@@ -117,6 +119,23 @@ def decide_all(
 def best_setting(table: Table, names: Sequence[str]) -> GridSetting:
     """The first of the grid with the least J on the named samples."""
     return min(table, key=lambda setting: objective([table[setting][n] for n in names]).j)
+
+
+def fold_rounds(
+    groups: Iterable[str], folds: int, repeats: int, seed: int, of: str
+) -> Iterator[dict[str, int]]:
+    """Group -> its fold, drawn anew for each repeat.
+
+    of: what the groups are, with {} for their number. Raises UsageError for fewer of them than
+    folds, or less than two folds.
+    """
+    names = sorted(set(groups))
+    if not 2 <= folds <= len(names):
+        raise UsageError(f"{folds} folds for {of.format(len(names))}")
+    rng = random.Random(seed)
+    for _ in range(repeats):
+        rng.shuffle(names)
+        yield {name: number % folds for number, name in enumerate(names)}
 
 
 def calibrate(
@@ -136,74 +155,54 @@ def calibrate(
     DataError where no sample has a label, UsageError for fewer labeled prompts than folds.
     """
     table, assumed = decide_all(samples, human, rules, grid)
-    names = list(next(iter(table.values())))
-    prompts = {one.sample_id: one.prompt_id for one, _ in samples}
+    names = list(table[grid[0]])
     chosen = best_setting(table, names)
     in_sample = objective([table[chosen][name] for name in names])
-    rounds, picks = _cross_validate(table, prompts, folds, repeats, seed)
-    mean = _mean(rounds)
+    prompts = {one.sample_id: one.prompt_id for one, _ in samples if one.sample_id in human}
+    rounds, picks = [], dict.fromkeys(table, 0)
+    for fold in fold_rounds(prompts.values(), folds, repeats, seed, "{} labeled prompts"):
+        held_out: list[Decision] = []
+        for number in range(folds):
+            setting = best_setting(table, [n for n in names if fold[prompts[n]] != number])
+            picks[setting] += 1
+            held_out += [table[setting][n] for n in names if fold[prompts[n]] == number]
+        rounds.append(objective(held_out))
+    mean = Objective(*(sum(values) / repeats for values in zip(*rounds, strict=True)))
     spread = [one.j for one in rounds]
     return {
         "labeled": len(names),
-        "chosen": asdict(chosen),
-        "in_sample": asdict(in_sample),
-        "cross_validated": asdict(mean)
+        "chosen": chosen._asdict(),
+        "in_sample": in_sample._asdict(),
+        "cross_validated": mean._asdict()
         | {"j_least": min(spread), "j_most": max(spread), "folds": folds, "repeats": repeats},
         "optimism": mean.j - in_sample.j,
         "chosen_in_folds": [
-            {"setting": asdict(setting), "share": count / sum(picks.values())}
+            {"setting": setting._asdict(), "share": count / (folds * repeats)}
             for setting, count in sorted(picks.items(), key=lambda item: -item[1])
+            if count
         ],
-        "warnings": warnings(chosen, table, samples, human, assumed),
+        "warnings": _warnings(chosen, grid, samples, human, assumed),
         "grid": [
-            asdict(setting) | asdict(objective([decisions[name] for name in names]))
+            setting._asdict() | objective([decisions[name] for name in names])._asdict()
             for setting, decisions in table.items()
         ],
     }
 
 
-def _mean(rounds: Sequence[Objective]) -> Objective:
-    columns = zip(*(astuple(one) for one in rounds), strict=True)
-    return Objective(*(sum(values) / len(rounds) for values in columns))
-
-
-def _cross_validate(
-    table: Table, prompts: Mapping[str, str], folds: int, repeats: int, seed: int
-) -> tuple[list[Objective], dict[GridSetting, int]]:
-    """J on held-out prompts, once per repeat, and how often each setting was chosen."""
-    names = list(next(iter(table.values())))
-    groups = sorted({prompts[name] for name in names})
-    if not 2 <= folds <= len(groups):
-        raise UsageError(f"{folds} folds for {len(groups)} labeled prompts")
-    rng = random.Random(seed)
-    rounds, picks = [], dict.fromkeys(table, 0)
-    for _ in range(repeats):
-        rng.shuffle(groups)
-        fold = {group: number % folds for number, group in enumerate(groups)}
-        held_out: list[Decision] = []
-        for number in range(folds):
-            rest = [name for name in names if fold[prompts[name]] != number]
-            setting = best_setting(table, rest)
-            picks[setting] += 1
-            held_out += [table[setting][n] for n in names if fold[prompts[n]] == number]
-        rounds.append(objective(held_out))
-    return rounds, {setting: count for setting, count in picks.items() if count}
-
-
-def warnings(
+def _warnings(
     chosen: GridSetting,
-    table: Table,
+    grid: Sequence[GridSetting],
     samples: Sequence[tuple[CheckerSample, Size]],
     human: Mapping[str, str],
     assumed: int,
 ) -> list[str]:
     """What the calibration can't know: edges of the grid, settings that move nothing."""
     found = []
-    for name in ("margin", "detection_score", "tau"):
-        values = sorted({getattr(setting, name) for setting in table})
-        value = getattr(chosen, name)
-        if len(values) > 1 and value in (values[0], values[-1]):
-            end = "smallest" if value == values[0] else "largest"
+    for name, value, tried in zip(
+        GridSetting._fields, chosen, zip(*grid, strict=True), strict=True
+    ):
+        if min(tried) < max(tried) and value in (min(tried), max(tried)):
+            end = "smallest" if value == min(tried) else "largest"
             found.append(
                 f"{name} = {value} is the {end} of the grid: the optimum may lie beyond it"
             )
@@ -213,11 +212,11 @@ def warnings(
         if sample.sample_id in human
         for one in sample.detectors.primary.detections
     ]
-    tried = sorted({setting.detection_score for setting in table})
-    if scores and len(tried) > 1 and min(scores) >= tried[-1]:
+    thresholds = sorted({setting.detection_score for setting in grid})
+    if scores and len(thresholds) > 1 and min(scores) >= thresholds[-1]:
         found.append(
             f"no recorded detection scores below {min(scores):.2f}: detection_score decides "
-            f"nothing in {tried}; record detections with a lower threshold"
+            f"nothing in {thresholds}; record detections with a lower threshold"
         )
     if assumed:
         found.append(
@@ -225,3 +224,21 @@ def warnings(
             f"it with the smallest margin"
         )
     return found
+
+
+def calibrate_files(
+    detections: Sequence[Path], labels: Path, rules: Path, size: Size, folds: int, out: Path | None
+) -> dict[str, Any]:
+    """The best settings for the labeled samples of all runs together.
+
+    Raises RowError where two of the files hold the same sample.
+    """
+    samples = [pair for path in detections for pair in read_samples(path, size)]
+    known = {sample.sample_id for sample, _ in samples}
+    if len(known) < len(samples):
+        raise RowError("two of the files hold the same sample_id: give each run once")
+    human = human_verdicts(read_labels(labels), known)
+    result = calibrate(samples, human, CheckerRules.load(rules), folds=folds)
+    if out:
+        write_json(out, result)
+    return result

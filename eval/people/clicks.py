@@ -1,18 +1,19 @@
-"""What people clicked: one file an annotator, read back, compared, and merged into decisions."""
+"""What people clicked or labeled: files read back, compared, and merged into decisions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...labels import most_common
+from ...labels import Label, check_labels, consensus, most_common, read_labels
 from ...storage import read_records
 from ...tables import RowError, write_rows
-from ..judges.checker.analyze import number
+from ..judges.checker.analyze import ANSWERS, among_annotators, number
 from ..stats.agreement import krippendorff_alpha
-from .forms import ReviewForm
+from .forms import ReviewForm, open_form
 
 Clicks = dict[str, dict[str, str]]
 """Task -> field (or `note`) -> value."""
@@ -79,3 +80,43 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
         "alpha": agreement(everyone, form),
         "split": {name: tasks for name, tasks in split.items() if tasks},
     }
+
+
+def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
+    """Merges the labels or decisions of several people into one file; returns their agreement.
+
+    Raises RowError for an annotator with two files.
+    """
+    if kind in ("verdict", "judge"):
+        return merge_labels(files, kind, out)
+    return merge_clicks(files, open_form(kind), out)
+
+
+def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
+    """Writes one row a case and question: what most annotators say, and every vote.
+
+    A row without an annotator belongs to the file's name. An even split is UNDECIDABLE for
+    verdicts; other questions are then left out and listed in `split`.
+    """
+    merged: list[Label] = []
+    for path in files:
+        own = [replace(one, annotator=one.annotator or path.stem) for one in read_labels(path)]
+        twice = {label.annotator for label in own} & {label.annotator for label in merged}
+        if twice:
+            raise RowError(f"{path}: {sorted(twice)[0]!r} labels in another file too")
+        merged += own
+    if kind == "verdict":
+        merged = check_labels(merged, {label.case for label in merged}, ANSWERS)
+    decided = consensus(merged)
+    votes: dict[tuple[str, str], dict[str, str]] = {}
+    for one in merged:
+        votes.setdefault(one.key, {})[one.annotator] = one.label
+    tie = "UNDECIDABLE" if kind == "verdict" else None
+    rows = [
+        {"case": case, "question": question, "label": label, "votes": votes[case, question]}
+        for (case, question), most in sorted(decided.items())
+        if (label := most or tie)
+    ]
+    write_rows(out, rows)
+    split = [] if tie else ["/".join(key) for key, most in sorted(decided.items()) if not most]
+    return {"cases": len(rows), **among_annotators(merged), "split": split}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
 
 from ...errors import UsageError
 from ...tables import RowError, read_rows
 
 
-@dataclass(frozen=True)
-class ReviewField:
+class ReviewField(BaseModel, frozen=True):
     """One thing to decide about a row."""
 
     name: str
@@ -24,8 +27,7 @@ class ReviewField:
     """Value and the key that chooses it."""
 
 
-@dataclass(frozen=True)
-class ReviewForm:
+class ReviewForm(BaseModel, frozen=True):
     """A kind of review."""
 
     key: tuple[str, ...]
@@ -40,54 +42,14 @@ class ReviewForm:
     """Columns that name a row where the key's are missing."""
 
 
-def _yes_no(name: str, title: str) -> ReviewField:
-    return ReviewField(name, title, (("yes", "y"), ("no", "n")))
-
-
-_REVIEW = ReviewField(
-    "decision", "What becomes of it?", (("accept", "a"), ("edit", "e"), ("reject", "r"))
-)
 _OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
 """What a release says of a row besides its content, and who else has read it."""
 _PLACE = ("image", "images", "level")
 """What is shown otherwise than as a text of its own."""
 
-FORMS: dict[str, ReviewForm] = {
-    "verdict": ReviewForm(
-        ("sample_id",),
-        (
-            ReviewField(
-                "human_verdict",
-                "Does the image show what the prompt says?",
-                (("PASS", "1"), ("FAIL", "2"), ("UNDECIDABLE", "3")),
-            ),
-        ),
-        shown=("prompt",),
-    ),
-    "judge": ReviewForm(
-        ("case", "question"),
-        (
-            ReviewField(
-                "label",
-                "0 invalid, 1 as the question says, 2 the other way round",
-                (("0", "0"), ("1", "1"), ("2", "2")),
-            ),
-        ),
-        shown=("prompt", "asked"),
-    ),
-    "worlds": ReviewForm(
-        ("group",),
-        (
-            _yes_no("unambiguous", "Is what must be seen visually unambiguous?"),
-            _yes_no("deduction", "Does it take logical deduction from the altered law?"),
-            _yes_no("safe", "Is it safe?"),
-            _yes_no("valid", "Is it scientifically valid, the altered law aside?"),
-            _REVIEW,
-        ),
-        note=True,
-    ),
-    "bank": ReviewForm(("id",), (_REVIEW,), note=True, aliases=("name", "occupation", "label")),
-}
+FORMS = TypeAdapter(dict[str, ReviewForm]).validate_python(
+    tomllib.loads(resources.files(__package__).joinpath("forms.toml").read_text("utf-8"))
+)
 """By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
 
 

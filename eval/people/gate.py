@@ -7,25 +7,23 @@ their answers: which agrees best, how certain that is, and how well the choice h
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DataError, UsageError
+from ...errors import DataError
 from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ..core import Outcome, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
-from ..engine.verdicts import VerdictLog
 from ..stats.bootstrap import Array, cluster_bootstrap
 from ..suites import SUITES
 from ..suites.worlds import GATE, LEVELS, gated, image_score, premise_ratio, score_table
+from .calibrate import REPEATS, fold_rounds
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
@@ -33,23 +31,8 @@ _NEAREST = np.array(sorted(range(len(GRID)), key=lambda place: abs(GRID[place] -
 """Places of the grid, those nearest to the published gate first."""
 ANSWERS = ("yes", "no", "unsure", "missing")
 """What people can say; only the first two count, the others are left out and counted."""
-REPEATS = 20
 FEW = 10
 """Accepted or rejected images below which the choice hangs on single ones."""
-
-
-@dataclass(frozen=True)
-class AuditGateSettings:
-    """What is calibrated."""
-
-    run: Path
-    """Folder of a judged run of `counterfactual`."""
-    labels: Path
-    """People's `yes` or `no` for some of its L1 images."""
-    question: str = "accept"
-    """Under which name the labels stand."""
-    folds: int = 5
-    """Parts of the cross-validation."""
 
 
 class Labeled(NamedTuple):
@@ -63,42 +46,35 @@ class Labeled(NamedTuple):
     """Shape (n,): the law of its group; images of one law stay together."""
 
 
-def calibrate_run(settings: AuditGateSettings) -> dict[str, Any]:
+def calibrate_run(
+    folder: Path, labels: Path, question: str = "accept", folds: int = 5
+) -> dict[str, Any]:
     """Judge -> its best threshold and what is known of it; undefined numbers are None.
 
-    Raises RunError for a run of another suite or an unjudged one, DataError for labels that no
-    threshold can be compared with.
+    folder: a judged run of a suite with a gate; labels: people's `yes` or `no` for some of its L1
+    images, under the name of the question. Raises RunError for a run of another suite or an
+    unjudged one, DataError for labels that no threshold can be compared with.
     """
-    run = Run.open(settings.run)
+    run = Run.open(folder)
     known = [name for name, suite in SUITES.items() if suite.has_gate]
     if run.header.suite not in known:
-        raise RunError(f"{settings.run} is of {run.header.suite}: only {known[0]} has a gate")
-    accepted = _accepted(run, settings)
-    judges = run.chosen_judges(())
-    found = {judge.name: _of_judge(run, judge, accepted, settings) for judge in judges}
-    plain: dict[str, Any] = without_nan(found)
-    return plain
-
-
-def _accepted(run: Run, settings: AuditGateSettings) -> dict[str, str]:
-    """Case -> one of `ANSWERS`."""
+        raise RunError(f"{folder} is of {run.header.suite}: only {known[0]} has a gate")
     images = {case: image.sha256 for case, image in run.images().items()}
-    own = labels_of_images(read_labels(settings.labels), images)
-    asked = [label for label in own if label.question in ("", settings.question)]
+    own = labels_of_images(read_labels(labels), images)
+    asked = [label for label in own if label.question in ("", question)]
     if not asked:
-        raise DataError(f"{settings.labels}: no label of the question {settings.question!r}")
-    checked = check_labels(asked, {case.id for case in run.cases()}, {settings.question: ANSWERS})
-    return {case: label for (case, _), label in single_labels(checked).items()}
-
-
-def _of_judge(
-    run: Run, folder: VerdictLog, accepted: Mapping[str, str], settings: AuditGateSettings
-) -> dict[str, Any]:
-    judged = outcomes(run, folder)
-    labeled, left_out = _labeled(judged, accepted)
-    found = calibrate(labeled, settings.folds)
-    prr = {"published": _prr(judged, GATE), "chosen": _prr(judged, found["chosen"]["threshold"])}
-    return {**found, "left_out": left_out, "prr": prr}
+        raise DataError(f"{labels}: no label of the question {question!r}")
+    checked = check_labels(asked, {case.id for case in run.cases()}, {question: ANSWERS})
+    accepted = {case: label for (case, _), label in single_labels(checked).items()}
+    found = {}
+    for judge in run.chosen_judges(()):
+        judged = outcomes(run, judge)
+        labeled, left_out = _labeled(judged, accepted)
+        best = calibrate(labeled, folds)
+        gates = {"published": GATE, "chosen": best["chosen"]["threshold"]}
+        prr = {name: _prr(judged, gate) for name, gate in gates.items()}
+        found[judge.name] = {**best, "left_out": left_out, "prr": prr}
+    return dict(without_nan(found))
 
 
 def _labeled(
@@ -139,7 +115,11 @@ def calibrate(labeled: Labeled, folds: int = 5, seed: int = 0) -> dict[str, Any]
             f"no threshold is better than another"
         )
     cells = _cells(labeled)
-    drawn = cluster_bootstrap(cells.reshape(n, -1), labeled.laws, _kappas_of_flat)
+    drawn = cluster_bootstrap(
+        cells.reshape(n, -1),
+        labeled.laws,
+        lambda means: _kappas(means.reshape(*means.shape[:-1], len(GRID), 4)),
+    )
     kappas = drawn.estimate
     best = int(_best(kappas))
     plateau = [t for t, kappa in zip(GRID, kappas, strict=True) if kappa == kappas[best]]
@@ -192,12 +172,7 @@ def _kappas(tables: Array) -> Array:
         share = tables / tables.sum(axis=-1, keepdims=True)
         both, gate, people, neither = np.moveaxis(share, -1, 0)
         chance = (both + gate) * (both + people) + (neither + gate) * (neither + people)
-        kappas: Array = (both + neither - chance) / (1 - chance)
-        return np.where(chance < 1, kappas, np.nan)
-
-
-def _kappas_of_flat(means: Array) -> Array:
-    return _kappas(means.reshape(*means.shape[:-1], len(GRID), 4))
+        return np.where(chance < 1, (both + neither - chance) / (1 - chance), np.nan)
 
 
 def _best(kappas: Array) -> NDArray[np.intp]:
@@ -206,22 +181,16 @@ def _best(kappas: Array) -> NDArray[np.intp]:
     Of equally high ones it is the one nearest to the published gate.
     """
     known = np.where(np.isnan(kappas), -np.inf, kappas)
-    best: NDArray[np.intp] = _NEAREST[np.argmax(known[..., _NEAREST], axis=-1)]
-    return best
+    return np.asarray(_NEAREST[np.argmax(known[..., _NEAREST], axis=-1)])
 
 
 def _cross_validate(
     cells: Array, laws: NDArray[np.str_], folds: int, seed: int
 ) -> tuple[float, Counter[int]]:
     """Mean kappa of decisions by a threshold that was chosen on other laws, and the choices."""
-    names = sorted(set(laws.tolist()))
-    if not 2 <= folds <= len(names):
-        raise UsageError(f"{folds} folds for the labeled images of {len(names)} laws")
-    rng = random.Random(seed)
     kappas, picks = [], Counter[int]()
-    for _ in range(REPEATS):
-        rng.shuffle(names)
-        fold_of = {name: number % folds for number, name in enumerate(names)}
+    of = "the labeled images of {} laws"
+    for fold_of in fold_rounds(laws.tolist(), folds, REPEATS, seed, of):
         fold = np.array([fold_of[law] for law in laws.tolist()])
         table = np.zeros(4)
         for number in range(folds):

@@ -1,17 +1,23 @@
-"""`counterprior audit sample`: which images people should look at."""
+"""`counterprior audit sample` and `analyze`: which images people should look at, and what they say.
+
+The draw has what the checker said in it, for the analysis; `audit serve` never shows it.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ...errors import UsageError
-from ...tables import RowError, parse, read_rows
+from ...labels import check_labels, read_labels
+from ...storage import write_json
+from ...tables import RowError, parse, read_rows, write_rows
+from ..judges.checker.analyze import analyze
 
 BINS = 5
 """Confidence is cut into so many equal bins."""
@@ -19,11 +25,11 @@ SEED = 42
 """As published."""
 
 
-class VerdictRow(BaseModel):
+class AuditCandidate(BaseModel, frozen=True):
     """A checked image, as `counterprior check` or the published evaluation writes it."""
 
-    model_config = ConfigDict(frozen=True)
-
+    method: str
+    """Generator, by the name its file was given."""
     sample_id: str = Field(min_length=1)
     prompt_id: str
     relation: str
@@ -32,61 +38,43 @@ class VerdictRow(BaseModel):
     verdict_raw: Literal["PASS", "FAIL", "UNDECIDABLE"]
     conf: float = Field(ge=0, le=1)
 
+    @property
+    def stratum(self) -> tuple[str, str, str]:
+        """Method, relation and verdict."""
+        return self.method, self.relation, self.verdict_raw
 
-class _ImageRow(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    @property
+    def bin(self) -> int:
+        """Confidence bin, 0 to `BINS` - 1."""
+        return min(BINS - 1, int(BINS * self.conf))
 
+
+class _ImageRow(BaseModel, frozen=True):
     sample_id: str
     image_path: str
     prompt: str
 
 
-@dataclass(frozen=True)
-class AuditCandidate:
-    """A checked image and the method that made it."""
-
-    method: str
-    """Generator, by the name its file was given."""
-    row: VerdictRow
-    """What the checker said."""
-
-    @property
-    def stratum(self) -> tuple[str, str, str]:
-        """Method, relation and verdict."""
-        return self.method, self.row.relation, self.row.verdict_raw
-
-    @property
-    def bin(self) -> int:
-        """Confidence bin, 0 to `BINS` - 1."""
-        return min(BINS - 1, int(BINS * self.row.conf))
-
-
-@dataclass(frozen=True)
-class SampleSettings:
-    """What `counterprior audit sample` is asked for."""
-
-    verdicts: tuple[str, ...]
-    """Files of verdicts, each `METHOD=FILE` or `FILE`."""
-    n: int
-    """Images to draw."""
-    seed: int = SEED
-    """Of the draw."""
-    manifests: tuple[Path, ...] = ()
-    """Rows of sample_id, image_path and prompt, for `audit serve`."""
+class _DrawnRow(BaseModel, frozen=True):
+    sample_id: str
+    weight: float = Field(gt=0, allow_inf_nan=False)
 
 
 def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
-    """Every checked image of the files. Raises RowError where a sample occurs twice."""
+    """Every checked image of the files, each `METHOD=FILE` or `FILE`.
+
+    Raises RowError where a sample occurs twice.
+    """
     found: dict[str, AuditCandidate] = {}
     for spec in specs:
         name, _, file = spec.rpartition("=")
         path = Path(file)
         method = name or path.parent.name or path.stem
         for number, row in read_rows(path):
-            one = parse(VerdictRow, row, path, number)
+            one = parse(AuditCandidate, {**row, "method": method}, path, number)
             if one.sample_id in found:
                 raise RowError(f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice")
-            found[one.sample_id] = AuditCandidate(method, one)
+            found[one.sample_id] = one
     return list(found.values())
 
 
@@ -103,7 +91,7 @@ def draw(
         raise UsageError(f"cannot draw {n} of {len(candidates)} images: choose a smaller --n")
     rng = random.Random(seed)
     strata: dict[tuple[str, ...], list[AuditCandidate]] = {}
-    for candidate in sorted(candidates, key=lambda c: c.row.sample_id):
+    for candidate in sorted(candidates, key=lambda c: c.sample_id):
         strata.setdefault(candidate.stratum, []).append(candidate)
     names = sorted(strata)
     share = _shares({name: len(strata[name]) for name in names}, n, rng)
@@ -141,59 +129,60 @@ def _by_turns(
         bins.setdefault(candidate.bin, []).append(candidate)
     for members in bins.values():
         rng.shuffle(members)
-    chosen: list[AuditCandidate] = []
-    while len(chosen) < n:
-        for number in sorted(bins):
-            if bins[number] and len(chosen) < n:
-                chosen.append(bins[number].pop())
-    return chosen
+    turns = zip_longest(*(reversed(bins[number]) for number in sorted(bins)))
+    return [one for turn in turns for one in turn if one is not None][:n]
 
 
-def run_sample(settings: SampleSettings) -> list[dict[str, Any]]:
+def sample(
+    verdicts: Iterable[str], n: int, seed: int = SEED, manifests: Sequence[Path] = ()
+) -> list[dict[str, Any]]:
     """The rows of the audit, in the order in which people see them.
 
-    What the checker said is in them for the analysis; `audit serve` never shows it.
+    verdicts: files, see `read_candidates`; manifests: rows of sample_id, image_path and prompt, for
+    `audit serve`. Raises RowError where manifests are given and one of the images is in none.
     """
-    shown = _shown(settings.manifests)
+    shown = {}
+    for path in manifests:
+        for number, line in read_rows(path):
+            one = parse(_ImageRow, line, path, number)
+            shown[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
     rows = []
-    for candidate, weight in draw(read_candidates(settings.verdicts), settings.n, settings.seed):
-        row = candidate.row
+    for row, weight in draw(read_candidates(verdicts), n, seed):
         relation = row.relation.replace("_", " ")
         image, prompt = shown.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
-        rows.append(
-            {
-                "sample_id": row.sample_id,
-                "image": image,
-                "prompt": prompt,
-                "method": candidate.method,
-                "relation": row.relation,
-                "verdict_raw": row.verdict_raw,
-                "conf": row.conf,
-                "weight": weight,
-            }
-        )
-    if settings.manifests and (bare := [row["sample_id"] for row in rows if not row["image"]]):
+        told = row.model_dump(include={"method", "relation", "verdict_raw", "conf"})
+        head = {"sample_id": row.sample_id, "image": image, "prompt": prompt}
+        rows.append({**head, **told, "weight": weight})
+    if manifests and (bare := [row["sample_id"] for row in rows if not row["image"]]):
         raise RowError(f"no manifest lists {len(bare)} of the images, the first {bare[0]!r}")
     return rows
 
 
-def _shown(manifests: Iterable[Path]) -> dict[str, tuple[str, str]]:
-    found = {}
-    for path in manifests:
-        for number, row in read_rows(path):
-            one = parse(_ImageRow, row, path, number)
-            found[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
-    return found
+def analyze_files(
+    verdicts: Sequence[str], labels: Path, out: Path | None, drawn: Path | None = None
+) -> dict[str, Any]:
+    """Compares the checker with people, over all runs together.
+
+    drawn: what `audit sample` wrote, to weight each image by what it stands for. Raises RowError
+        for labels of images that are in no run, or not in the sample.
+    """
+    candidates = read_candidates(verdicts)
+    given = read_labels(labels)
+    weights = None
+    if drawn is not None:
+        rows = (parse(_DrawnRow, row, drawn, number) for number, row in read_rows(drawn))
+        weights = {row.sample_id: row.weight for row in rows}
+        check_labels(given, weights.keys())
+    result = analyze([one.model_dump() for one in candidates], given, weights)
+    if out:
+        write_json(out, result)
+    return result
 
 
-class _DrawnRow(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    sample_id: str
-    weight: float = Field(gt=0, allow_inf_nan=False)
-
-
-def read_weights(path: Path) -> dict[str, float]:
-    """Sample -> images that it stands for, from what `audit sample` wrote."""
-    rows = (parse(_DrawnRow, row, path, number) for number, row in read_rows(path))
-    return {row.sample_id: row.weight for row in rows}
+def write_sample(
+    verdicts: Iterable[str], n: int, out: Path, seed: int = SEED, manifests: Sequence[Path] = ()
+) -> int:
+    """Writes what `sample` draws; returns how many rows."""
+    rows = sample(verdicts, n, seed, manifests)
+    write_rows(out, rows)
+    return len(rows)

@@ -30,6 +30,13 @@ from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _MOST = 20_000
 """Bytes of a request's body."""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
+}
 
 
 class RequestRefused(UsageError):
@@ -57,7 +64,7 @@ class Audit:
         return cls(form, tasks, folder)
 
     def file(self, annotator: str) -> Path:
-        """Somebody's clicks. Raises Refused for a name that is no plain word."""
+        """Somebody's clicks. Raises RequestRefused for a name that is no plain word."""
         if not _NAME.fullmatch(annotator) or annotator.startswith("."):
             raise RequestRefused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
         return self.folder / f"{annotator}.jsonl"
@@ -69,7 +76,7 @@ class Audit:
     def click(self, annotator: str, task: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Puts a label on disk, whole: what was clicked before and what is new.
 
-        Raises Refused for an unknown task, field or value.
+        Raises RequestRefused for an unknown task, field or value.
         """
         asked = next((one for one in self.tasks if one.id == task), None)
         if asked is None:
@@ -100,9 +107,7 @@ class Audit:
         """Everything that somebody's page needs; never what others or a machine said."""
         return {
             "annotator": annotator,
-            "fields": [
-                {"name": f.name, "title": f.title, "options": f.options} for f in self.form.fields
-            ],
+            "fields": [field.model_dump() for field in self.form.fields],
             "note": self.form.note,
             "tasks": [
                 {
@@ -120,18 +125,18 @@ class Audit:
         """Krippendorff's alpha of each field over all annotators, and how much each has done."""
         files = sorted(self.folder.glob("*.jsonl"))
         everyone = {path.stem: self.labels(path.stem) for path in files}
+        wanted = {one.name for one in self.form.fields}
         return {
-            "done": {name: self._done(labels) for name, labels in everyone.items()},
+            "done": {
+                name: sum(wanted <= given.keys() for given in labels.values())
+                for name, labels in everyone.items()
+            },
             "tasks": len(self.tasks),
             "alpha": agreement(everyone, self.form),
         }
 
-    def _done(self, labels: Clicks) -> int:
-        wanted = {one.name for one in self.form.fields}
-        return sum(wanted <= set(given) for given in labels.values())
-
     def image(self, task: str, index: int) -> Path:
-        """An image of a task. Raises Refused for any other."""
+        """An image of a task. Raises RequestRefused for any other."""
         for one in self.tasks:
             if one.id == task and 0 <= index < len(one.images):
                 return one.images[index]
@@ -221,16 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8"
     ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header(
-            "Content-Security-Policy",
-            "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
-            "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
-        )
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS}
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

@@ -10,15 +10,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from ...errors import UsageError
-from ..core import ORIGINAL, Score, describe, without_nan
-from ..engine.verdicts import VERDICTS, Answered
+from ..core import ORIGINAL, Score, Verdict, describe, without_nan
+from ..engine.verdicts import VERDICTS
 from ..results.contents import RunContents, slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
@@ -29,8 +29,7 @@ FRAMEWORK = "counterprior"
 FOLDER = "export"
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """Where the benchmark stands on the Hub."""
 
     id: str
@@ -38,44 +37,41 @@ class Dataset:
     revision: str
     """The release's tag, or its commit: neither moves."""
 
-    @classmethod
-    def parse(cls, text: str) -> Dataset:
-        """Raises UsageError unless it is ``NAMESPACE/NAME@vX.Y.Z`` or has a commit instead.
 
-        A branch is refused: what it means changes, and with it what the number was measured on.
+def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
+    """The dataset of ``NAMESPACE/NAME@vX.Y.Z``, or with a commit instead; None for an empty text.
 
-        >>> Dataset.parse("counterprior/counterprior@v1.0.0")
-        Dataset(id='counterprior/counterprior', revision='v1.0.0')
-        """
-        found = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", text)
-        if found is None:
-            raise UsageError(
-                f"--dataset {text!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
-                f"NAMESPACE/NAME@COMMIT with its 40 digits"
-            )
-        return cls(found[1], found[2])
+    Raises UsageError for another text, an unknown form, or one that lacks what it needs. A branch
+    is refused: what it means changes, and with it what the number was measured on.
 
-
-def check_forms(forms: Sequence[str], dataset: Dataset | None) -> None:
-    """Raises UsageError for an unknown form, or one that lacks what it needs."""
+    >>> check_forms(["hub"], "counterprior/counterprior@v1.0.0")
+    Dataset(id='counterprior/counterprior', revision='v1.0.0')
+    """
+    found = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", dataset)
+    if dataset and found is None:
+        raise UsageError(
+            f"--dataset {dataset!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
+            f"NAMESPACE/NAME@COMMIT with its 40 digits"
+        )
     for form in forms:
         if form not in FORMS:
             raise UsageError(f"--export {form!r}: choose from {', '.join(FORMS)}")
-    if "hub" in forms and dataset is None:
+    if "hub" in forms and found is None:
         raise UsageError("--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark")
+    return Dataset(*found.groups()) if found else None
 
 
 def export(
     forms: Sequence[str], runs: Sequence[RunContents], dataset: Dataset | None
 ) -> dict[str, str]:
     """The files of some of `FORMS`, by path in the site."""
-    files = {}
-    for run in runs:
-        for judged in run.judged:
-            for form in forms:
-                found = FORMS[form](run, judged, dataset)
-                files.update({f"{FOLDER}/{form}/{name}": text for name, text in found.items()})
-    return files
+    return {
+        f"{FOLDER}/{form}/{name}": text
+        for run in runs
+        for judged in run.judged
+        for form in forms
+        for name, text in FORMS[form](run, judged, dataset).items()
+    }
 
 
 def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
@@ -129,9 +125,9 @@ def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
 
     assert dataset is not None, "see check_forms"
     headline = run.suite.headline
-    if math.isnan(judged.whole[headline.score].value):
-        return {}
     score = judged.whole[headline.score]
+    if math.isnan(score.value):
+        return {}
     entry = EvalResultEntry(
         dataset_id=dataset.id,
         task_id=run.suite.name,
@@ -161,8 +157,10 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield FRAMEWORK
 
 
-ExportForm = Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]
-FORMS: dict[str, ExportForm] = {"inspect": inspect_log, "hub": hub_results}
+FORMS: dict[str, Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]] = {
+    "inspect": inspect_log,
+    "hub": hub_results,
+}
 """Form -> its files, by name, for one run under one judge."""
 
 
@@ -202,16 +200,13 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
     samples = []
     for case in run.run.cases():
         made = images.get(case.id)
-        about = {
-            "variant": case.variant,
-            "seed": case.seed,
-            "groups": dict(case.groups),
-            "image": made.status if made else "not generated",
-            "image_sha256": made.sha256 if made else "",
+        scores = {
+            a.question if a.probe == ORIGINAL else f"{a.question} ({a.probe})": _score(a.verdict)
+            for a in answers.get(case.id, [])
         }
-        scores = {_score_name(a): _score(a) for a in answers.get(case.id, [])}
         if made is not None and made.status != "made":
-            scores = {"image": {"value": made.status, "answer": made.message, "metadata": _FAILED}}
+            failed = {"failure": True}
+            scores = {"image": {"value": made.status, "answer": made.message, "metadata": failed}}
         samples.append(
             {
                 "id": case.id,
@@ -219,23 +214,19 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
                 "input": case.prompt,
                 "target": "",
                 "scores": scores,
-                "metadata": about,
+                "metadata": {
+                    "variant": case.variant,
+                    "seed": case.seed,
+                    "groups": dict(case.groups),
+                    "image": made.status if made else "not generated",
+                    "image_sha256": made.sha256 if made else "",
+                },
             }
         )
     return samples
 
 
-_FAILED = {"failure": True}
-
-
-def _score_name(answered: Answered) -> str:
-    if answered.probe == ORIGINAL:
-        return answered.question
-    return f"{answered.question} ({answered.probe})"
-
-
-def _score(answered: Answered) -> dict[str, Any]:
-    verdict = answered.verdict
+def _score(verdict: Verdict) -> dict[str, Any]:
     about: dict[str, Any] = {"failure": verdict.failed}
     if verdict.probabilities is not None:
         about["probabilities"] = dict(verdict.probabilities)

@@ -170,12 +170,12 @@ def _image(
 
 def _answer(answered: Answered) -> dict[str, Any]:
     verdict = answered.verdict
-    short = len(verdict.raw) <= LONGEST_ANSWER
-    plain: dict[str, Any] = {
+    cut = "…" if len(verdict.raw) > LONGEST_ANSWER else ""
+    share = verdict.share(verdict.label)
+    return {
         "question": answered.question,
         "probe": answered.probe,
         "label": verdict.label,
-        "raw": verdict.raw if short else verdict.raw[:LONGEST_ANSWER] + "…",
+        "raw": verdict.raw[:LONGEST_ANSWER] + cut,
+        **({} if share is None else {"probability": share}),
     }
-    share = verdict.share(verdict.label)
-    return plain if share is None else {**plain, "probability": share}

@@ -6,10 +6,11 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,7 +21,7 @@ from ..core import ALL, Score, describe
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
-from ..results.risk import Curve
+from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
@@ -28,59 +29,44 @@ from .gallery import FILTERS
 from .plots import PlotPoint, interval_plot, legend, risk_plot, slope_plot
 
 
-@dataclass(frozen=True)
-class Site:
-    """Everything that the pages show."""
-
-    title: str
-    """Of the site."""
-    runs: Sequence[RunContents]
-    """In the order given."""
-    boards: Sequence[Leaderboard]
-    """By suite."""
-    curves: Mapping[str, Sequence[Curve]]
-    """Suite -> risk-coverage curves."""
-    galleries: Mapping[str, Mapping[str, Any]]
-    """Slug of a run -> what `gallery.gallery` made of it."""
-
-    @property
-    def suites(self) -> dict[str, list[RunContents]]:
-        """The runs of each suite, in order."""
-        found: dict[str, list[RunContents]] = {}
-        for run in self.runs:
-            found.setdefault(run.suite.name, []).append(run)
-        return dict(sorted(found.items()))
-
-
-def render_pages(report: Site) -> dict[str, str]:
-    """Every page by file name."""
-    site = {"title": report.title, "suites": list(report.suites), "runs": report.runs}
-    pages = {"index.html": _render("index.html", site=site, boards=_board_views(report.boards))}
-    for suite, runs in report.suites.items():
+def render_pages(
+    title: str,
+    runs: Sequence[RunContents],
+    boards: Sequence[Leaderboard],
+    galleries: Mapping[str, Mapping[str, Any]],
+) -> dict[str, str]:
+    """Every page by file name; galleries: slug of a run -> what `gallery.gallery` made of it."""
+    suites: dict[str, list[RunContents]] = {}
+    for run in sorted(runs, key=lambda run: run.suite.name):
+        suites.setdefault(run.suite.name, []).append(run)
+    site = {"title": title, "suites": list(suites), "runs": runs}
+    pages = {"index.html": _render("index.html", site=site, boards=_board_views(boards))}
+    for suite, members in suites.items():
+        curves = risk_curves(members)
+        judges = _by_judge(members)
+        headline = members[0].suite.headline
         pages[f"{suite}.html"] = _render(
             "suite.html",
             site=site,
             suite=suite,
-            runs=runs,
-            boards=_board_views([board for board in report.boards if board.suite == suite]),
-            slopes=_slopes(runs),
-            forests=_forests(runs),
-            meanings=_meanings(runs),
+            runs=members,
+            boards=_board_views([board for board in boards if board.suite == suite]),
+            slopes=_slopes(judges, headline.slope) if headline.slope else [],
+            forests=_forests(judges, headline.broken_down),
+            meanings=_meanings(members),
         )
         pages[f"{suite}-judges.html"] = _render(
             "judges.html",
             site=site,
             suite=suite,
-            judged=[judged for run in runs for judged in run.judged],
-            behavior=_behavior(runs),
-            risk=risk_plot(report.curves[suite], f"{suite}: risk against coverage")
-            if report.curves[suite]
-            else None,
-            curves=report.curves[suite],
+            judged=[judged for run in members for judged in run.judged],
+            behavior=_behavior(judges),
+            risk=risk_plot(curves, f"{suite}: risk against coverage") if curves else None,
+            curves=curves,
         )
-    for run in report.runs:
+    for run in runs:
         pages[f"gallery-{run.slug}.html"] = _render(
-            "gallery.html", site=site, run=run, data=report.galleries[run.slug], flags=FILTERS
+            "gallery.html", site=site, run=run, data=galleries[run.slug], flags=FILTERS
         )
     return pages
 
@@ -157,20 +143,19 @@ def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:
     return dict(sorted(found.items()))
 
 
-def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
-    """Two scores of each run under each judge, where the suite's headline names them."""
-    slope = runs[0].suite.headline.slope
-    if slope is None:
-        return []
-    (first, second), found = slope, []
-    for judge, judged in _by_judge(runs).items():
+def _slopes(
+    judges: Mapping[str, Sequence[JudgedRun]], names: tuple[str, str]
+) -> list[tuple[str, Markup]]:
+    """Two scores of each run under each judge."""
+    found = []
+    for judge, judged in judges.items():
         pairs = [
             (
-                PlotPoint(run.whole[first], number, run.name),
-                PlotPoint(run.whole[second], number, run.name),
+                PlotPoint(run.whole[names[0]], number, run.name),
+                PlotPoint(run.whole[names[1]], number, run.name),
             )
             for number, run in enumerate(judged)
-            if first in run.whole
+            if names[0] in run.whole
         ]
         if pairs:
             title = f"accuracy by {judge}, from aligned to reverse order of mention"
@@ -178,70 +163,60 @@ def _slopes(runs: Sequence[RunContents]) -> list[tuple[str, Markup]]:
     return found
 
 
-def _forests(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
+def _forests(
+    judges: Mapping[str, Sequence[JudgedRun]], names: Sequence[str]
+) -> list[dict[str, Any]]:
     """The scores of every group under each judge: a figure for each score and column."""
     found = []
-    for judge, judged in _by_judge(runs).items():
-        for name in runs[0].suite.headline.broken_down:
-            parts: dict[str, dict[str, list[PlotPoint]]] = {}
-            for number, run in enumerate(judged):
-                for score in run.result.scores:
-                    if score.name == name and score.group != ALL:
-                        column, _, value = score.group.partition("=")
-                        rows = parts.setdefault(column, {})
-                        rows.setdefault(value, []).append(PlotPoint(score, number, run.name))
-            for column, rows in parts.items():
-                title = f"{name} by {column}, judged by {judge}".replace("_", " ")
-                lines = [(value.replace("_", " "), points) for value, points in rows.items()]
-                plot = interval_plot(lines, title)
-                found.append(
-                    {"title": title, "plot": plot, "legend": legend([run.name for run in judged])}
-                )
+    for (judge, judged), name in product(judges.items(), names):
+        parts: dict[str, dict[str, list[PlotPoint]]] = {}
+        for number, run in enumerate(judged):
+            for score in run.result.scores:
+                if score.name == name and score.group != ALL:
+                    column, _, value = score.group.partition("=")
+                    points = parts.setdefault(column, {}).setdefault(value, [])
+                    points.append(PlotPoint(score, number, run.name))
+        for column, rows in parts.items():
+            title = f"{name} by {column}, judged by {judge}".replace("_", " ")
+            lines = [(value.replace("_", " "), points) for value, points in rows.items()]
+            found.append(_figure(title, lines, judged))
     return found
 
 
-def _behavior(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
+def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[dict[str, Any]]:
     """How every judge fared under the controls, drawn over its runs."""
     found = []
-    for judge, judged in _by_judge(runs).items():
-        rows = []
-        for label, figure in FIGURES.items():
-            points = [
-                PlotPoint(figure(run.result.card), number, run.name)
-                for number, run in enumerate(judged)
-            ]
-            rows.append((label, [p for p in points if not math.isnan(p.score.value)]))
-        title = f"behavior of {judge}, as shares"
-        plot = interval_plot([row for row in rows if row[1]], title)
-        key = legend([run.name for run in judged])
-        found.append({"title": title, "plot": plot, "legend": key})
+    for judge, judged in judges.items():
+        rows: dict[str, list[PlotPoint]] = {}
+        for number, run in enumerate(judged):
+            for label, score in _card_scores(run.result.card):
+                points = rows.setdefault(label, [])
+                if not math.isnan(score.value):
+                    points.append(PlotPoint(score, number, run.name))
+        drawn = [(label, points) for label, points in rows.items() if points]
+        found.append(_figure(f"behavior of {judge}, as shares", drawn, judged))
     return found
 
 
-def _parsed(card: JudgeCard) -> Score:
-    return Score("parsed", card.parse_rate, NOTHING, card.asked, "1")
+def _figure(
+    title: str, rows: Sequence[tuple[str, Sequence[PlotPoint]]], judged: Sequence[JudgedRun]
+) -> dict[str, Any]:
+    plot = interval_plot(rows, title)
+    return {"title": title, "plot": plot, "legend": legend([run.name for run in judged])}
 
 
-def _first_named(card: JudgeCard) -> Score:
-    return Score("first_named", card.first_named, NOTHING, card.asked, "1", null=0.5)
+def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
+    """What is drawn of a judge's card, by label; NaN where it is undefined."""
+    yield "parsed", Score("parsed", card.parse_rate, NOTHING, card.asked, "1")
+    yield "first-named", Score("first_named", card.first_named, NOTHING, card.asked, "1", null=0.5)
+    for name, how in _CONTROLS.items():
+        found = card.probes.get(name)
+        share, n = (found.consistency, found.n) if found and found.n else (math.nan, 0)
+        ends = wilson(round(share * n), n) if n else NOTHING
+        yield f"same {how}", Score(name, share, ends, n, "1")
 
 
-def _probe(card: JudgeCard, name: str) -> Score:
-    report = card.probes.get(name)
-    if report is None or not report.n:
-        return Score(name, math.nan, NOTHING, 0, "1")
-    ends = wilson(round(report.consistency * report.n), report.n)
-    return Score(name, report.consistency, ends, report.n, "1")
-
-
-FIGURES: dict[str, Callable[[JudgeCard], Score]] = {
-    "parsed": _parsed,
-    "first-named": _first_named,
-    "same when mirrored": lambda card: _probe(card, "mirror"),
-    "same when swapped": lambda card: _probe(card, "swap"),
-    "same under both": lambda card: _probe(card, "mirror_swap"),
-}
-"""What is drawn of a judge's card."""
+_CONTROLS = {"mirror": "when mirrored", "swap": "when swapped", "mirror_swap": "under both"}
 
 
 def public(result: Result, name: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from ..core import Score
 from ..results.risk import Curve
 from ..results.tables import show, show_interval
-from ..stats.intervals import Interval
 from .svg import CHARACTER, ROW, Axis, Drawing, shortened
 
 WIDTH = 720
@@ -160,15 +159,12 @@ def _whisker(drawing: Drawing, axis: Axis, y: float, point: PlotPoint) -> None:
     if math.isnan(score.value):
         drawing.text(axis.start + 6, y, "undefined", style="tick")
         return
-    _range(drawing, axis, y, score.interval, f"whisker s{point.series % 8}")
+    if not math.isnan(score.interval.low):
+        low, high = score.interval
+        drawing.line(axis(low), y, axis(high), y, f"whisker s{point.series % 8}")
     if not math.isnan(score.null):
         drawing.line(axis(score.null), y - 7, axis(score.null), y + 7, "null")
     drawing.mark(axis(score.value), y, point.series, point.hint)
-
-
-def _range(drawing: Drawing, axis: Axis, y: float, interval: Interval, style: str) -> None:
-    if not math.isnan(interval.low):
-        drawing.line(axis(interval.low), y, axis(interval.high), y, style)
 
 
 def _spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

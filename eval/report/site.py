@@ -4,74 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...progress import Progress, silent
-from ...storage import write_whole
+from ...storage import write_json, write_whole
 from ..core import without_nan
 from ..engine.run import RunError
 from ..results.contents import RunContents, read_contents
 from ..results.leaderboard import Leaderboard, leaderboards
-from ..results.risk import risk_curves
 from ..results.scoring import ScoreSettings
-from .exports import FOLDER, Dataset, check_forms, export
+from .exports import FOLDER, check_forms, export
 from .gallery import THUMBNAILS, gallery, make_thumbnails
-from .pages import Site, public, render_pages
+from .pages import public, render_pages
 
 MANIFEST = "report.json"
 FORMAT = "counterprior report 1"
 
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """What to report."""
+def write_report(
+    runs: Sequence[Path],
+    out: Path,
+    score: ScoreSettings | None = None,
+    title: str = "counterprior",
+    exports: Sequence[str] = (),
+    dataset: str = "",
+    progress: Progress = silent,
+) -> Path:
+    """Scores judged runs and writes the site to a folder; returns its first page.
 
-    runs: tuple[Path, ...]
-    """Folders of judged runs."""
-    out: Path
-    """Folder of the site."""
-    score: ScoreSettings = field(default_factory=ScoreSettings)
-    """How the runs are scored."""
-    title: str = "counterprior"
-    """Of the site."""
-    export: tuple[str, ...] = ()
-    """Forms of others to write as well, of `exports.FORMS`."""
-    dataset: str = ""
-    """NAMESPACE/NAME@vX.Y.Z of the benchmark on the Hub, for its form."""
-
-
-def write_report(settings: ReportSettings, progress: Progress = silent) -> Path:
-    """Scores the runs and writes the site; returns its first page.
-
-    A site that is there is written over, thumbnails that are there are kept. The same runs give the
-    same bytes. Raises RunError for a folder that is no site of ours, and for runs that can't be
-    compared.
+    exports: forms of others to write as well, of `exports.FORMS`; dataset: NAMESPACE/NAME@vX.Y.Z of
+    the benchmark on the Hub, for its form. A site that is there is written over, thumbnails that
+    are there are kept. The same runs give the same bytes. Raises RunError for a folder that is no
+    site of ours, and for runs that can't be compared.
     """
-    dataset = Dataset.parse(settings.dataset) if settings.dataset else None
-    check_forms(settings.export, dataset)
-    _claim(settings.out)
-    runs = read_contents(settings.runs, settings.score)
-    boards = leaderboards(runs, settings.score.across_judges)
-    thumbnails = make_thumbnails(runs, settings.out, progress)
-    report = Site(
-        title=settings.title,
-        runs=runs,
-        boards=boards,
-        curves={
-            suite: risk_curves([run for run in runs if run.suite.name == suite])
-            for suite in {run.suite.name for run in runs}
-        },
-        galleries={run.slug: gallery(run, thumbnails) for run in runs},
-    )
-    files = render_pages(report) | export(settings.export, runs, dataset)
+    score = score or ScoreSettings()
+    hub = check_forms(exports, dataset)
+    _claim(out)
+    contents = read_contents(runs, score)
+    boards = leaderboards(contents, score.across_judges)
+    thumbnails = make_thumbnails(contents, out, progress)
+    galleries = {run.slug: gallery(run, thumbnails) for run in contents}
+    files = render_pages(title, contents, boards, galleries) | export(exports, contents, hub)
     for name, text in files.items():
-        (settings.out / name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(settings.out / name, text)
-    _remove_stale(settings.out, {*files, *thumbnails.values()})
-    write_whole(settings.out / MANIFEST, _manifest(settings.title, runs, boards))
-    return settings.out / "index.html"
+        write_whole(out / name, text)
+    _remove_stale(out, {*files, *thumbnails.values()})
+    write_json(out / MANIFEST, without_nan(_manifest(title, contents, boards)))
+    return out / "index.html"
 
 
 def _claim(out: Path) -> None:
@@ -91,9 +70,11 @@ def _remove_stale(out: Path, kept: Set[str]) -> None:
             path.unlink()
 
 
-def _manifest(title: str, runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> str:
-    """The report's numbers for a machine; undefined ones are null."""
-    content: dict[str, Any] = {
+def _manifest(
+    title: str, runs: Sequence[RunContents], boards: Sequence[Leaderboard]
+) -> dict[str, Any]:
+    """The report's numbers for a machine."""
+    return {
         "format": FORMAT,
         "title": title,
         "results": [public(judged.result, run.name) for run in runs for judged in run.judged],
@@ -112,4 +93,3 @@ def _manifest(title: str, runs: Sequence[RunContents], boards: Sequence[Leaderbo
             for board in boards
         ],
     }
-    return json.dumps(without_nan(content), indent=2, sort_keys=True, ensure_ascii=False) + "\n"

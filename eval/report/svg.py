@@ -15,6 +15,13 @@ CHARACTER = 7.8
 """Width of a character at the size of the plots' text, pixels; a little too wide on purpose."""
 ROW = 22
 """Height of a line of text with its space, pixels."""
+_CORNERS = (
+    (),
+    ((-4, -4), (4, -4), (4, 4), (-4, 4)),
+    ((0, -5.5), (5, 3.8), (-5, 3.8)),
+    ((0, -5.8), (5.8, 0), (0, 5.8), (-5.8, 0)),
+)
+"""Of a series' shape around its point, pixels; a circle where there are none."""
 
 
 class Axis(NamedTuple):
@@ -71,19 +78,12 @@ class Drawing:
 
     def mark(self, x: float, y: float, series: int, hint: str = "") -> None:
         """A point in the color and shape of a series; `hint` shows under the mouse."""
-        style = {"class": f"mark s{series % SERIES}"}
-        shape = series % 4
-        if shape == 0:
-            point = SubElement(self.root, "circle", {"cx": _px(x), "cy": _px(y), "r": "4.5"})
-        else:
-            corners = {
-                1: ((-4, -4), (4, -4), (4, 4), (-4, 4)),
-                2: ((0, -5.5), (5, 3.8), (-5, 3.8)),
-                3: ((0, -5.8), (5.8, 0), (0, 5.8), (-5.8, 0)),
-            }[shape]
+        if corners := _CORNERS[series % len(_CORNERS)]:
             points = " ".join(f"{_px(x + dx)},{_px(y + dy)}" for dx, dy in corners)
             point = SubElement(self.root, "polygon", {"points": points})
-        point.attrib.update(style)
+        else:
+            point = SubElement(self.root, "circle", {"cx": _px(x), "cy": _px(y), "r": "4.5"})
+        point.set("class", f"mark s{series % SERIES}")
         if hint:
             SubElement(point, "title").text = hint
 

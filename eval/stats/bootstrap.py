@@ -27,13 +27,13 @@ class Bootstrap:
     draws: Array
     """Shape (resamples, m): the statistics of the resampled data; NaN where undefined."""
 
-    def interval(self, number: int = 0, level: float = LEVEL) -> Interval:
-        """Percentile interval of one statistic; NOTHING where most draws are undefined."""
+    def interval(self, number: int = 0) -> Interval:
+        """95 % percentile interval of a statistic; NOTHING where most draws are undefined."""
         drawn = self.draws[:, number]
         drawn = drawn[~np.isnan(drawn)]
         if len(drawn) < len(self.draws) / 2 or np.isnan(self.estimate[number]):
             return NOTHING
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Interval(float(low), float(high))
 
     def p_value(self, number: int = 0) -> float:
@@ -79,8 +79,7 @@ def cluster_bootstrap(
             return sums[..., :k] / sums[..., k:]
 
     estimate = apply(means(filled.sum(axis=0)))
-    resampled = _one_way if len(groups) == 1 else _two_way
-    draws = [apply(means(sums)) for sums in resampled(filled, groups, resamples, rng)]
+    draws = [apply(means(sums)) for sums in _resampled(filled, groups, resamples, rng)]
     undefined = np.full((1, *np.shape(estimate)), np.nan)
     return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
 
@@ -109,31 +108,21 @@ def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:
     return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count).astype(float)
 
 
-def _chunks(resamples: int, width: int) -> Iterator[int]:
-    size = max(1, _CELLS // max(1, width))
+def _resampled(
+    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Sums of resampled rows, shape (draws, columns) each, as many rows as `resamples` in all."""
+    if not len(filled):
+        return
+    counts = [int(group.max()) + 1 for group in groups]
+    if len(groups) == 1:
+        sums = np.zeros((counts[0], filled.shape[1]))
+        np.add.at(sums, groups[0], filled)
+        filled = sums
+    size = max(1, _CELLS // max(1, len(filled)))
     for start in range(0, resamples, size):
-        yield min(size, resamples - start)
-
-
-def _one_way(
-    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
-) -> Iterator[Array]:
-    if not len(filled):
-        return
-    count = int(groups[0].max()) + 1
-    sums = np.zeros((count, filled.shape[1]))
-    np.add.at(sums, groups[0], filled)
-    for draws in _chunks(resamples, count):
-        yield _weights(count, draws, rng) @ sums
-
-
-def _two_way(
-    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
-) -> Iterator[Array]:
-    if not len(filled):
-        return
-    first, second = groups
-    counts = int(first.max()) + 1, int(second.max()) + 1
-    for draws in _chunks(resamples, len(filled)):
-        weights = [_weights(count, draws, rng) for count in counts]
-        yield (weights[0][:, first] * weights[1][:, second]) @ filled
+        drawn = [_weights(count, min(size, resamples - start), rng) for count in counts]
+        if len(groups) == 1:
+            yield drawn[0] @ filled
+        else:
+            yield (drawn[0][:, groups[0]] * drawn[1][:, groups[1]]) @ filled

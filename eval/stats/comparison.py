@@ -1,10 +1,14 @@
-"""Is one system better than another, and which of many are alike?"""
+"""Is one system better than another, which are alike, and how many items does it take to tell?"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+
+from ...errors import UsageError
+from .intervals import normal_quantile
 
 ALPHA = 0.05
 """Significance level wherever none is given."""
@@ -27,11 +31,9 @@ def mcnemar(only_first: int, only_second: int) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for their number (Holm 1979), in the order given."""
     order = np.argsort(p_values, kind="stable")
+    left = np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
-    worst = 0.0
-    for rank, index in enumerate(order):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = worst
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * np.array(p_values)[order]))
     return [float(p) for p in adjusted]
 
 
@@ -58,3 +60,23 @@ def tied_groups(
         if not groups or not set(group) <= set(groups[-1]):
             groups.append(group)
     return groups
+
+
+def paired_items(
+    difference: float, discordance: float, alpha: float = ALPHA, power: float = 0.8
+) -> int:
+    """Items on which to compare two systems, each right or wrong (Connor 1987).
+
+    difference: of their accuracies, in (0, discordance]; discordance: share of items on which just
+    one is right. E.g. 0.05 at 20 % discordance: 621 items. Raises UsageError outside these ranges.
+    """
+    from scipy.stats import norm
+
+    if not 0 < abs(difference) <= discordance <= 1:
+        raise UsageError(
+            f"difference {difference:g} must be within the discordance {discordance:g}"
+        )
+    if not 0 < power < 1:
+        raise UsageError(f"power {power} is not between 0 and 1")
+    z = normal_quantile(1 - alpha) + float(norm.ppf(power))
+    return math.ceil(z * z * (discordance - difference**2) / difference**2)

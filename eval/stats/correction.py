@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .bootstrap import Array
 from .clusters import MANY_CLUSTERS, student_wilson
 from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
-
-Array = NDArray[np.float64]
 
 
 class Corrected(NamedTuple):
@@ -66,14 +65,9 @@ def rogan_gladen(
         + (1 - value) ** 2 * specificity * (1 - specificity) / (negative_n + 2)
     ) / youden**2
     # Lang and Reiczigel's shift, for the pseudo counts of the two error rates.
-    shift = (
-        2
-        * z2
-        * (
-            value * sensitivity * (1 - sensitivity) / (positive_n + 2)
-            - (1 - value) * specificity * (1 - specificity) / (negative_n + 2)
-        )
-    )
+    missed = value * sensitivity * (1 - sensitivity) / (positive_n + 2)
+    invented = (1 - value) * specificity * (1 - specificity) / (negative_n + 2)
+    shift = 2 * z2 * (missed - invented)
     half = math.sqrt(z2 * variance)
     low, high = value + shift - half, value + shift + half
     return Corrected(_share(plain), Interval(_share(low), _share(high)), 1.0)
@@ -126,8 +120,14 @@ def ppi(
         half = student_quantile(groups - 1) * math.sqrt(max(variance, together))
         found = Interval(center - half, center + half)
     interval = Interval(_share(min(value, found.low)), _share(max(value, found.high))).scaled(span)
+    warning = ""
+    if clusters is not None and groups < MANY_CLUSTERS:
+        warning = (
+            f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals "
+            f"held the truth in 88 to 100 % of simulations"
+        )
     shifted = Interval(interval.low + low, interval.high + low)
-    return Corrected(low + span * value, shifted, weight, _warning(groups, clusters is not None))
+    return Corrected(low + span * value, shifted, weight, warning)
 
 
 def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:
@@ -162,12 +162,3 @@ def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> flo
     sums = np.bincount(member, weights=np.concatenate(parts))
     count = len(sums)
     return float((sums**2).sum()) * count / (count - 1) if count > 1 else math.inf
-
-
-def _warning(groups: float, clustered: bool) -> str:
-    if not clustered or groups >= MANY_CLUSTERS:
-        return ""
-    return (
-        f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals held "
-        f"the truth in 88 to 100 % of simulations"
-    )

@@ -184,10 +184,9 @@ class Evaluated:
 
     def report(self, out: str | Path) -> Path:
         """Writes a static site with tables, plots and every image; returns its first page."""
-        from ..report.site import ReportSettings, write_report
+        from ..report.site import write_report
 
-        settings = ReportSettings(runs=(self.folder,), out=Path(out), score=self._settings)
-        return write_report(settings)
+        return write_report([self.folder], Path(out), self._settings)
 
     def __repr__(self) -> str:
         return score_table([judged.result for judged in self._judged])

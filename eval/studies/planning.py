@@ -13,9 +13,8 @@ from ..core import without_nan
 from ..results.contents import read_contents
 from ..results.leaderboard import paired
 from ..results.scoring import JudgedRun, ScoreSettings
-from ..stats.comparison import ALPHA
+from ..stats.comparison import ALPHA, paired_items
 from ..stats.intervals import normal_quantile
-from ..stats.power import paired_items
 from ..suites.base import Headline
 
 

@@ -19,7 +19,7 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
 from counterprior.eval.judges import as_judge
-from counterprior.eval.report.site import ReportSettings, write_report
+from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
 from counterprior.eval.studies.planning import PlanSettings, plan
 
@@ -66,7 +66,7 @@ def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: 
     labels.write_text(f"case,question,label\n{case},arrangement,wrong\n")
     before = [contents(run) for run in runs]
     score = ScoreSettings(labels=labels)
-    write_report(ReportSettings((runs[0],), tmp_path / "site", score, export=("inspect",)))
+    write_report([runs[0]], tmp_path / "site", score, exports=["inspect"])
     plan(runs, (), None, PlanSettings())
     (judged,) = score_run(runs[0], score)
     assert judged.result.card.agreement["arrangement"].n == 1

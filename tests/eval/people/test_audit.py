@@ -12,8 +12,8 @@ import pytest
 
 from counterprior.eval.judges.checker.analyze import analyze
 from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
-from counterprior.eval.people.run import merge
-from counterprior.eval.people.sample import SampleSettings, draw, read_candidates, run_sample
+from counterprior.eval.people.clicks import merge
+from counterprior.eval.people.sample import draw, read_candidates, sample
 from counterprior.eval.rules.boxes import Size
 from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
 from counterprior.eval.rules.checker.rules import CheckerRules
@@ -60,7 +60,7 @@ def test_a_draw_fills_strata_alike_bins_in_turn_and_repeats(tmp_path: Path) -> N
         assert len({c.bin for c in mine}) == min(len(bins), count)
     assert sum(weight for _, weight in drawn) == pytest.approx(500)
     assert drawn[0][1] == sizes[drawn[0][0].stratum] / 5
-    assert len({c.row.sample_id for c, _ in draw(candidates, 500)}) == 500
+    assert len({c.sample_id for c, _ in draw(candidates, 500)}) == 500
     assert len(draw(candidates, 7)) == 7
     with pytest.raises(ValueError, match="cannot draw 501 of 500"):
         draw(candidates, 501)
@@ -82,11 +82,11 @@ def test_a_draw_with_a_manifest_names_images_and_prompts(tmp_path: Path) -> None
         for i in range(3)
     ]
     manifest = write(tmp_path / "m.jsonl", known)
-    rows = run_sample(SampleSettings((f"x={file}",), 3, manifests=(manifest,)))
+    rows = sample([f"x={file}"], 3, manifests=[manifest])
     assert {row["image"] for row in rows} == {str(tmp_path / f"images/{i}.png") for i in range(3)}
     manifest = write(tmp_path / "m.jsonl", known[:2])
     with pytest.raises(RowError, match="no manifest lists 1 of the images, the first '0-002'"):
-        run_sample(SampleSettings((f"x={file}",), 3, manifests=(manifest,)))
+        sample([f"x={file}"], 3, manifests=[manifest])
     with pytest.raises(RowError, match="'0-000' occurs twice"):
         read_candidates([f"x={file}", f"y={file}"])
 

@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
+from counterprior.eval.people.clicks import merge
 from counterprior.eval.people.forms import FORMS, read_tasks, shuffled
-from counterprior.eval.people.run import merge
 from counterprior.eval.people.serve import Audit, AuditServer, RequestRefused
 from counterprior.labels import Label, read_labels, single_labels
 from counterprior.tables import RowError

@@ -17,11 +17,10 @@ from counterprior.eval.stats.agreement import (
     krippendorff_alpha,
 )
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
-from counterprior.eval.stats.comparison import holm, mcnemar, tied_groups
+from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, tied_groups
 from counterprior.eval.stats.correction import NOT_CORRECTED, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
-from counterprior.eval.stats.intervals import NOTHING, bounds, folded, wilson
-from counterprior.eval.stats.power import paired_items
+from counterprior.eval.stats.intervals import NOTHING, bounds, folded, normal_quantile, wilson
 
 
 def test_kappa_has_the_error_of_the_formula() -> None:
@@ -97,7 +96,7 @@ def test_intervals_of_nothing_say_nothing() -> None:
     with pytest.raises(ValueError, match="5 successes of 4"):
         wilson(5, 4)
     with pytest.raises(ValueError, match="between 0 and 1"):
-        wilson(1, 4, level=95)
+        normal_quantile(95)
 
 
 def test_folding_an_interval_across_zero_starts_at_zero() -> None:

@@ -11,8 +11,7 @@ import pytest
 from judged import judged_run
 
 from counterprior.eval.core import Case, Outcome, Verdict
-from counterprior.eval.stats.comparison import mcnemar
-from counterprior.eval.stats.power import paired_items
+from counterprior.eval.stats.comparison import mcnemar, paired_items
 from counterprior.eval.studies.planning import PlanSettings, plan
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]

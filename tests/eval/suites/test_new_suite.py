@@ -17,7 +17,7 @@ from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.prompts import read_prompt
-from counterprior.eval.report.site import ReportSettings, write_report
+from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run, write_results
 from counterprior.eval.suites import SUITES
 from counterprior.eval.suites.asking import ask_yes_no
@@ -119,9 +119,7 @@ def test_a_new_suite_needs_one_row_type_one_class_and_one_line(
     assert judged.result.card.agreement["light"].kappa == 1
     exports = ("inspect", "hub")
     index = write_report(
-        ReportSettings(
-            (settings.out,), tmp_path / "site", score, export=exports, dataset="some/where@v1.0.0"
-        )
+        [settings.out], tmp_path / "site", score, exports=exports, dataset="some/where@v1.0.0"
     )
     assert "Share of light images." in index.read_text()
     written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
