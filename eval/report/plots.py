@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ..core import Score
 from ..results.risk import Curve
 from ..results.tables import show, show_interval
-from .svg import CHARACTER, ROW, Axis, Drawing, shortened
+from .svg import CHARACTER, ROW, Drawing, PlotAxis, shortened
 
 WIDTH = 720
 """Of every figure, pixels; the page scales it down."""
@@ -65,7 +65,7 @@ def slope_plot(
     """Two scores of every series with a line between them."""
     # The names stand beside the right ends, each at least a line from the next.
     height = max(240, ROW * len(pairs) + 70)
-    axis = Axis(0, 100, height - 14, 34)
+    axis = PlotAxis(0, 100, height - 14, 34)
     left, right = 60.0, 340.0
     drawing = Drawing(WIDTH, height, title)
     for tick in axis.ticks():
@@ -94,7 +94,10 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     """Share of wrong answers among those kept, as fewer are kept."""
     height = 300 + ROW * len(curves)
     worst = max((float(c.curve.risk.max()) for c in curves if len(c.curve.risk)), default=0.0)
-    across, up = Axis(0, 1, 64, WIDTH - MARGIN), Axis(0, min(1, max(0.1, 1.1 * worst)), 250, 14)
+    across, up = (
+        PlotAxis(0, 1, 64, WIDTH - MARGIN),
+        PlotAxis(0, min(1, max(0.1, 1.1 * worst)), 250, 14),
+    )
     drawing = Drawing(WIDTH, height, title)
     for tick in up.ticks(5):
         drawing.line(across.start, up(tick), across.end, up(tick), "grid")
@@ -138,23 +141,23 @@ def _gutter(labels: Sequence[str]) -> float:
     return 18 + CHARACTER * longest
 
 
-def _value_axis(scores: Sequence[Score], start: float, end: float) -> Axis:
+def _value_axis(scores: Sequence[Score], start: float, end: float) -> PlotAxis:
     """The whole scale of the unit: a difference looks as large as it is."""
     ends = [v for s in scores for v in (s.value, *s.interval) if not math.isnan(v)]
     whole = 100.0 if scores and scores[0].unit == "%" else 1.0
     low = -whole if min(ends, default=0) < 0 else 0.0
     # Ratios can pass 1.
-    return Axis(low, max(whole, *ends, 0), start, end)
+    return PlotAxis(low, max(whole, *ends, 0), start, end)
 
 
-def _grid(drawing: Drawing, axis: Axis, top: float, bottom: float, unit: str) -> None:
+def _grid(drawing: Drawing, axis: PlotAxis, top: float, bottom: float, unit: str) -> None:
     for tick in axis.ticks():
         drawing.line(axis(tick), top, axis(tick), bottom, "zero" if tick == 0 else "grid")
         shown = f"{tick:g} %" if unit == "%" else f"{tick:g}"
         drawing.text(axis(tick), bottom + 14, shown, "middle", "tick")
 
 
-def _whisker(drawing: Drawing, axis: Axis, y: float, point: PlotPoint) -> None:
+def _whisker(drawing: Drawing, axis: PlotAxis, y: float, point: PlotPoint) -> None:
     score = point.score
     if math.isnan(score.value):
         drawing.text(axis.start + 6, y, "undefined", style="tick")

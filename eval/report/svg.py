@@ -24,7 +24,7 @@ _CORNERS = (
 """Of a series' shape around its point, pixels; a circle where there are none."""
 
 
-class Axis(NamedTuple):
+class PlotAxis(NamedTuple):
     """Maps values to pixels."""
 
     low: float
@@ -44,7 +44,7 @@ class Axis(NamedTuple):
     def ticks(self, most: int = 6) -> list[float]:
         """Round numbers within the axis, at most `most` and a few.
 
-        >>> Axis(0, 100, 0, 1).ticks()
+        >>> PlotAxis(0, 100, 0, 1).ticks()
         [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
         """
         rough = (self.high - self.low) / most

@@ -11,13 +11,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ....tables import RowError, parse, read_rows
 from ..boxes import Box, Relation, Size
+from .rules import Share
 
 TOLERANCE = 0.02
 """Share of a side by which a regressed box may reach over the image's edge."""
 
 Text = Annotated[str, Field(min_length=1)]
 Side = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Part(BaseModel):
@@ -28,7 +28,7 @@ class Found(_Part):
     """One detection."""
 
     label: str
-    score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    score: Share
     box_xyxy: Box
     """Pixels."""
 

@@ -31,7 +31,7 @@ from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags
 from counterprior.eval.report.site import write_report
-from counterprior.eval.report.svg import Axis
+from counterprior.eval.report.svg import PlotAxis
 from counterprior.eval.results.contents import RunContents, read_contents, slugify
 from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, paired
 from counterprior.eval.results.risk import risk_curves
@@ -766,9 +766,9 @@ def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path:
 
 
 def test_ticks_are_round_and_inside() -> None:
-    assert Axis(-100, 100, 0, 1).ticks() == [-100, -50, 0, 50, 100]
-    assert Axis(0, 1.37, 0, 1).ticks() == [0, 0.25, 0.5, 0.75, 1, 1.25]
-    assert Axis(0, 100, 10, 110)(250) == 110
+    assert PlotAxis(-100, 100, 0, 1).ticks() == [-100, -50, 0, 50, 100]
+    assert PlotAxis(0, 1.37, 0, 1).ticks() == [0, 0.25, 0.5, 0.75, 1, 1.25]
+    assert PlotAxis(0, 100, 10, 110)(250) == 110
 
 
 def test_the_command(
