@@ -25,6 +25,7 @@ def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
 
 
+@pytest.mark.lane  # the wheel's lane, which `.ci/run` runs, shows it too
 def test_the_page_on_the_python_api_runs(
     full_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A run of 60 calls that is killed at every one of them pays for 60 calls, and writes the same."""
+"""A run of 36 calls that is killed at every one of them pays for 36 calls, and writes the same."""
 
 import json
 import multiprocessing
@@ -12,7 +12,7 @@ from counterprior.agents.ledger import DriftError, Ledger
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring.constrained import author_constrained
 
-ROUNDS = 20
+ROUNDS = 12
 CALLS = 3 * ROUNDS
 PRELOADED = ["counterprior.builders.authoring.constrained", "openai.resources.chat.completions"]
 LOOP = LoopSettings(rounds=ROUNDS, target=1000)

@@ -62,6 +62,7 @@ def swapped(a: str, b: str) -> Callable[[Records], Records]:
     return lambda records: [records[0] | {a: records[0][b], b: records[0][a]}, *records[1:]]
 
 
+@pytest.mark.lane  # `make release` builds and validates it
 def test_the_full_release_is_valid(full_release: Path, cli: Run) -> None:
     done = cli("validate", full_release, "--json")
     assert done.returncode == 0, done.stdout
