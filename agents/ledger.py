@@ -306,7 +306,14 @@ def _record(line: Mapping[str, Any]) -> CallRecord:
         lost_attempts=data["lost_attempts"],
     )
     role = line["request"]["role"]
-    return CallRecord(line["id"], line["spec"], line["identity"], role, completion, line["usd"])
+    return CallRecord(
+        line["id"],
+        line["spec"],
+        identity=line["identity"],
+        role=role,
+        completion=completion,
+        usd=line["usd"],
+    )
 
 
 def _form(request: ChatRequest) -> tuple[dict[str, Any], dict[str, str]]:

@@ -115,7 +115,11 @@ def counterfactual(
         batch=batch,
     )
     with progress_bar() as progress:
-        print_authored(author_counterfactual(session, laws, per_law, base, bank, progress))
+        print_authored(
+            author_counterfactual(
+                session, laws, per_law=per_law, base=base, bank=bank, progress=progress
+            )
+        )
 
 
 def rules(

@@ -164,7 +164,11 @@ def evaluate(
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
-        print_done(evaluate_run(run, generator, judges, settings, cost, progress))
+        print_done(
+            evaluate_run(
+                run, generator, judges=judges, settings=settings, cost=cost, progress=progress
+            )
+        )
     score([out], json=json)
 
 
@@ -190,4 +194,14 @@ def report(
         labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
     )
     with progress_bar() as progress:
-        print(write_report(runs, out, score, title, export or (), dataset, progress))
+        print(
+            write_report(
+                runs,
+                out,
+                score=score,
+                title=title,
+                exports=export or (),
+                dataset=dataset,
+                progress=progress,
+            )
+        )

@@ -67,7 +67,7 @@ def _draw_marks(marks: list[_Mark], draw: ImageDraw.ImageDraw, box: Edges, towar
             anchor = left + side * dx, max(top + dy, mark.get("least_y", -math.inf))
             turned = 1 if mirror == "place" else side
             for shape in mark["draw"]:
-                _draw_shape(draw, box, shape, anchor, size * unit, turned)
+                _draw_shape(draw, box, shape=shape, anchor=anchor, size=size * unit, side=turned)
 
 
 def _draw_shape(

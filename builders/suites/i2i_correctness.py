@@ -55,10 +55,10 @@ def independent(entry: str, left: str, left_clause: str, right: str, right_claus
     return Binding(
         entry,
         "both",
-        left_clause,
-        right_clause,
-        sentence(f"{a} and {b}"),
-        sentence(f"{b} and {a}"),
+        left=left_clause,
+        right=right_clause,
+        aligned=sentence(f"{a} and {b}"),
+        reverse=sentence(f"{b} and {a}"),
     )
 
 
@@ -79,8 +79,10 @@ def directed(
         sentence(f"the {undergoer} {undergoes}"),
     )
     if agent == "left":
-        return Binding(entry, agent, does, undergoes, by_actor, by_undergoer)
-    return Binding(entry, agent, undergoes, does, by_undergoer, by_actor)
+        return Binding(
+            entry, agent, left=does, right=undergoes, aligned=by_actor, reverse=by_undergoer
+        )
+    return Binding(entry, agent, left=undergoes, right=does, aligned=by_undergoer, reverse=by_actor)
 
 
 def build(banks: Banks, rng: random.Random) -> list[I2ICorrectness]:
@@ -100,7 +102,12 @@ def build(banks: Banks, rng: random.Random) -> list[I2ICorrectness]:
                 action = taxonomy.actions[rotation.take(choices)]
                 assert action.directed is not None
                 binding = directed(
-                    action.id, left, right, action.directed.active, action.directed.passive, side
+                    action.id,
+                    left,
+                    right=right,
+                    active=action.directed.active,
+                    passive=action.directed.passive,
+                    agent=side,
                 )
                 acting += 1
             else:

@@ -211,7 +211,9 @@ class Evaluation:
                 # What is asked does not depend on the pixels, so only what is needed is decoded.
                 planned = _questions(suite, self.rows[case.row], case, [_BLANK] * 2, probes)
                 if any(log.needs(OpenQuestion(q, image.sha256)) for q in planned):
-                    yield from self._open_questions(suite, log, case, image, probes, tally)
+                    yield from self._open_questions(
+                        suite, log, case=case, image=image, probes=probes, tally=tally
+                    )
                 else:
                     tally.known += len(planned)
 

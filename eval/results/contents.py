@@ -54,7 +54,7 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
         judged = [replace(one, name=name, slug=slug) for one in own]
         told = run_labels(run, settings.labels, len(roots) > 1)
         suite = open_suite(run.header.suite)
-        contents.append(RunContents(name, slug, run, suite, judged, told))
+        contents.append(RunContents(name, slug, run=run, suite=suite, judged=judged, told=told))
     return contents
 
 

@@ -130,7 +130,17 @@ def _compare(
         estimate, n = paired(items[first], items[second], headline)
         factor = factor_of(scores[first].unit)
         difference, interval = factor * estimate.value, estimate.interval.scaled(factor)
-        found.append(Comparison(first, second, difference, interval, estimate.p_value, math.nan, n))
+        found.append(
+            Comparison(
+                first,
+                second,
+                difference=difference,
+                interval=interval,
+                p_value=estimate.p_value,
+                adjusted=math.nan,
+                n=n,
+            )
+        )
     adjusted = iter(holm([one.p_value for one in found if not math.isnan(one.p_value)]))
     return [
         one if math.isnan(one.p_value) else replace(one, adjusted=next(adjusted)) for one in found

@@ -113,7 +113,10 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                     f"what is there with --partial"
                 )
     alpha = _alpha(list(judged.values()), told)
-    return [_score(run, log, judged[log.root], told, alpha, settings) for log in logs]
+    return [
+        _score(run, log, judged=judged[log.root], told=told, alpha=alpha, settings=settings)
+        for log in logs
+    ]
 
 
 def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[JudgedRun]:

@@ -80,7 +80,13 @@ def prompts(
     found = read_rows(data, suite, revision)
     return [
         PromptCase(
-            case.id, case.prompt, case.seed, case.file, case.row, case.variant, source_image(row)
+            case.id,
+            case.prompt,
+            seed=case.seed,
+            file=case.file,
+            row=case.row,
+            variant=case.variant,
+            source=source_image(row),
         )
         for row in sample_rows(found.rows, limit, opened.together)
         for case in opened.cases(row, seeds)
@@ -239,12 +245,12 @@ def evaluate(
     keep = _Temporary() if out is None else None
     root = keep.root if keep else Path(out or ".")
     done = evaluate_run(
-        RunSettings(suite, data, root, revision, seeds, limit),
+        RunSettings(suite, data, out=root, revision=revision, seeds=seeds, limit=limit),
         as_generator(generator, versions["generator"]),
-        judges,
-        JudgeSettings((probes,) if isinstance(probes, str) else tuple(probes), persona),
-        Cost(concurrency, max_usd, Path(prices) if prices else None),
-        progress,
+        judges=judges,
+        settings=JudgeSettings((probes,) if isinstance(probes, str) else tuple(probes), persona),
+        cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
+        progress=progress,
     )
     _check_made(done.run)
     names = tuple(log.root.name for log, _ in done.judged)

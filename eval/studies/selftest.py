@@ -104,7 +104,14 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
     for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
         for name, truth in truths.items():
             raw, corrected = judged.whole[name], judged.whole[f"{name}_corrected"]
-            yield Check(trial.name, folders[judged.log.root], name, truth, raw, corrected)
+            yield Check(
+                trial.name,
+                folders[judged.log.root],
+                score=name,
+                truth=truth,
+                raw=raw,
+                corrected=corrected,
+            )
 
 
 def _write_truth(evaluation: Evaluation, path: Path) -> None:

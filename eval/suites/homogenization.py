@@ -178,7 +178,13 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         """Those of the base, and what mention order does and what the entities do."""
         names = ("order_effect", "entity_effect")
         effects = variant_scores(
-            names, outcomes, "order", FIRST, self.variants, order_and_entity_effect, group=group
+            names,
+            outcomes,
+            question="order",
+            worth=FIRST,
+            variants=self.variants,
+            statistic=order_and_entity_effect,
+            group=group,
         )
         return [*super().bias_scores(outcomes, group), *effects]
 

@@ -160,7 +160,14 @@ class Worlds(Suite[W]):
         for variant, prompt in prompts.items():
             weights = {name: asked.weight for name, asked in self.asked(row, variant).items()}
             clusters = (row.altered_law, row.group)
-            yield from self.seeded(row, seeds, {variant: prompt}, clusters, groups, weights)
+            yield from self.seeded(
+                row,
+                seeds,
+                prompts={variant: prompt},
+                clusters=clusters,
+                groups=groups,
+                weights=weights,
+            )
 
     def questions(self, row: W, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         if probe != ORIGINAL:

@@ -141,7 +141,7 @@ def check(
         if steady is not None and steady < least:
             reason = f"unstable: stability={steady:.2f} < {least}"
             image = replace(image, verdict="UNDECIDABLE", reason=reason)
-    agreed = _agreement(image, a, b, delta, rules, size)
+    agreed = _agreement(image, a, b=b, delta=delta, rules=rules, size=size)
     assumed = ["stability"] if steady is None else []
     if agreed is None and rules.detector.get("secondary"):
         assumed.append("agreement")
