@@ -178,6 +178,8 @@ class Lock:
 
     def release(self) -> None:
         """Lets the next process in."""
+        # A child that was forked meanwhile has the file open too: closing ours would not unlock it.
+        fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
 
 

@@ -148,6 +148,11 @@ class Evaluation:
                     f"image; use a release that was built with them"
                 )
 
+    def check_generator(self, generator: Generator) -> None:
+        """Raises UsageError where a generator can't tell two cases apart."""
+        if isinstance(generator, Checked):
+            generator.check(self.cases)
+
     def make(
         self,
         generator: Generator,
@@ -158,11 +163,9 @@ class Evaluation:
         """Makes what is not made yet; an image that failed is tried again, a refused one is not.
 
         Files elsewhere are looked at again: a replaced one is a new image. Raises BudgetError where
-        a cap ends the run, UsageError where a generator can't tell two cases apart.
+        a cap ends the run.
         """
         cases = self.cases if cases is None else cases
-        if isinstance(generator, Checked):
-            generator.check(self.cases)
         waiting = [case for case in cases if not self._is_settled(case)]
         one_at_a_time = ThreadLock()
 
@@ -334,7 +337,7 @@ def outcomes(run: Run, log: VerdictLog, cases: Sequence[Case] | None = None) -> 
 
     An image that was never made, and one whose file was replaced since, is `missing`.
     """
-    images, present = run.images(), run.present()
+    images, present = run.images(), run.present(cases)
     said: dict[str, dict[tuple[str, str], Any]] = {}
     for answered in log.present(present):
         of_case = said.setdefault(answered.case, {})

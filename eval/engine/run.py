@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,20 +173,23 @@ class Run:
 
     def replaced(self) -> list[str]:
         """Cases whose file elsewhere was replaced or removed since it was recorded."""
-        return [
-            image.case
-            for image in self.images().values()
-            if image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
-        ]
+        return [image.case for image in self.images().values() if self._is_replaced(image)]
 
-    def present(self) -> dict[str, str]:
-        """Case -> SHA-256 of its image, where there is one and it is still the recorded one."""
-        replaced = set(self.replaced())
+    def present(self, cases: Iterable[Case] | None = None) -> dict[str, str]:
+        """Case -> SHA-256 of its image, where there is one and it is still the recorded one.
+
+        cases: only these are looked at; all where None.
+        """
+        known = self.images()
+        names = known if cases is None else [case.id for case in cases if case.id in known]
         return {
-            image.case: image.sha256
-            for image in self.images().values()
-            if image.status == "made" and image.case not in replaced
+            name: known[name].sha256
+            for name in names
+            if known[name].status == "made" and not self._is_replaced(known[name])
         }
+
+    def _is_replaced(self, image: MadeImage) -> bool:
+        return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
 
     def judges(self) -> list[VerdictLog]:
         """Every judge that has judged here, by name."""

@@ -116,6 +116,7 @@ def evaluate_run(
 
 def _make(evaluation: Evaluation, generator: Generator, plan: CallPlan, progress: Progress) -> None:
     evaluation.check_sources()
+    evaluation.check_generator(generator)
     maker, several = capped(generator, plan, evaluation.run)
     evaluation.make(maker, concurrency=several, progress=progress)
     evaluation.write_manifest()

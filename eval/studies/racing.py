@@ -106,6 +106,7 @@ class Live:
                 evaluation = Evaluation.start(run, generator.identity(), found)
                 opened.enter_context(evaluation)
                 evaluation.check_sources()
+                evaluation.check_generator(generator)
                 self._runs[spec] = evaluation, capped(generator, plan, evaluation.run)[0]
                 count_images(plan, evaluation.run)
             self._open = opened.pop_all()
