@@ -7,7 +7,6 @@ and recorded calls would drift. The type checks bounds.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -83,37 +82,6 @@ def _reasons(error: ValidationError) -> str:
     return "; ".join(found[:PROBLEMS] + more)
 
 
-_UNSUPPORTED = frozenset(
-    "title default minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems "
-    "maxItems pattern format multipleOf uniqueItems".split()
-)
-
-
-def strict_schema(model: type[Struct]) -> dict[str, Any]:
-    """The schema of a type in the subset that both providers enforce, to write schema files."""
-    derived = model.model_json_schema()
-    definitions = derived.pop("$defs", {})
-
-    def strict(node: Any) -> Any:
-        if isinstance(node, list):
-            return [strict(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            target = definitions[node["$ref"].rpartition("/")[2]]
-            return strict({**target, **{k: v for k, v in node.items() if k != "$ref"}})
-        kept = {k: v for k, v in node.items() if k not in _UNSUPPORTED}
-        if "properties" in node:
-            properties = {name: strict(value) for name, value in node["properties"].items()}
-            kept |= {"properties": properties, "required": list(properties)}
-            kept["additionalProperties"] = False
-            return kept
-        return {k: strict(v) for k, v in kept.items()}
-
-    result: dict[str, Any] = strict(derived)
-    return result
-
-
 def describe_prompts() -> str:
     """Every prompt file with its version and SHA-256, as `author --show-prompts` prints them."""
     versions = read_versions()
@@ -129,17 +97,4 @@ def describe_prompts() -> str:
 def read_versions() -> dict[str, Any]:
     """Version and SHA-256 of every prompt file; a test compares them with the files."""
     found: dict[str, Any] = json.loads((PROMPTS / "versions.json").read_text(encoding="utf-8"))
-    return found
-
-
-def current_versions() -> dict[str, Any]:
-    """The right content of `versions.json`; a changed file gets the next version."""
-    known = read_versions() if (PROMPTS / "versions.json").exists() else {}
-    found = {}
-    for path in sorted(PROMPTS.rglob("*.md")):
-        name = str(path.relative_to(PROMPTS).with_suffix(""))
-        sha = hashlib.sha256(path.read_bytes()).hexdigest()
-        before = known.get(name, {"version": 0, "sha256": ""})
-        step = before["sha256"] != sha
-        found[name] = {"version": before["version"] + step, "sha256": sha}
     return found
