@@ -638,7 +638,7 @@ def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_done(
     process.send_signal(signal.SIGINT)
     _, message = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert message.decode().splitlines()[-1].endswith("run the same command again")
+    assert message.decode().splitlines()[-1].endswith("run the same command again to continue")
     assert 1 <= (tmp_path / MANIFEST).read_bytes().count(b"\n") < SHARDS
 
 
