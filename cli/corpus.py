@@ -19,6 +19,13 @@ def mine(
     preset: Annotated[str, Input(help="laion, datacomp or cc3m.")] = "",
     caption_column: Annotated[str, Input(help="Column of captions.")] = "",
     url_column: Annotated[str, Input(help="Column of image addresses.")] = "",
+    image_column: Annotated[str, Input(help="Column of images or of their file names.")] = "",
+    images: Annotated[
+        Path | None, Input(help="Folder of the named files, if not beside the source.")
+    ] = None,
+    min_similarity: Annotated[
+        float | None, Input(help="Least similarity of image and caption, by the source.")
+    ] = None,
     stage: Annotated[str, Input(help="How far to go: pairs, images or layout.")] = "pairs",
     reference: Annotated[
         bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
@@ -30,6 +37,9 @@ def mine(
     engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
     workers: Annotated[int, Cost(min=1, help="Processes.")] = os.cpu_count() or 1,
     threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
+    retry_failed: Annotated[
+        bool, Cost("--retry-failed", help="Try failed downloads again.")
+    ] = False,
     max_usd: MaxUsd = None,
     contact: Annotated[str, Output(help="Page or mail address, shown to site owners.")] = "",
     loopback: Annotated[bool, Option("--loopback-for-tests", hidden=True)] = False,
@@ -50,6 +60,8 @@ def mine(
         preset=preset,
         caption_column=caption_column,
         url_column=url_column,
+        image_column=image_column,
+        min_similarity=min_similarity,
         limit=limit,
         sample=sample,
         seed=seed,
@@ -58,7 +70,14 @@ def mine(
     mined = MineSettings(shard, out, engine=engine, workers=workers)
     fetch = FetchSettings(contact=contact, loopback=loopback)
     settings = CorpusSettings(
-        mined, stage=stage, judge=judge, fetch=fetch, threads=threads, max_usd=max_usd
+        mined,
+        stage=stage,
+        judge=judge,
+        fetch=fetch,
+        images=images,
+        retry_failed=retry_failed,
+        threads=threads,
+        max_usd=max_usd,
     )
     with progress_bar() as progress:
         finished = run(settings, progress)

@@ -70,7 +70,13 @@ class JudgedPair:
 
     @property
     def host(self) -> str:
-        return str(urlsplit(self.pair["url"]).netloc)
+        """Of the image's address; an image without one is alone."""
+        return str(urlsplit(self.pair["url"]).netloc) if self.pair["url"] else self.image
+
+    @property
+    def image(self) -> str:
+        """Where the image lies, else its address."""
+        return str(self.pair["image"] or self.pair["url"])
 
     @property
     def entities(self) -> str:
@@ -155,7 +161,7 @@ def rate(judged: Sequence[JudgedPair]) -> Rate:
         wilson=wilson(aligned, len(sided)),
         by_pair=_clustered(sides, [j.entities for j in sided]),
         by_host=_clustered(sides, [j.host for j in sided]),
-        by_image=_clustered(sides, [j.pair["url"] for j in sided]),
+        by_image=_clustered(sides, [j.image for j in sided]),
     )
 
 

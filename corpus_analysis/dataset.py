@@ -10,7 +10,7 @@ from typing import Any
 from ..eval.core import PROBES
 from ..storage import write_whole
 from .alignment import Alignment, JudgedPair
-from .images.retrieve import Retrieved, url_key
+from .images.retrieve import ImageSource, Retrieved
 from .layout import ASPECTS, Answers
 from .rows import pair_schema
 from .shards import write_parquet
@@ -80,8 +80,9 @@ def write_dataset(
 
 def _row(pair: Mapping[str, Any], retrieved: Retrieved, answers: Answers | None) -> dict[str, Any]:
     """A pair with the outcome for its image and the judge's labels; None if not asked."""
-    record = retrieved.records.get(url_key(pair["url"])) if pair["url"] else None
-    row = {**pair, "picture": record["reason"] if record else "no_url"}
+    source = ImageSource.of(pair)
+    record = retrieved.records.get(source.key) if source else None
+    row = {**pair, "picture": record["reason"] if record else "no_source"}
     if answers is None:
         return row | {"valid": None, "aligned": None}
     row |= {aspect: answers.gate.get((aspect, "original")) for aspect in ASPECTS}

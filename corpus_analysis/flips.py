@@ -29,7 +29,7 @@ from .alignment import SIDES
 from .captions.ontology import FOLDER, OntologyError
 from .dataset import FOLDER as DATASET
 from .errors import CorpusError
-from .images.retrieve import image_path, url_key
+from .images.retrieve import ImageSource, image_path
 from .layout import read_prompt
 from .run import IMAGES
 
@@ -164,8 +164,8 @@ def balanced(pairs: Sequence[dict[str, Any]], seed: int) -> Iterator[dict[str, A
     groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
     seen: set[str] = set()
     for pair in sorted(pairs, key=lambda p: str(p["id"])):
-        if pair["url"] not in seen:
-            seen.add(pair["url"])
+        if (source := _key(pair)) not in seen:
+            seen.add(source)
             groups.setdefault((_group(pair), pair["aligned"]), []).append(pair)
     for (name, aligned), group in groups.items():
         random.Random(f"{seed}/{name}/{aligned}").shuffle(group)
@@ -198,6 +198,12 @@ def _read(mined: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def _key(pair: Mapping[str, Any]) -> str:
+    """Of the pair's image."""
+    source = ImageSource.of(pair)
+    return source.key if source else ""
+
+
 def _group(pair: Mapping[str, Any]) -> str:
     return " + ".join(sorted((pair["first"]["category"], pair["second"]["category"])))
 
@@ -205,7 +211,7 @@ def _group(pair: Mapping[str, Any]) -> str:
 def _image(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple[Image | None, str]:
     """The image, or why it can't be taken."""
     try:
-        image = open_image(image_path(mined / IMAGES, url_key(pair["url"])))
+        image = open_image(image_path(mined / IMAGES, _key(pair)))
     except ImageError:
         return None, "unreadable"
     if judge is None:

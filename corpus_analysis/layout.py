@@ -25,6 +25,7 @@ from ..eval.prompts import Prompt
 from ..images import ImageError, open_image
 from ..progress import Progress
 from .captions.ontology import Ontology
+from .images.local import file_name
 
 ASPECTS = {
     "existence": "The statement is: the picture shows A and it shows B, each clearly visible.",
@@ -166,7 +167,7 @@ def _facts(pair: dict[str, Any], probe: str) -> dict[str, str]:
     if names_exchanged(probe):
         kinds.reverse()
     return {
-        "url": pair["url"],
+        "url": pair["url"] or file_name(pair["image"]),
         "mirrored": "yes" if is_mirrored(probe) else "no",
         "first_kinds": kinds[0],
         "second_kinds": kinds[1],

@@ -15,7 +15,7 @@ from .captions.gate import REASONS
 from .captions.parser import installed_model
 from .engines import engine, prepare_environment, run_jobs
 from .errors import CorpusError
-from .shards import Job, ShardSettings
+from .shards import UNLIKE, Job, ShardSettings
 from .sources import list_shards
 
 PAIRS = "pairs"
@@ -48,8 +48,10 @@ class Funnel:
 
     rows: int
     """Rows read."""
+    damaged: dict[str, str]
+    """Tars of which only the start could be read -> what is wrong."""
     dropped: dict[str, int]
-    """Rows dropped by the quality gate, by reason."""
+    """Rows dropped by the similarity filter and the quality gate, by reason."""
     passed: int
     """Rows that passed the quality gate."""
     candidates: int
@@ -84,7 +86,8 @@ class Funnel:
 
         return cls(
             rows=total("rows"),
-            dropped={reason: dropped[reason] for reason in REASONS},
+            damaged={entry["file"]: entry["damage"] for entry in entries if entry["damage"]},
+            dropped={reason: dropped[reason] for reason in (*UNLIKE, *REASONS)},
             passed=total("passed"),
             candidates=total("candidates"),
             parsed=total("parsed"),

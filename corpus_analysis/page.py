@@ -75,7 +75,7 @@ def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
         ("parsed", captions["parsed"]),
         ("captions with a pair", captions["captions"]),
         ("pairs", captions["pairs"]),
-        ("pairs with an address", images["pairs_with_url"]),
+        ("pairs with a known image", images["pairs_with_source"]),
         ("pairs with an image", images["pairs_with_image"]),
         ("not a duplicate", images["pairs_distinct"]),
         ("two things side by side", funnel["valid"]),
@@ -142,6 +142,7 @@ def _x(share: float) -> str:
 def _reasons(funnel: Mapping[str, Any]) -> str:
     """Why captions and images were dropped, and what the judge said."""
     rows = [("caption", reason, n) for reason, n in funnel["captions"]["dropped"].items() if n]
+    rows += [("damaged file", file, 1) for file in funnel["captions"]["damaged"]]
     images = funnel["images"]
     rows += [("image", reason, n) for reason, n in images["reasons"].items()]
     rows += [("pair", name, images[name]) for name in ("duplicate_url", "duplicate_image")]

@@ -34,7 +34,10 @@ def pair_schema() -> pa.Schema:
             ("id", pa.string()),
             ("source", pa.string()),
             ("row", pa.int64()),
+            ("uid", pa.string()),
             ("url", pa.string()),
+            ("image", pa.string()),
+            ("similarity", pa.float64()),
             ("caption", pa.string()),
             ("text", pa.string()),
             ("width", pa.int64()),
@@ -56,10 +59,13 @@ def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[s
     for pair in mined.pairs:
         spans = (pair.first.start, pair.second.start, pair.pattern, pair.relation)
         yield {
-            "id": pair_id(row["url"], mined.text, *spans),
+            "id": pair_id(source, row["row"], mined.text, *spans),
             "source": source,
             "row": row["row"],
+            "uid": row.get("uid"),
             "url": row["url"],
+            "image": row.get("image"),
+            "similarity": row.get("similarity"),
             "caption": row["caption"],
             "text": mined.text,
             "width": row.get("width"),
@@ -75,6 +81,9 @@ def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[s
         }
 
 
-def pair_id(url: str | None, text: str, *place: object) -> str:
-    """Content hash of a pair: the same for the same image, caption and words in any source."""
-    return f"pair-{hashlib.sha256(canonical([url or '', text, *place])).hexdigest()[:16]}"
+def pair_id(source: str, row: int, text: str, *place: object) -> str:
+    """Content hash of a pair, of its own in a run: by file and row, caption and words.
+
+    source: name of the file; row: number of its row; text: caption; place: where in the text.
+    """
+    return f"pair-{hashlib.sha256(canonical([source, row, text, *place])).hexdigest()[:16]}"

@@ -18,7 +18,14 @@ from .dataset import FOLDER as DATASET
 from .dataset import write_dataset
 from .errors import CorpusError
 from .images.fetch import FetchSettings
-from .images.retrieve import FAILURES_WARN, FETCHED, Retrieved, duplicates, retrieve, url_key
+from .images.local import LocalImages
+from .images.retrieve import (
+    FAILURES_WARN,
+    ImageSource,
+    Retrieved,
+    duplicates,
+    retrieve,
+)
 from .layout import PairToJudge, open_log, verify
 from .mine import PAIRS, Funnel, MineSettings, mine_pairs
 from .page import render_page
@@ -34,7 +41,7 @@ PAGE = "index.html"
 LOCK = ".lock"
 """Held by the one run that may write to the folder."""
 COUNTS = (
-    "pairs_with_url",
+    "pairs_with_source",
     "pairs_with_image",
     "pairs_distinct",
     "duplicate_url",
@@ -55,6 +62,10 @@ class CorpusSettings:
     """Judge spec; required for the stage `layout`."""
     fetch: FetchSettings = field(default_factory=FetchSettings)
     """How images are fetched."""
+    images: Path | None = None
+    """Folder of the image files that a column of the source names; None for the source's own."""
+    retry_failed: bool = False
+    """Try again what could not be downloaded."""
     threads: int = 32
     """Downloads at a time."""
     concurrency: int = 8
@@ -115,14 +126,23 @@ def _retrieve(
 ) -> tuple[Retrieved, tuple[str, ...]]:
     """The images of all pairs, and warnings about the downloads."""
     folder = settings.mine.out / IMAGES
-    urls = [pair["url"] for pair in pairs if pair["url"]]
-    retrieved = retrieve(urls, folder, settings.fetch, settings.threads, progress)
+    source = settings.mine.shard.source
+    found = (ImageSource.of(pair) for pair in pairs)
+    retrieved = retrieve(
+        (image for image in found if image),
+        folder,
+        settings.fetch,
+        settings.threads,
+        progress,
+        local=LocalImages(source, settings.images, settings.fetch),
+        retry_failed=settings.retry_failed,
+    )
     failed = retrieved.failed_share()
     if failed <= FAILURES_WARN:
         return retrieved, ()
     warning = (
         f"{failed:.0%} of the downloads failed ({retrieved.reasons()}); if the name server or the "
-        f"network can't keep up, lower --threads, delete {folder / FETCHED} and run again"
+        f"network can't keep up, lower --threads and run again with --retry-failed"
     )
     return retrieved, (warning,)
 
@@ -179,23 +199,25 @@ def choose(
 ) -> tuple[list[PairToJudge], dict[str, Any]]:
     """The pairs to judge, and counts of all pairs by what became of them.
 
-    Keeps the first caption of each address (as in the paper) and the first of equal images, by
-    bytes or by difference hash.
+    Keeps the first caption of each image (as in the paper), once, and the first of equal images,
+    by bytes or by difference hash.
     """
     pairs = list(pairs)
-    keys = [url_key(pair["url"]) if pair["url"] else "" for pair in pairs]
+    sources = map(ImageSource.of, pairs)
+    keys = [source.key if source else "" for source in sources]
     repeated = set(duplicates(retrieved, keys))
-    captions: dict[str, str] = {}
+    captions: dict[str, tuple[Any, ...]] = {}
     counts = dict.fromkeys(COUNTS, 0)
     chosen: dict[str, PairToJudge] = {}
     for pair, key in zip(pairs, keys, strict=True):
         if not key:
             continue
-        counts["pairs_with_url"] += 1
+        counts["pairs_with_source"] += 1
         if retrieved.records[key]["status"] != "success":
             continue
         counts["pairs_with_image"] += 1
-        if captions.setdefault(key, pair["text"]) != pair["text"] or pair["id"] in chosen:
+        caption = (pair["text"], pair["source"], pair["row"])
+        if captions.setdefault(key, caption) != caption:
             counts["duplicate_url"] += 1
         elif key in repeated:
             counts["duplicate_image"] += 1

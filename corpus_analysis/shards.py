@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..release import sha256_file
 from ..storage import whole_file
@@ -25,8 +25,12 @@ from .captions.gate import QualityGateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
 from .captions.parser import installed_model, torch_hidden
+from .columns import SourceError
 from .rows import pair_rows, pair_schema
-from .sources import Shard, SourceSettings, read_shard
+from .sources import DAMAGED, Shard, SourceSettings, read_shard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 100_000
 """Captions held as Python objects at a time; limits a worker's memory."""
@@ -34,6 +38,9 @@ ROWS_AT_ONCE = 100_000
 MOST_WORDS = 250_000
 """Strings that a worker's spaCy may hold before it is reloaded; it starts with 85,000. Each word
 costs 1.7 kB across all caches: at most about 450 MB per worker for shards of usual size."""
+
+UNLIKE = ("no_similarity", "unlike")
+"""Why a similarity filter drops rows: nobody measured it, or it is too low."""
 
 _ERRORS_KEPT = 20
 
@@ -79,7 +86,7 @@ class Job:
 
     @classmethod
     def of(cls, shard: Shard, folder: Path, settings: ShardSettings) -> Job:
-        what = {"shard": {**asdict(shard), "path": Path(shard.path).name}, **settings.identity()}
+        what = {"shard": {**asdict(shard), "path": shard.source}, **settings.identity()}
         digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         return cls(shard, str(folder / f"{shard.name}.parquet"), digest)
 
@@ -126,9 +133,12 @@ class Worker:
             gc.collect()
             self.miner = self._load()
         table = read_shard(job.shard, self.settings.source)
+        damage = (table.schema.metadata or {}).get(DAMAGED, b"").decode()
+        rows_read = len(table)
+        table, unlike = similar(table, self.settings.source.min_similarity, job.shard.path)
         read = time.process_time()
         self.miner.counts = Counts()
-        dropped: Counter[str] = Counter()
+        dropped = Counter(unlike)
         rows: list[dict[str, Any]] = []
         errors: list[str] = []
         captions = gated = 0
@@ -151,11 +161,12 @@ class Worker:
                     errors.append(f"row {row['row']}: {mined.error}")
                     continue
                 captions += 1
-                rows += pair_rows(Path(job.shard.path).name, row, mined)
+                rows += pair_rows(job.shard.source, row, mined)
         write_parquet(pa.Table.from_pylist(rows, pair_schema()), Path(job.target))
         counts = self.miner.counts
         return {
-            "rows": len(table),
+            "rows": rows_read,
+            "damage": damage,
             "dropped": dict(sorted(dropped.items())),
             "passed": gated,
             **asdict(counts),
@@ -173,7 +184,23 @@ class Worker:
         }
 
 
-def write_parquet(table: Any, target: Path) -> None:
+def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, dict[str, int]]:
+    """The rows whose similarity is at least that, and counts of the others by `UNLIKE`.
+
+    Raises SourceError where the source has no similarity.
+    """
+    import pyarrow.compute as pc
+
+    if least is None:
+        return table, {}
+    if "similarity" not in table.column_names:
+        raise SourceError(f"{path}: no similarity of image and caption; leave out --min-similarity")
+    unknown = table["similarity"].null_count
+    kept = table.filter(pc.greater_equal(table["similarity"], least))
+    return kept, dict(zip(UNLIKE, (unknown, len(table) - unknown - len(kept)), strict=True))
+
+
+def write_parquet(table: pa.Table, target: Path) -> None:
     """Writes a parquet file; it appears whole or stays as it was."""
     import pyarrow.parquet as pq
 

@@ -1,18 +1,21 @@
 """Where captions come from: local files and Hub datasets, in shards, read column by column.
 
-A shard is a run of row groups of one parquet file, or one whole csv, tsv or jsonl file. The process
-that mines a shard reads it; listing shards reads only parquet footers.
+A shard is a run of row groups of one parquet file, or one whole csv, tsv or jsonl file, or one tar
+or folder of captioned images. The process that mines a shard reads it; listing shards reads only
+parquet footers.
 """
 
 from __future__ import annotations
 
 import glob
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from .archives import folder_members, holds_captioned_images, sample_table, tar_members
+from .columns import COLUMNS, PRESETS, SourceError, find_columns, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,43 +26,17 @@ HUB = "hf://datasets/"
 SHARD_ROWS = 250_000
 """Rows of a parquet shard, rounded up to whole row groups."""
 
-FORMATS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz")
+FORMATS = (".parquet", ".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".tar")
 """Files that are read; others in a folder are ignored."""
 
-COLUMNS = ("url", "caption", "width", "height")
-"""Our names for the columns of a source; not every source has width and height."""
+READ_AHEAD = 8_000_000
+"""Bytes of a tar on the Hub that are downloaded at a time."""
 
+TAR = ".tar"
+"""Captioned images, one file a sample and kind, as img2dataset and webdataset write them."""
 
-class SourceError(UsageError):
-    """A source that can't be read; the message names file, column and what to do."""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Column names of a published corpus."""
-
-    caption: str
-    url: str
-    width: str = ""
-    height: str = ""
-    header: bool = True
-    """False for tables without a header line, whose columns are caption and url, in that order."""
-
-
-PRESETS = {
-    "laion": Preset("TEXT", "URL", "WIDTH", "HEIGHT"),
-    "datacomp": Preset("text", "url", "original_width", "original_height"),
-    "cc3m": Preset("caption", "url", header=False),
-}
-"""Columns by `--preset`: LAION's parquet, DataComp's metadata, Conceptual Captions' tsv."""
-
-GUESSES = {
-    "caption": ("caption", "text", "alt_text", "alt", "sentence", "raw_caption"),
-    "url": ("url", "image_url", "img_url", "image_link", "link"),
-    "width": ("width", "original_width"),
-    "height": ("height", "original_height"),
-}
-"""Column names to look for, in any letter case, if neither preset nor option gives one."""
+DAMAGED = b"counterprior.damaged"
+"""Key of a table's schema metadata: what is wrong with a tar of which the start could be read."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +51,10 @@ class SourceSettings:
     """Overrides the preset."""
     url_column: str = ""
     """Overrides the preset."""
+    image_column: str = ""
+    """Column of images, or of the names of their files; by guess where empty."""
+    min_similarity: float | None = None
+    """Least similarity of image and caption by the source's own column; None for no filter."""
     limit: int | None = None
     """Most rows to read, from the first shards; None for all."""
     sample: float = 1.0
@@ -90,6 +71,8 @@ class Shard:
     """Local path or `hf://…`."""
     name: str
     """File name of its results, unique in a run."""
+    source: str
+    """Name of its file in rows: the end of its path that no other file of the run has."""
     size: int
     """Size of the file in bytes; part of the shard's identity."""
     groups: tuple[int, int] | None
@@ -104,13 +87,11 @@ def list_shards(settings: SourceSettings) -> list[Shard]:
     """The shards of every source, in a fixed order. Raises SourceError for missing or bad files."""
     if not 0 < settings.sample <= 1:
         raise SourceError(f"--sample {settings.sample} is not a share in (0, 1]")
-    files = [file for path in settings.paths for file in _files(path)]
-    if repeated := {f for f in files if files.count(f) > 1}:
-        raise SourceError(f"{sorted(repeated)[0]} is given twice")
+    names = source_names(settings)
     shards: list[Shard] = []
     left = settings.limit
-    for number, path in enumerate(files):
-        for shard in _cut(path, f"{number:05d}"):
+    for number, (source, path) in enumerate(names.items()):
+        for shard in _cut(path, f"{number:05d}", source):
             if left is not None and left <= 0:
                 return shards
             if left is not None:
@@ -121,10 +102,30 @@ def list_shards(settings: SourceSettings) -> list[Shard]:
     return shards
 
 
-def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
-    """The shard's rows: `row`, `url`, `caption` and, if the source has them, `width` and `height`.
+def source_names(settings: SourceSettings) -> dict[str, str]:
+    """Name in rows -> path of every file that is read, in order. Raises SourceError."""
+    files = [file for path in settings.paths for file in _files(path)]
+    if repeated := {f for f in files if files.count(f) > 1}:
+        raise SourceError(f"{sorted(repeated)[0]} is given twice")
+    names: dict[str, str] = {}
+    alike = Counter(Path(file).name for file in files)
+    for file in files:
+        parts = Path(file).parts
+        length = 1
+        if alike[parts[-1]] > 1:
+            others = [Path(f).parts for f in files if f != file]
+            while any(parts[-length:] == other[-length:] for other in others):
+                length += 1
+        names["/".join(parts[-length:])] = file
+    return names
 
-    Reads only these columns. Raises SourceError, naming the file, if it can't be read.
+
+def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
+    """The shard's rows: `row`, `caption` and what the source has of the other `COLUMNS`.
+
+    Reads only these columns; `image` says where an image lies. What is wrong with a tar of which
+    only the start could be read stands in the schema's metadata under `DAMAGED`. Raises
+    SourceError, naming the file, if it can't be read.
     """
     import numpy as np
     import pyarrow as pa
@@ -147,7 +148,7 @@ def _files(path: str) -> list[str]:
     if path.startswith(HUB):
         found = _hub_files(path)
     elif Path(path).is_dir():
-        found = [str(p) for p in Path(path).rglob("*") if p.name.endswith(FORMATS)]
+        found = _folder_files(Path(path))
     elif Path(path).is_file():
         if not path.endswith(FORMATS):
             raise SourceError(f"{path}: not one of {', '.join(FORMATS)}")
@@ -156,7 +157,17 @@ def _files(path: str) -> list[str]:
         found = [p for p in glob.glob(path, recursive=True) if p.endswith(FORMATS)]
     if not found:
         raise SourceError(f"{path}: no such file, folder or glob with {', '.join(FORMATS)}")
-    return sorted(found)
+    # img2dataset writes a table of the same name beside each tar and folder: its log.
+    archives = {str(f).removesuffix(TAR) for f in found if not f.endswith(FORMATS[:-1])}
+    return sorted(f for f in found if f.removesuffix(".parquet") not in archives or f in archives)
+
+
+def _folder_files(folder: Path) -> list[str]:
+    """The readable files below a folder, and the folders with captions beside their images."""
+    inside = list(folder.rglob("*"))
+    files = [str(p) for p in inside if p.is_file() and p.name.endswith(FORMATS)]
+    folders = [p for p in (folder, *inside) if p.is_dir() and holds_captioned_images(p)]
+    return files + [str(p) for p in folders]
 
 
 def _hub_files(path: str) -> list[str]:
@@ -185,6 +196,19 @@ def _failures(path: str) -> tuple[type[Exception], ...]:
     return (Exception,) if path.startswith(HUB) else (pa.ArrowException, OSError, EOFError)
 
 
+def open_binary(path: str, read_ahead: int = 0) -> IO[bytes]:
+    """A local file, or one on the Hub, of which only what is read is downloaded, or pieces of
+    `read_ahead` bytes."""
+    if not path.startswith(HUB):
+        return Path(path).open("rb")
+    from huggingface_hub import HfFileSystem
+
+    files: Any = HfFileSystem()
+    kind = {"cache_type": "readahead", "block_size": read_ahead} if read_ahead else None
+    opened: IO[bytes] = files.open(path.removeprefix("hf://"), **(kind or {"cache_type": "none"}))
+    return opened
+
+
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
 
@@ -206,26 +230,28 @@ def _open(path: str) -> pa.NativeFile | IO[bytes]:
     if not path.endswith(".parquet"):
         return pa.BufferReader(files.cat_file(inner))
     # Exact ranges only: reading ahead would fetch the neighbors of each column.
-    opened: IO[bytes] = files.open(inner, cache_type="none")
-    return opened
+    return open_binary(path)
 
 
 def _size(path: str) -> int:
+    """Of a file or of what lies in a folder, bytes."""
     if path.startswith(HUB):
         from huggingface_hub import HfFileSystem
 
         return int(HfFileSystem().info(path.removeprefix("hf://"))["size"])
+    if Path(path).is_dir():
+        return sum(p.stat().st_size for p in Path(path).iterdir() if p.is_file())
     return Path(path).stat().st_size
 
 
-def _cut(path: str, number: str) -> list[Shard]:
+def _cut(path: str, number: str, source: str) -> list[Shard]:
     """The shards of one file; `number` distinguishes files of the same name."""
     import pyarrow.parquet as pq
 
     stem = Path(path).name.split(".")[0]
     size = _size(path)
     if not path.endswith(".parquet"):
-        return [_shard(path, f"{number}-{stem}", size)]
+        return [_shard(path, f"{number}-{stem}", size, source)]
     try:
         with _open(path) as file:
             metadata = pq.read_metadata(file)
@@ -237,15 +263,15 @@ def _cut(path: str, number: str) -> list[Shard]:
         rows += metadata.row_group(group).num_rows
         if rows >= SHARD_ROWS or group == metadata.num_row_groups - 1:
             name = f"{number}-{stem}-{len(shards):04d}"
-            whole = _shard(path, name, size)
+            whole = _shard(path, name, size, source)
             shards.append(replace(whole, groups=(first, group + 1), first_row=at))
             first, at, rows = group + 1, at + rows, 0
     return shards
 
 
-def _shard(path: str, name: str, size: int) -> Shard:
+def _shard(path: str, name: str, size: int, source: str) -> Shard:
     """A whole file as one shard."""
-    return Shard(path=path, name=name, size=size, groups=None, first_row=0, rows=None)
+    return Shard(path, name=name, source=source, size=size, groups=None, first_row=0, rows=None)
 
 
 def _count(shard: Shard, settings: SourceSettings) -> int:
@@ -261,6 +287,10 @@ def _count(shard: Shard, settings: SourceSettings) -> int:
 def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
     """The wanted columns of a shard under our names."""
     try:
+        if Path(shard.path).is_dir():
+            return sample_table(folder_members(Path(shard.path)), shard.source)
+        if shard.path.endswith(TAR):
+            return _read_tar(shard)
         return _table(shard, settings)
     except SourceError:
         raise
@@ -268,29 +298,59 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
         raise SourceError(f"{shard.path}: not readable ({error})") from None
 
 
+def _read_tar(shard: Shard) -> pa.Table:
+    damage: list[str] = []
+    with open_binary(shard.path, READ_AHEAD) as file:
+        table = sample_table(tar_members(file, damage), shard.source)
+    return table.replace_schema_metadata({DAMAGED: damage[0].encode()}) if damage else table
+
+
 def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    images: list[str] = []
     with _open(shard.path) as file:
         if shard.groups is not None:
             source = pq.ParquetFile(file)
-            wanted = _columns(source.schema_arrow.names, settings, shard.path)
+            schema = source.schema_arrow
+            wanted = _columns(schema.names, settings, shard.path)
+            # An image is read when its caption holds a pair, not before.
+            images = [c for c in wanted.values() if pa.types.is_struct(schema.field(c).type)]
             table = source.read_row_groups(
-                list(range(*shard.groups)), columns=sorted(set(wanted.values()))
+                list(range(*shard.groups)), columns=sorted(set(wanted.values()) - set(images))
             )
         else:
             table, wanted = _read_text(file, shard.path, settings)
-    columns = {ours: table[theirs] for ours, theirs in wanted.items()}
+    places = [f"{shard.source}#row={shard.first_row + n}" for n in range(len(table))]
+    columns = {
+        ours: pa.array(places) if theirs in images else table[theirs]
+        for ours, theirs in wanted.items()
+    }
+    if "image" in columns and not images:
+        _check_text(columns["image"].type, "image", shard.path)
+        columns["image"] = pc.binary_join_element_wise(
+            pa.scalar(f"{shard.source}#file="), columns["image"].cast(pa.string()), ""
+        )
     for name in ("caption", "url"):
-        if not (
-            pa.types.is_string(columns[name].type) or pa.types.is_large_string(columns[name].type)
-        ):
-            raise SourceError(f"{shard.path}: the {name} column is {columns[name].type}, not text")
-        columns[name] = columns[name].cast(pa.string())
-    for name in {"width", "height"} & set(columns):
-        columns[name] = columns[name].cast(pa.int64(), safe=False)
+        if name in columns:
+            _check_text(columns[name].type, name, shard.path)
+            columns[name] = columns[name].cast(pa.string())
+    columns.setdefault("url", pa.nulls(len(table), pa.string()))
+    for name, kind in (("width", pa.int64()), ("height", pa.int64()), ("similarity", pa.float64())):
+        if name in columns:
+            columns[name] = columns[name].cast(kind, safe=False)
+    if "uid" in columns:
+        columns["uid"] = columns["uid"].cast(pa.string())
     return pa.table({name: columns[name] for name in COLUMNS if name in columns})
+
+
+def _check_text(kind: pa.DataType, name: str, path: str) -> None:
+    import pyarrow as pa
+
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise SourceError(f"{path}: the {name} column is {kind}, not text")
 
 
 def _read_text(
@@ -306,7 +366,7 @@ def _read_text(
         table = json.read_json(stream)
         return table, _columns(table.column_names, settings, path)
     tab = bare.endswith(".tsv")
-    headless = settings.preset and not PRESETS[settings.preset].header
+    headless = settings.preset in PRESETS and not PRESETS[settings.preset].header
     table = csv.read_csv(
         stream,
         read_options=csv.ReadOptions(column_names=["caption", "url"] if headless else None),
@@ -320,26 +380,17 @@ def _read_text(
 
 
 def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:
-    """Our column names -> those of the source, for the columns to read."""
-    preset = PRESETS.get(settings.preset)
-    if settings.preset and preset is None:
-        raise SourceError(f"no preset {settings.preset!r}: choose from {', '.join(PRESETS)}")
     asked = {
-        "caption": settings.caption_column or (preset.caption if preset else ""),
-        "url": settings.url_column or (preset.url if preset else ""),
-        "width": preset.width if preset else "",
-        "height": preset.height if preset else "",
+        "caption": settings.caption_column,
+        "url": settings.url_column,
+        "image": settings.image_column,
     }
-    lower = {name.lower(): name for name in reversed(names)}
-    found = {}
-    for ours, name in asked.items():
-        guessed = next((lower[g] for g in GUESSES[ours] if g in lower), "")
-        theirs = name if name in names else "" if name else guessed
-        if not theirs and ours in ("caption", "url"):
-            raise SourceError(
-                f"{path}: no column {name or GUESSES[ours][0]!r} among {', '.join(names)}; "
-                f"give it with --{ours}-column"
-            )
-        if theirs:
-            found[ours] = theirs
-    return found
+    return find_columns(names, settings.preset, asked, path)
+
+
+def image_column(names: list[str], settings: SourceSettings, path: str) -> str:
+    """Name of the column of images. Raises SourceError where there is none."""
+    found = _columns(names, settings, path)
+    if "image" not in found:
+        raise missing(settings.image_column or "image", "image", names, path)
+    return found["image"]

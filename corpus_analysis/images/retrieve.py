@@ -1,10 +1,11 @@
-"""The images of a run: each address is fetched and recorded once, and a new run resumes."""
+"""The images of a run: each is fetched, or read where it lies, and recorded once; a new run
+resumes."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -14,12 +15,37 @@ from typing import Any
 from ...progress import Progress
 from ...storage import PARTIAL, RecordLog, read_records, write_whole
 from .fetch import Fetched, Fetcher, FetchSettings
+from .local import LocalImages
 
 FETCHED = "fetched.jsonl"
-"""One record per address."""
+"""One record per image."""
+
+FINAL = frozenset(("bad_url", "scheme", "refused_address", "opted_out"))
+"""Reasons for which a download is never tried again."""
 
 FAILURES_WARN = 0.5
 """Share of failed downloads above which a run warns."""
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """Where the image of a pair is had from: a place where it lies, else an address."""
+
+    url: str
+    """Address; empty where there is none."""
+    place: str = ""
+    """As in `images.local`; empty for an image that has to be fetched."""
+
+    @classmethod
+    def of(cls, pair: Mapping[str, Any]) -> ImageSource | None:
+        """Of a pair; None where nobody knows."""
+        source = cls(pair["url"] or "", pair["image"] or "")
+        return source if source.url or source.place else None
+
+    @property
+    def key(self) -> str:
+        """16 hex digits that name its image and its record: of the place, else the address."""
+        return url_key(f"place {self.place}" if self.place else self.url)
 
 
 @dataclass(frozen=True)
@@ -27,7 +53,7 @@ class Retrieved:
     """What a run has fetched."""
 
     records: dict[str, dict[str, Any]]
-    """Key of an address -> its record."""
+    """Key of an image -> its record."""
     folder: Path
     """Folder of the images."""
 
@@ -35,7 +61,7 @@ class Retrieved:
         return image_path(self.folder, key)
 
     def reasons(self) -> dict[str, int]:
-        """Number of addresses by outcome, most frequent first."""
+        """Number of images by outcome, most frequent first."""
         counts = Counter(record["reason"] for record in self.records.values())
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -46,37 +72,50 @@ class Retrieved:
 
 
 def url_key(url: str) -> str:
-    """First 16 hex digits of the address's SHA-256; names its image and its record."""
+    """First 16 hex digits of the address's SHA-256."""
     return hashlib.sha256(url.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def image_path(folder: Path, key: str) -> Path:
-    """Where the image of an address is stored."""
+    """Where an image is stored."""
     return folder / key[:2] / f"{key}.jpg"
 
 
 def retrieve(
-    urls: Iterable[str],
+    sources: Iterable[ImageSource],
     folder: Path,
     settings: FetchSettings,
     threads: int,
     progress: Progress,
+    *,
     fetcher: Fetcher | None = None,
+    local: LocalImages | None = None,
+    retry_failed: bool = False,
 ) -> Retrieved:
-    """Fetches every address that has no record yet into the folder of images and records.
+    """Fetches or reads every image that has no record yet into the folder of images and records.
 
-    An address that occurs twice is fetched once. A failure is final: delete its line in the log to
-    try again. Images are stored before they are recorded, so a recorded image is whole.
+    An image that occurs twice is had once. local: reads images that are there. retry_failed: try
+    what could not be downloaded again, unless for a reason of `FINAL`; else a failure is final.
+    Images are stored before they are recorded, so a recorded image is whole.
     """
-    # Sorted by key, which separates neighbors in a corpus: they are often on one host.
-    wanted = {url_key(url): url for url in urls}
+    # Sorted by key, which separates neighbors in a corpus: they are often on one host. Images that
+    # lie somewhere are read in the order in which they lie.
+    wanted = {source.key: source for source in sources}
     for leftover in folder.glob(f"*/*{PARTIAL}"):
         leftover.unlink()
     log_path = folder / FETCHED
     records = {record["key"]: record for record in read_records(log_path)}
-    todo = iter(sorted(set(wanted) - set(records)))
-    fetch = (fetcher or Fetcher(settings)).fetch
-    total, done = len(wanted), len(set(wanted) & set(records))
+    settled = {key for key, record in records.items() if not (retry_failed and _may_work(record))}
+    waiting = set(wanted) - settled
+    todo = iter(sorted(waiting, key=lambda key: (_order(wanted[key].place), key)))
+    remote = fetcher or Fetcher(settings)
+
+    def fetch(source: ImageSource) -> Fetched:
+        if source.place and local:
+            return local.fetch(source.place)
+        return remote.fetch(source.url)
+
+    total, done = len(wanted), len(wanted) - len(waiting)
     progress("images", done, total)
     with RecordLog(log_path) as log, ThreadPoolExecutor(threads) as pool:
         running: dict[Future[Fetched], str] = {}
@@ -110,6 +149,17 @@ def duplicates(retrieved: Retrieved, order: Iterable[str]) -> Iterator[str]:
         if marks & seen:
             yield key
         seen |= marks
+
+
+def _may_work(record: Mapping[str, Any]) -> bool:
+    return record["status"] == "failed_to_download" and record["reason"] not in FINAL
+
+
+def _order(place: str) -> tuple[str, int]:
+    """By source, then by row or offset."""
+    source, _, where = place.partition("#")
+    number = where.rpartition("@")[2].partition("+")[0].rpartition("=")[2]
+    return source, int(number) if number.isdigit() else 0
 
 
 def _note(key: str, fetched: Fetched, folder: Path, log: RecordLog) -> dict[str, Any]:

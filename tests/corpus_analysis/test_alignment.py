@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import math
 import random
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from corpora import Corpus, run_all
 from PIL import Image, ImageOps
 
 from counterprior.corpus_analysis.alignment import JudgedPair, align, rate
-from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.images.fetch import FetchSettings
 from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
 from counterprior.corpus_analysis.layout import (
     ASPECTS,
@@ -37,131 +32,12 @@ from counterprior.corpus_analysis.layout import (
 )
 from counterprior.corpus_analysis.mine import MineSettings
 from counterprior.corpus_analysis.page import render_page
-from counterprior.corpus_analysis.run import CorpusSettings, Finished, choose, run
+from counterprior.corpus_analysis.run import CorpusSettings, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
-from counterprior.eval.core import ImageRequest, Question, Verdict
-from counterprior.eval.generators import open_generator
+from counterprior.eval.core import Question, Verdict
 from counterprior.eval.judges import open_judge
 from counterprior.progress import silent
-
-ANIMALS = (
-    "cat rabbit hamster hedgehog dog sheep pig goat fox horse cow elephant giraffe bear".split()
-)
-OBJECTS = (
-    "chair couch bench bottle vase clock suitcase umbrella guitar bicycle laptop backpack".split()
-)
-
-
-@pytest.fixture
-def images() -> Iterator[tuple[str, dict[str, bytes]]]:
-    """A loopback server's address and what it serves."""
-    bodies: dict[str, bytes] = {}
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            body = bodies.get(self.path)
-            self.send_response(200 if body else 404)
-            self.send_header("Content-Length", str(len(body or b"")))
-            self.end_headers()
-            self.wfile.write(body or b"")
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
-    server.shutdown()
-    server.server_close()
-
-
-def encode(image: Image.Image) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def noise(seed: int) -> bytes:
-    rng = random.Random(seed)
-    small = Image.frombytes("RGB", (24, 18), rng.randbytes(24 * 18 * 3))
-    return encode(small.resize((240, 180), Image.Resampling.NEAREST))
-
-
-class Corpus:
-    """Captions, images and boxes in which a given share has the first-mentioned on the left."""
-
-    def __init__(self, base: str, bodies: dict[str, bytes], share: float, count: int, draw: bool):
-        rng = random.Random(f"corpus {share} {count}")
-        generator = open_generator("render:") if draw else None
-        article = {name: "an" if name[0] in "aeiou" else "a" for name in [*ANIMALS, *OBJECTS]}
-        self.captions: list[str] = []
-        self.urls: list[str] = []
-        self.aligned: list[bool] = []
-        boxes: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
-        ids = {name: number for number, name in enumerate([*ANIMALS, *OBJECTS], 1)}
-        boxes["categories"] = [{"id": i, "name": name} for name, i in ids.items()]
-        for number in range(count):
-            first, second = rng.choice(ANIMALS), rng.choice(OBJECTS)
-            if rng.random() < 0.5:
-                first, second = second, first
-            aligned = rng.random() < share
-            left, right = (first, second) if aligned else (second, first)
-            path = f"/{int(share * 100)}-{number}.png"
-            a, b = f"{article[first]} {first}", f"{article[second]} {second}"
-            self.captions.append(f"a photo of {a} {rng.choice(['and', 'next to', 'beside'])} {b}")
-            self.urls.append(base + path)
-            self.aligned.append(aligned)
-            if generator:
-                prompt = f"{article[left]} {left} to the left of {article[right]} {right}"
-                bodies[path] = encode(generator.generate(ImageRequest(prompt, number)))
-            else:
-                bodies[path] = noise(number)
-            boxes["images"].append(
-                {"id": number, "file_name": path[1:], "width": 240, "height": 180}
-            )
-            for name, x in ((left, 20), (right, 140)):
-                boxes["annotations"].append(
-                    {"image_id": number, "category_id": ids[name], "bbox": [x, 40, 80, 100]}
-                )
-        self.boxes = boxes
-
-    def write(self, folder: Path) -> tuple[Path, Path]:
-        folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table({"url": self.urls, "caption": self.captions}), folder / "c.parquet")
-        (folder / "boxes.json").write_text(json.dumps(self.boxes))
-        return folder / "c.parquet", folder / "boxes.json"
-
-
-def run_all(source: Path, out: Path, judge: str) -> Finished:
-    try:
-        installed_model()
-    except ModelMissing as error:
-        pytest.skip(str(error))
-    mined = MineSettings(ShardSettings(SourceSettings((str(source),))), out, "pool", 1)
-    fetch = FetchSettings(loopback=True, per_host=8)
-    return run(CorpusSettings(mined, "layout", judge, fetch, 8), silent)
-
-
-@pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mines in this process: one model for all tests."""
-    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: _inline)
-
-
-_workers: list[Any] = []
-
-
-def _inline(jobs: Any, settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
-    from counterprior.corpus_analysis.shards import Worker
-
-    if not _workers:
-        _workers.append(Worker(settings))
-    _workers[0].settings = settings
-    for job in jobs:
-        yield _workers[0].mine(job)
-
 
 # --- end to end --------------------------------------------------------------------------------
 
@@ -309,6 +185,9 @@ def pair_row(number: int, first: str = "cat", second: str = "dog", **fields: Any
 
     return {
         "id": f"pair-{number}",
+        "source": "c.parquet",
+        "row": number,
+        "image": None,
         "url": f"http://host{number % 3}/{number}.jpg",
         "text": f"a {first} and a {second}",
         "caption": f"a {first} and a {second}",
@@ -332,12 +211,12 @@ def record(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
-    same = {"url": "http://host/same.jpg"}
+    same = {"url": "http://host/same.jpg", "row": 2}
     pairs = [
         pair_row(1),
         pair_row(2, **same),
         pair_row(3, **same),  # another pair of the same caption
-        pair_row(4, "cow", "pig", **same),  # another caption of the same address
+        pair_row(4, "cow", "pig", **same | {"row": 4}),  # another caption of the same address
         pair_row(5),  # the same bytes as 1
         pair_row(6),  # the same image as 1, encoded anew
         pair_row(7),  # not there
@@ -353,7 +232,7 @@ def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
     chosen, counts = choose(pairs, Retrieved(records, Path("x")))
     assert [c.pair["id"] for c in chosen] == ["pair-1", "pair-2", "pair-3"]
     assert counts == {
-        "pairs_with_url": 7,
+        "pairs_with_source": 7,
         "pairs_with_image": 6,
         "pairs_distinct": 3,
         "duplicate_url": 1,
@@ -536,9 +415,10 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
         "captions": 7,
         "pairs": 6,
         "dropped": {"spam": 1},
+        "damaged": {"00007.tar": "not a tar"},
     }
     images = {
-        "pairs_with_url": 5,
+        "pairs_with_source": 5,
         "pairs_with_image": 4,
         "pairs_distinct": 3,
         "duplicate_url": 77,
@@ -549,7 +429,13 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     page = render_page(found, "a <b> run")
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "a &lt;b&gt; run" in page and "x&lt;y" in page
-    assert "100.0%" in page and "http_404" in page and "spam" in page and ">77<" in page
+    assert (
+        "100.0%" in page
+        and "http_404" in page
+        and "spam" in page
+        and "00007.tar" in page
+        and ">77<" in page
+    )
     assert "http://" not in re.sub(r'xmlns="[^"]+"', "", page)
     empty = render_page(align({}, {"captions": captions, "images": images}, []), "nothing")
     assert "No pair." in empty and "nan" not in empty.lower().replace("tabular-nums", "")

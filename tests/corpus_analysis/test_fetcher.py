@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,10 +24,11 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from counterprior.corpus_analysis.images.addresses import UnknownHost, is_public
-from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings, opted_out
+from counterprior.corpus_analysis.images.fetch import Fetched, Fetcher, FetchSettings, opted_out
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, dhash, store
 from counterprior.corpus_analysis.images.retrieve import (
     FETCHED,
+    ImageSource,
     duplicates,
     retrieve,
     url_key,
@@ -547,9 +549,13 @@ def test_mirrored_images_have_other_hashes() -> None:
 # --- whole runs --------------------------------------------------------------------------------
 
 
+def sources(urls: list[str]) -> list[ImageSource]:
+    return [ImageSource(url) for url in urls]
+
+
 def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) -> None:
     urls = [server + path for path in EXPECTED if "drip" not in path]
-    first = retrieve(urls[:9] + urls[:3], tmp_path, SETTINGS, 4, silent)
+    first = retrieve(sources(urls[:9] + urls[:3]), tmp_path, SETTINGS, 4, silent)
     assert len(first.records) == 9
     with (tmp_path / FETCHED).open("a") as log:
         log.write('{"key": "torn')
@@ -557,7 +563,7 @@ def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) 
     half.parent.mkdir(exist_ok=True)
     half.write_bytes(b"half")
     Handler.seen = []
-    whole = retrieve(urls, tmp_path, SETTINGS, 4, silent)
+    whole = retrieve(sources(urls), tmp_path, SETTINGS, 4, silent)
     assert not {f"{server}{path}" for path, _ in Handler.seen} & {
         u for u in urls[:9] if "to_" not in u and u != f"{server}/ok.jpg"
     }
@@ -567,15 +573,52 @@ def test_a_run_notes_each_address_once_and_goes_on(server: str, tmp_path: Path) 
         assert record["reason"] == EXPECTED[url.removeprefix(server)]
         assert whole.image(record["key"]).exists() == (record["status"] == "success")
     assert not list(tmp_path.glob("*/*.partial"))
-    again = retrieve(random.Random(1).sample(urls, len(urls)), tmp_path, SETTINGS, 2, silent)
+    shuffled = sources(random.Random(1).sample(urls, len(urls)))
+    again = retrieve(shuffled, tmp_path, SETTINGS, 2, silent)
     assert again.records == whole.records
     assert sum(whole.reasons().values()) == len(urls)
     assert 0.3 < whole.failed_share() < 0.8
 
 
+class Outcomes:
+    """Stands for a fetcher: what it says of each address, and what it was asked."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        self.reasons = reasons
+        self.asked: list[str] = []
+
+    def fetch(self, url: str) -> Fetched:
+        self.asked.append(url)
+        reason = self.reasons[url]
+        return Fetched(
+            url, "failed_to_resize" if reason == "decode" else "failed_to_download", reason
+        )
+
+
+def test_failed_downloads_are_tried_again_when_asked(tmp_path: Path) -> None:
+    web: Any = Outcomes({"a": "timeout", "b": "opted_out", "c": "decode", "d": "http_404"})
+    for retry, asked in ((False, "abcd"), (False, ""), (True, "ad"), (True, "ad")):
+        web.asked = []
+        retrieve(
+            sources(["a", "b", "c", "d"]),
+            tmp_path,
+            SETTINGS,
+            2,
+            silent,
+            fetcher=web,
+            retry_failed=retry,
+        )
+        assert sorted(web.asked) == list(asked)
+    web.reasons["a"] = "http_500"
+    found = retrieve(
+        sources(["a", "b"]), tmp_path, SETTINGS, 2, silent, fetcher=web, retry_failed=True
+    )
+    assert found.reasons() == {"http_500": 1, "opted_out": 1}
+
+
 def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:
     urls = [server + path for path in ("/ok.jpg", "/to_ok", "/mirrored.jpg", "/html.jpg")]
-    found = retrieve(urls, tmp_path, SETTINGS, 2, silent)
+    found = retrieve(sources(urls), tmp_path, SETTINGS, 2, silent)
     keys = [url_key(url) for url in urls]
     assert list(duplicates(found, keys)) == [keys[1], keys[2]]
     assert list(duplicates(found, [keys[2], keys[1], keys[2], keys[0]])) == [keys[1], keys[0]]
@@ -584,7 +627,7 @@ def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:
 def test_a_host_is_asked_little_at_a_time(server: str, tmp_path: Path) -> None:
     urls = [f"{server}/slow/{i}" for i in range(12)]
     patient = replace(SETTINGS, deadline_s=0.4)
-    found = retrieve(urls, tmp_path, patient, 8, silent)
+    found = retrieve(sources(urls), tmp_path, patient, 8, silent)
     assert Handler.most_busy <= SETTINGS.per_host
     # Waiting for a turn is not the server's fault and costs nobody the deadline.
     assert found.reasons() == {"ok": 12}
@@ -597,6 +640,6 @@ def test_an_interrupted_run_keeps_what_it_has(server: str, tmp_path: Path) -> No
 
     urls = [f"{server}/slow/{i}" for i in range(8)]
     with pytest.raises(KeyboardInterrupt):
-        retrieve(urls, tmp_path, SETTINGS, 1, interrupt)
+        retrieve(sources(urls), tmp_path, SETTINGS, 1, interrupt)
     assert len((tmp_path / FETCHED).read_text().splitlines()) == 3
-    assert len(retrieve(urls, tmp_path, SETTINGS, 2, silent).records) == 8
+    assert len(retrieve(sources(urls), tmp_path, SETTINGS, 2, silent).records) == 8

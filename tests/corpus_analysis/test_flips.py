@@ -36,6 +36,7 @@ def row(number: int, aligned: bool | None = True, **fields: Any) -> dict[str, An
     label = {True: "first_left", False: "first_right", None: "invalid"}[aligned]
     return {
         "id": f"pair-{number:04d}",
+        "image": None,
         "url": f"http://x/{number}.jpg",
         "text": "a cat and a dog",
         "spatial_words": [],
