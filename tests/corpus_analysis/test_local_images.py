@@ -3,6 +3,8 @@
 import hashlib
 import io
 import json
+import subprocess
+import sys
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from corpora import Corpus, run_all
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback_hub import LoopbackHub
 
 from counterprior.corpus_analysis.columns import SourceError
 from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
@@ -142,6 +145,41 @@ def test_every_layout_gives_the_same_images(name: str, tmp_path: Path, inline: N
         (caption, hashlib.sha256(bodies[url]).hexdigest())
         for caption, url in zip(corpus.captions, corpus.urls, strict=True)
     ]
+
+
+READ_ALL = """
+import sys
+from counterprior.corpus_analysis.images.fetch import FetchSettings
+from counterprior.corpus_analysis.images.local import LocalImages
+from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+settings = SourceSettings((sys.argv[1],))
+images = LocalImages(settings, None, FetchSettings())
+for shard in list_shards(settings):
+    for row in read_shard(shard, settings).to_pylist():
+        print(row["caption"], images.fetch(row["image"]).image.sha256)
+"""
+
+
+def test_archives_on_the_hub_are_read_as_local_ones(
+    loopback_hub: LoopbackHub, tmp_path: Path
+) -> None:
+    bodies: dict[str, bytes] = {}
+    corpus = Corpus("", bodies, 0.5, 6, draw=False)
+    found = samples(corpus, bodies)
+    loopback_hub.create("someone/images")
+    files = {
+        name: LAYOUTS[name](tmp_path / name, found).read_bytes()
+        for name in ("00000.tar", "images.parquet")
+    }
+    loopback_hub.commit("someone/images", files)
+    command = [sys.executable, "-c", READ_ALL, "hf://datasets/someone/images"]
+    done = subprocess.run(command, capture_output=True, text=True, env=loopback_hub.environment)
+    assert done.returncode == 0, done.stderr
+    expected = [
+        f"{caption} {hashlib.sha256(bodies[url]).hexdigest()}"
+        for caption, url in zip(corpus.captions, corpus.urls, strict=True)
+    ]
+    assert done.stdout.splitlines() == expected * 2
 
 
 def test_what_is_broken_is_counted_by_reason(tmp_path: Path, inline: None) -> None:
