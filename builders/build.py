@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from .bank import DEFAULT_BANK, BankError, read_entries
 from .constrained import ConstrainedPair
 from .counterfactual import CounterfactualScene
 from .manifest import Build, BuiltConfig, Erratum, ReviewRound, read_changes
-from .seeds import draw_seeds
+from .seeds import described, draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
 
@@ -60,8 +61,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     rows: dict[str, list[Row]] = {}
     for number, name in enumerate(n for n in SUITES if n in names):
         progress("items", number, len(names))
-        # Seeded by suite: a config is the same whether it is built alone or with the others.
-        made = SUITES[name].build(banks, random.Random(f"{settings.seed}/{name}"))
+        made = _sampled(name, banks, settings.seed)
         if made:
             rows[name] = made
         elif name in settings.configs or not SUITES[name].optional:
@@ -144,8 +144,7 @@ def _draw(
     seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
     drawn = iter(draw_seeds(seeds, settings.seed_images, settings.jobs, advance))
     for name in names:
-        licensed = {"license": SUITES[name].license}
-        rows[name] = [next(drawn).model_copy(update=licensed) for _ in rows[name]]
+        rows[name] = [as_released(row, row.seed_source) for row in islice(drawn, len(rows[name]))]
     return open_generator(settings.seed_images).identity()
 
 
@@ -175,6 +174,36 @@ def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], It
     return lambda name, rows, whole: (
         suite_faults(name, rows, banks, whole) if name in SUITES else iter(())
     )
+
+
+def rebuilt(bank: Path = DEFAULT_BANK) -> Callable[[str, int | None], list[Row] | None]:
+    """What a bank gives for a config and a seed, without seed images.
+
+    None for a config that this package doesn't build, and for a sampled one whose seed is secret.
+    """
+    banks = Banks(bank)
+
+    def build_rows(name: str, seed: int | None) -> list[Row] | None:
+        if name not in SUITES:
+            return None
+        rows = _sampled(name, banks, seed or 0)
+        if seed is None and rows != _sampled(name, banks, 1):
+            return None
+        return rows
+
+    return build_rows
+
+
+def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
+    # Seeded by suite: a config is the same whether it is built alone or with the others.
+    return SUITES[name].build(banks, random.Random(f"{seed}/{name}"))
+
+
+def as_released(row: Row, source: str) -> Row:
+    """A row of `rebuilt` as it is with seed images from `source`, but for the images."""
+    if not isinstance(row, SeededRow) or not source:
+        return row
+    return described(row, source).model_copy(update={"license": SUITES[row.suite].license})
 
 
 def bank_digest(bank: Path) -> str:

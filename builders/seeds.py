@@ -38,18 +38,26 @@ def draw_seeds(
     drawn: list[SeededRow] = []
     for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
         drawn.append(
-            row.model_copy(
+            described(row, source).model_copy(
                 update={
                     "seed_image": EncodedImage(bytes=encoded, path=f"{row.id}.png"),
                     "image_sha256": hashlib.sha256(encoded).hexdigest(),
-                    "seed_source": source,
-                    "left": as_drawn(row.left, source),
-                    "right": as_drawn(row.right, source),
                 }
             )
         )
         progress(1)
     return drawn
+
+
+def described(row: SeededRow, source: str) -> SeededRow:
+    """The row with its things described as seed images from `source` show them."""
+    return row.model_copy(
+        update={
+            "seed_source": source,
+            "left": as_drawn(row.left, source),
+            "right": as_drawn(row.right, source),
+        }
+    )
 
 
 def as_drawn(entity: Entity, source: str) -> Entity:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
 from itertools import zip_longest
@@ -15,10 +16,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..release import CHECKSUMS, Problem, ReleaseError, iter_records, read_checksums, verify
-from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns
+from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
 from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
+
+Rebuild = Callable[[str, int | None], list[Row] | None]
+"""Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
 """Given a config, its rows and whether they are complete, lists what is wrong with them: row id,
@@ -35,11 +39,15 @@ class ReleaseReport:
     """Empty if the release is valid."""
     notes: tuple[str, ...] = ()
     """Checks that were skipped, and why."""
+    compared: str = ""
+    """With which bank the rows were compared; empty for none."""
 
     def text(self) -> str:
         """One line per problem and note, then the result."""
         lines = [*map(str, self.problems), *(f"note: {note}" for note in self.notes)]
         result = f"{len(self.problems)} problems" if self.problems else "valid"
+        if self.compared:
+            result += f"; {self.compared}"
         return "\n".join([*lines, f"{self.checked}: {result}"])
 
     def to_json(self) -> str:
@@ -47,23 +55,40 @@ class ReleaseReport:
         return json.dumps(asdict(self), indent=1)
 
 
-def validate(root: Path, check_rows: CheckRows, bank_sha256: str = "") -> ReleaseReport:
+@dataclass(frozen=True)
+class Origin:
+    """The bank that a release is compared with."""
+
+    sha256: str
+    """Its digest."""
+    rebuild: Rebuild
+    """What it gives for a config."""
+    as_released: Callable[[Row, str], Row]
+    """A rebuilt row as it is with seed images from a source."""
+
+
+def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) -> ReleaseReport:
     """Everything that is wrong with a release folder.
 
-    `check_rows` applies the content rules, which belong to the builders, and compares rows with
-    the bank whose digest is `bank_sha256`. Raises ReleaseError if `root` has no readable manifest
-    or checksums.
+    `check_rows` applies the content rules, which belong to the builders. `origin` is the bank: its
+    rows are built again and compared field by field. Raises ReleaseError if `root` has no readable
+    manifest or checksums.
     """
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
-    if bank_sha256 and bank_sha256 != facts.bank_sha256:
-        notes.append("rows were compared with another bank than their own; give it with --bank")
+    compared = ""
+    if origin is not None:
+        if skipped := not_comparable(facts, origin):
+            notes.append(skipped)
+        else:
+            found, compared = origin_problems(root, facts, origin)
+            problems += found
     for config in facts.configs:
         problems += _config_problems(root, config, check_rows)
         if config.elsewhere and facts.holdout is None:
             message = f"says {config.elsewhere}, but without a hold-out all rows are here"
             problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
-    return ReleaseReport(str(root), tuple(problems), tuple(notes))
+    return ReleaseReport(str(root), tuple(problems), tuple(notes), compared)
 
 
 def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
@@ -129,6 +154,64 @@ def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> 
         for row, field, message in check_rows(config.name, rows, not config.elsewhere):
             yield Problem(config.file, message, row=row, field=field)
         yield from _fact_problems(config, rows, len(records))
+
+
+def not_comparable(facts: Facts, origin: Origin) -> str:
+    """Why rows can't be compared with a bank; empty where they can."""
+    bank = f"bank {facts.bank_sha256[:12]}"
+    if origin.sha256 != facts.bank_sha256:
+        return f"rows not compared with the {bank} that they are of; give it with --bank"
+    made_with = facts.made_with["counterprior"]
+    if made_with != metadata.version("counterprior"):
+        return f"rows not compared with their {bank}: counterprior {made_with} built them"
+    return ""
+
+
+def origin_problems(root: Path, facts: Facts, origin: Origin) -> tuple[list[Problem], str]:
+    """Where rows are not those that the bank gives, and what was compared with what."""
+    problems: list[Problem] = []
+    skipped = []
+    for config in facts.configs:
+        expected = origin.rebuild(config.name, facts.seed)
+        if expected is None:
+            skipped.append(config.name)
+            continue
+        with suppress(ReleaseError):  # named elsewhere
+            released = list(iter_records(root, config.name))
+            problems += differences(config, released, expected, origin)
+    without = f" (not {', '.join(skipped)}: their seed is secret)" if skipped else ""
+    return problems, f"rows compared with bank {facts.bank_sha256[:12]}{without}, images not"
+
+
+def differences(
+    config: ConfigFacts, released: list[dict[str, Any]], expected: list[Row], origin: Origin
+) -> Iterator[Problem]:
+    """Where the rows of a config are not those that the bank gives, field by field."""
+    drawn = {*image_columns(config.name), "image_sha256"}
+    by_id = {row.id: row for row in expected}
+    places = {row.id: place for place, row in enumerate(expected)}
+    last = -1
+    for record in released:
+        label = str(record.get("id"))
+        if label not in by_id:
+            yield Problem(config.file, "the bank gives no such row", row=label, field="id")
+            continue
+        if places[label] < last:
+            yield Problem(config.file, "stands in another place than in the build", row=label)
+        last = max(last, places[label])
+        right = to_record(origin.as_released(by_id[label], str(record.get("seed_source") or "")))
+        for name, value in right.items():
+            if name not in drawn and record.get(name) != value:
+                message = f"is {_short(record.get(name))}, the bank gives {_short(value)}"
+                yield Problem(config.file, message, row=label, field=name)
+    missing = len(expected) - len(released) - config.elsewhere
+    if missing:
+        yield Problem(config.file, f"lacks {missing} rows that the bank gives", row=config.name)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
@@ -12,6 +13,9 @@ from .console import print_note
 from .options import DIST, Bank, Cost, Input, Json, Output, Release, SaltFile, Sampling
 from .progress import progress_bar
 from .show_release import print_configs, print_diff, print_plan, print_released, print_report
+
+if TYPE_CHECKING:
+    from ..cards.validate import ReleaseReport
 
 
 def build(
@@ -60,12 +64,20 @@ def validate(path: Release, bank: Bank = None, json: Json = False) -> None:
 
     Example: `counterprior validate dist/counterprior`
     """
-    from ..builders.bank import DEFAULT_BANK
-    from ..builders.build import bank_digest, row_checks
-    from ..cards.validate import validate as check_release
+    print_report(_check_by(bank)(path), json)
 
-    origin = bank or DEFAULT_BANK
-    print_report(check_release(path, row_checks(origin), bank_digest(origin)), json)
+
+def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
+    """The whole validation, by the shipped bank or another."""
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.build import as_released, bank_digest, rebuilt, row_checks
+    from ..cards.validate import Origin
+    from ..cards.validate import validate as check
+
+    folder = bank or DEFAULT_BANK
+    origin = Origin(bank_digest(folder), rebuilt(folder), as_released)
+    rules = row_checks(folder)
+    return lambda release: check(release, rules, origin)
 
 
 def verify_holdout(
@@ -126,14 +138,9 @@ def push(
     Example: `counterprior push dist/counterprior --repo-id NAMESPACE/NAME --version 1.0.0
     --dry-run`
     """
-    from ..builders.bank import DEFAULT_BANK
-    from ..builders.build import bank_digest, row_checks
     from ..cards.plan import PushSettings, planned
     from ..cards.push import execute
-    from ..cards.validate import validate as check
 
-    origin = bank or DEFAULT_BANK
-    rules, digest = row_checks(origin), bank_digest(origin)
     settings = PushSettings(
         repo_id=repo_id,
         version=version,
@@ -146,7 +153,7 @@ def push(
     )
     with (
         progress_bar() as progress,
-        planned(path, settings, lambda folder: check(folder, rules, digest), progress) as plan,
+        planned(path, settings, _check_by(bank), progress) as plan,
     ):
         print_plan(plan, json)
         if not dry_run:

@@ -17,7 +17,7 @@ from pushing import REPO, at, online, plan_of, push, push_to_die, valid
 from releases import ATTRIBUTES, RULES, revised, small_release
 
 from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.build import bank_digest, row_checks
+from counterprior.builders.build import row_checks
 from counterprior.builders.manifest import Build, Holdout
 from counterprior.cards.errors import HubError
 from counterprior.cards.plan import planned
@@ -443,7 +443,7 @@ def test_somebody_who_tags_first_is_not_overruled(world: World, tmp_path: Path) 
 
 
 def check(folder: Path) -> ReleaseReport:
-    return validate(folder, row_checks(DEFAULT_BANK), bank_digest(DEFAULT_BANK))
+    return validate(folder, row_checks(DEFAULT_BANK))
 
 
 def check_refused(folder: Path, why: str) -> None:

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,9 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from counterprior.builders.build import row_checks
-from counterprior.cards.validate import validate
-from counterprior.release import Problem, parquet_path, sha256_file
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import as_released, bank_digest, rebuilt, row_checks
+from counterprior.cards.facts import read_facts
+from counterprior.cards.validate import (
+    Origin,
+    differences,
+    not_comparable,
+    origin_problems,
+    validate,
+)
+from counterprior.release import Problem, iter_records, parquet_path, sha256_file
 from counterprior.schema import ROWS, item_id, rows_digest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -276,3 +286,67 @@ def test_every_row_type_has_a_validator_or_is_not_built_yet() -> None:
     from counterprior.builders.suites import SUITES
 
     assert set(SUITES) <= set(ROWS)
+
+
+SHIPPED = Origin(bank_digest(DEFAULT_BANK), rebuilt(DEFAULT_BANK), as_released)
+FORGED: dict[type, Callable[[Any], Any]] = {
+    str: lambda value: f"{value} forged" if value else "forged",
+    bool: lambda value: not value,
+    int: lambda value: value + 1,
+    float: lambda value: value + 0.5,
+    list: lambda value: [*value[1:], FORGED[type(value[0])](value[0])] if value else ["forged"],
+    dict: lambda value: {name: FORGED[type(v)](v) if v else v for name, v in value.items()},
+    type(None): lambda value: "forged",
+}
+"""A value -> another of its type."""
+DRAWN = {"seed_image", "image_sha256", "seed_source"}
+SOME = 40
+"""Rows of each config that are tried."""
+
+
+def test_every_field_of_every_config_is_compared_with_the_bank(full_release: Path) -> None:
+    tried, missed = 0, []
+    for config in read_facts(full_release).configs:
+        records = list(islice(iter_records(full_release, config.name), SOME))
+        expected = (SHIPPED.rebuild(config.name, 0) or [])[:SOME]
+        assert not list(differences(config, records, expected, SHIPPED))
+        for field in set(records[0]) - DRAWN:
+            for number, record in enumerate(records[::9]):
+                forged = {field: FORGED[type(record[field])](record[field])}
+                if forged[field] == record[field]:
+                    continue
+                changed = list(records)
+                changed[9 * number] = record | forged
+                found = list(differences(config, changed, expected, SHIPPED))
+                tried += 1
+                if not found or any(p.field not in (field, "id") for p in found):
+                    missed.append((config.name, field, forged[field]))
+    print(f"{tried} forgeries, {len(missed)} missed")
+    assert tried > 1000 and not missed
+
+
+def test_exchanged_rows_are_found(release: Path) -> None:
+    def exchange(records: Records) -> Records:
+        first, second = records[0], records[1]
+        return [first | {"id": second["id"]}, second | {"id": first["id"]}, *records[2:]]
+
+    for change, message in (
+        (exchange, "the bank gives"),
+        (lambda r: [r[1], r[0], *r[2:]], "another place"),
+        (lambda r: r[:-1], "lacks 1 row"),
+    ):
+        folder = Path(shutil.copytree(release, release.with_name(f"r{message[:4]}")))
+        rewrite(folder, "t2i_correctness", change)
+        found, note = origin_problems(folder, read_facts(folder), SHIPPED)
+        assert any(message in p.message for p in found), message
+        assert f"bank {SHIPPED.sha256[:12]}" in note
+
+
+def test_another_bank_or_version_is_said_and_not_compared(release: Path) -> None:
+    other = replace(SHIPPED, sha256="0" * 64)
+    assert "give it with --bank" in not_comparable(read_facts(release), other)
+    assert any("--bank" in note for note in validate(release, row_checks(), other).notes)
+    facts = read_facts(release)
+    older = facts.model_copy(update={"made_with": facts.made_with | {"counterprior": "0.0.1"}})
+    assert "counterprior 0.0.1 built them" in not_comparable(older, SHIPPED)
+    assert not not_comparable(facts, SHIPPED)
