@@ -146,7 +146,7 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
                 return
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
                 raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
@@ -160,12 +160,16 @@ class Lock:
     The lock file is never removed: a removed one could be locked twice.
     """
 
-    def __init__(self, path: Path, what: str) -> None:
-        """Raises InUseError, naming `what`, where another process holds the lock."""
+    def __init__(self, path: Path, what: str, *, shared: bool = False) -> None:
+        """Raises InUseError, naming `what`, where another process holds the lock.
+
+        `shared` locks keep out nobody but who wants the lock alone.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
             raise InUseError(f"{what} is in use by another process; wait for its end") from None

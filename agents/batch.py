@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
-from .budget import Budget, Spending
+from .budget import Budget, Hold, Spending
 from .chat import BackendError, ChatRequest, Completion
 from .ledger import Ledger
 
@@ -82,17 +81,17 @@ def prefetch(
 
 def _send(backend: BatchBackend, ledger: Ledger, budget: Budget, calls: _Calls) -> None:
     """Sends one batch, if its worst case fits below the cap, and records what it answers."""
-    identity = backend.identity()
-    reserved = []
+    identity, source = backend.identity(), ledger.path.name
+    holds: list[Hold] = []
     try:
-        for _, request in calls.values():
-            reserved.append(budget.reserve(identity, request))
-        batch = backend.submit({c: request for c, (_, request) in calls.items()})
-        ledger.open_batch(batch, [name for name, _ in calls.values()])
-    finally:
-        # Nothing else is under way: what was sent is settled when it is read back.
-        for worst in reserved:
-            budget.release(worst)
+        for name, request in calls.values():
+            holds.append(budget.reserve(identity, request, source, name))
+    except BaseException:
+        budget.release(holds)
+        raise
+    # From here on it may have been sent: its calls stay counted until it is read back.
+    batch = backend.submit({c: request for c, (_, request) in calls.items()})
+    ledger.open_batch(batch, [name for name, _ in calls.values()])
     _collect(backend, batch, ledger, budget, calls)
 
 
@@ -100,21 +99,32 @@ def _collect(
     backend: BatchBackend, batch: str, ledger: Ledger, budget: Budget, calls: _Calls
 ) -> None:
     """Waits for a batch and records its answers to these calls."""
+    source = ledger.path.name
     try:
         while not backend.finished(batch):
             _sleep(POLL_SECONDS)
     except BatchFailedError:
         ledger.open_batch(batch, [])  # so that the next run sends its calls again
+        sent = budget.sent(source)
+        budget.release([sent[name] for name, _ in calls.values() if name in sent])
         raise
     identity = backend.identity()
+    sent = budget.sent(source)
     for custom, completion in backend.results(batch):
         name, request = calls.get(custom, ("", None))
         if request is None or name in ledger:
             continue
-        # Paid when it was sent, so the cap isn't checked; without usage the worst case counts.
-        usd = budget.record(identity, request, completion)
-        budget.count(Spending(calls=1, usd=usd or Decimal(0)))
-        ledger.append(name, identity, request, completion, None if usd is None else str(usd))
+        # Paid when it was sent; without usage the worst case counts.
+        worst = budget.worst_case(identity, request)
+        cost = budget.price(identity, completion.usage, worst)
+        ledger.append(
+            name, identity, request, completion, None if cost.usd is None else str(cost.usd)
+        )
+        usd = budget.settle([sent[name]] if name in sent else [], source, cost)
+        budget.count(Spending(calls=1, usd=usd))
+    # What a batch that has ended leaves without an answer was not done.
+    left = [sent[name] for name, _ in calls.values() if name not in ledger and name in sent]
+    budget.release(left)
 
 
 def custom_id(call_id: str) -> str:

@@ -1,15 +1,15 @@
 """What calls cost, and one cap over everything that a run pays for.
 
-Before a call, its worst case is reserved: every byte of the prompt as one token, and `max_tokens`
-of answer. A call whose reservation doesn't fit below the cap is never made, and neither is another
-attempt after one that may have been billed. When a call ends, its price replaces its reservations.
+Before an attempt, its worst case is set aside: every byte of the prompt as one token, and
+`max_tokens` of answer. What doesn't fit below the cap is never tried. When an answer is there, its
+price replaces what was set aside; an attempt that may have been billed without one stays counted.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from ..errors import DataError, RunFailed
-from .chat import ChatRequest, Completion, ImagePart, Usage
-from .ledger import CallRecord
+from .chat import ChatRequest, ImagePart, Usage
+from .spending import FREE, LEAST, Charge, SpendingLog
 
 IMAGE_TOKENS = 6000
 """Upper bound of one image's tokens: above OpenAI's patches and tiles and Anthropic's pixels."""
@@ -63,6 +63,10 @@ class ImagePrice:
     edit: Decimal
     """Made from another image."""
 
+    def of(self, kind: str) -> Decimal:
+        """US dollars of one image; `kind` is the name of a field."""
+        return self.edit if kind == "edit" else self.image
+
 
 @dataclass(frozen=True)
 class PriceTable:
@@ -97,6 +101,15 @@ class PriceTable:
         """What an image costs, or None if the user's table doesn't list the model."""
         own = self.own.get(_model(identity))
         return own if isinstance(own, ImagePrice) else None
+
+    def of(self, charge: Charge) -> Decimal | None:
+        """A charge in US dollars, or None if its price isn't known."""
+        if charge.usd is not None:
+            return charge.usd
+        if charge.image:
+            price = self.image(charge.identity)
+            return None if price is None else price.of(charge.image)
+        return self.cost(charge.identity, charge.usage or Usage(0, 0))
 
 
 def _price(path: Path, model: object, entry: Any) -> Price | ImagePrice:
@@ -170,123 +183,196 @@ class Spending:
         return f"{self.usd:.4f} USD, {', '.join(counts)}"
 
 
-class Budget:
-    """The money of one run, shared by all of its callers and generators; safe to use from threads.
+@dataclass(frozen=True)
+class Hold:
+    """Money that is set aside for one attempt."""
 
-    Restore every source of a resumed run before the first call: the cap covers what is restored.
+    intent: int
+    """Its intent in the spending log."""
+    usd: Decimal
+    """The most that the attempt can cost, US dollars; 0 where no price is known."""
+
+
+class Budget:
+    """The money of one run, shared by all of its callers and generators, in all of its processes.
+
+    Safe to use from threads. What was spent is in the spending log, see there.
     """
 
-    def __init__(self, prices: PriceTable, max_usd: Decimal | None = None) -> None:
-        """`max_usd` caps the whole run, including the recorded calls of a resumed one."""
+    def __init__(
+        self, prices: PriceTable, max_usd: Decimal | None = None, log: Path | None = None
+    ) -> None:
+        """`max_usd` caps the whole run: what the log holds, whoever wrote it, included.
+
+        log: the run's spending log; None for one that ends with this object.
+        """
         self.prices = prices
         self.max_usd = max_usd
-        self.spent = Decimal(0)
         self.spending = Spending()
-        self._reserved = Decimal(0)
-        self._restored: set[str] = set()
+        self.log = SpendingLog(log, self._usd)
+        self._under_way: dict[int, Decimal] = {}
         self._lock = threading.Lock()
 
-    def restore(self, records: Iterable[CallRecord], source: str = "") -> None:
-        """Counts what a resumed run has paid for the calls of one ledger.
-
-        A `source` that has a name, e.g. the ledger's path, counts once however often it is
-        restored. Raises UnpricedError under a cap where a call has no known price.
-        """
-        self.restore_amounts((self._recorded_cost(record) for record in records), source)
-
-    def restore_amounts(self, amounts: Iterable[Decimal], source: str = "") -> None:
-        """Counts what a resumed run has paid otherwise, e.g. for images; `source` as above."""
-        with self._lock:
-            if source in self._restored:
-                return
-            self.spent += sum(amounts, Decimal(0))
-            if source:
-                self._restored.add(source)
-
-    def _recorded_cost(self, record: CallRecord) -> Decimal:
-        if record.usd is not None:
-            return Decimal(record.usd)
-        cost = self._known(record.identity, record.completion.usage)
-        if cost is None and self.max_usd is not None:
-            raise UnpricedError(_unpriced(record.identity))
-        return cost or Decimal(0)
+    @property
+    def spent(self) -> Decimal:
+        """What was spent, US dollars; lost attempts, and what other processes have under way, at
+        their worst case."""
+        if not self.log.exists:
+            return Decimal(0)
+        with self.log.turn():
+            return self.log.total - sum(self._under_way.values())
 
     def count(self, more: Spending) -> None:
         """Adds to `spending`, the summary for people; `spent`, which the cap bounds, is apart."""
         with self._lock:
             self.spending += more
 
-    def reserve(self, identity: Mapping[str, str], request: ChatRequest) -> Decimal | None:
-        """The worst case of a call, set aside until `settle` or `release`.
+    def restore(self, source: str, recorded: Iterable[tuple[str, Charge]]) -> None:
+        """Makes sure that what a ledger or a log of images recorded as paid is counted.
 
-        None where the price is unknown and no cap is set. Raises UnpricedError where one is, and
-        BudgetError where the worst case doesn't fit.
+        `recorded` are its calls with what they cost. As a rule the spending log knows of them all;
+        it doesn't where the ledger came from elsewhere, or a power cut took the log's last lines.
+        Raises UnpricedError under a cap where a call has no known price.
+        """
+        costs = [(call, self._usd(charge)) for call, charge in recorded]
+        if not costs:
+            return
+        with self.log.turn():
+            # A call that another process has just recorded is still open here: it will close it.
+            waiting = {intent.call for intent in self.log.open.values() if intent.source == source}
+            known = self.log.recorded.get(source, Decimal(0))
+            missing = sum((usd for call, usd in costs if call not in waiting), -known)
+            if missing > LEAST:
+                self.log.find(source, missing)
+
+    def adopt(self, source: str, find: Callable[[str], Charge | None]) -> None:
+        """Closes what a dead process left open in a ledger that this process alone writes now.
+
+        find: what a call cost that the ledger holds, else None. What it doesn't hold is lost.
+        """
+        if not self.log.exists:
+            return
+        with self.log.turn():
+            left = [
+                intent
+                for intent in self.log.open.values()
+                if intent.source == source
+                and intent.id not in self._under_way
+                and intent.id not in self.log.lost
+            ]
+            last = {intent.call: intent for intent in left}  # another followed those before it
+            for intent in left:
+                cost = find(intent.call) if last[intent.call] is intent else None
+                if cost is not None:
+                    self.log.close([intent.id], source, cost, recorded=True)
+            if dead := [intent.id for intent in left if intent.id in self.log.open]:
+                self.log.lose(dead)
+
+    def reserve(
+        self, identity: Mapping[str, str], request: ChatRequest, source: str = "", call: str = ""
+    ) -> Hold:
+        """Sets the worst case of a call's next attempt aside, until `settle`, `release` or `lose`.
+
+        source: the ledger's name; call: the call's id in it. Raises UnpricedError under a cap where
+        the price is unknown, BudgetError where the worst case doesn't fit.
         """
         worst = self.worst_case(identity, request)
-        if worst is None:
-            if self.max_usd is not None:
-                raise UnpricedError(_unpriced(identity))
-            return None
-        self.hold(worst, f"call of {request.role}")
-        return worst
+        return self.hold(worst, f"call of {request.role}", source, call=call)
 
-    def hold(self, worst: Decimal, what: str) -> None:
-        """Sets an amount aside until `pay` or `release`. Raises BudgetError if it doesn't fit."""
-        with self._lock:
-            planned = self.spent + self._reserved + worst
-            if self.max_usd is not None and planned > self.max_usd:
-                raise BudgetError(
-                    f"the next {what} may cost {worst:.4f} USD; with {self.spent:.4f} USD spent "
-                    f"and {self._reserved:.4f} USD under way, that exceeds the cap of "
-                    f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd"
-                )
-            self._reserved += worst
+    def hold(self, worst: Charge, what: str, source: str = "", *, call: str = "") -> Hold:
+        """The same for anything else that is paid."""
+        usd = self._usd(worst)
+        with self.log.turn():
+            self._check(usd, what)
+            intent = self.log.intend(source, call, worst)
+            self._under_way[intent.id] = usd
+        return Hold(intent.id, usd)
 
-    def pay(self, worst: Decimal, cost: Decimal) -> None:
-        """Counts a cost in place of what was set aside for it."""
-        with self._lock:
-            self._reserved -= worst
-            self.spent += cost
+    def check(self, identity: Mapping[str, str], request: ChatRequest) -> None:
+        """Raises what `reserve` would raise."""
+        usd = self._usd(self.worst_case(identity, request))
+        if self.log.exists:
+            with self.log.turn():
+                self._check(usd, f"call of {request.role}")
+
+    def sent(self, source: str) -> dict[str, Hold]:
+        """What is set aside for calls of a ledger, by call, also by processes before this one."""
+        if not self.log.exists:
+            return {}
+        with self.log.turn():
+            open_ones = [i for i in self.log.open.values() if i.source == source]
+            return {intent.call: Hold(intent.id, intent.worst) for intent in open_ones}
+
+    def check_price(self, charge: Charge) -> None:
+        """Raises UnpricedError under a cap where the charge has no known price."""
+        self._usd(charge)
 
     def settle(
-        self, identity: Mapping[str, str], worst: Decimal | None, completion: Completion
-    ) -> Decimal | None:
-        """The price of a finished call, in place of its reservation.
+        self, holds: Sequence[Hold], source: str, cost: Charge, *, recorded: bool = True
+    ) -> Decimal:
+        """Counts what attempts cost together, in place of what was set aside for them.
 
-        A call without reported usage counts at its worst case, and so does each lost attempt.
+        The cap isn't checked: it is paid. `recorded` where the source holds that cost too. Returns
+        it in US dollars.
         """
-        cost = self._known(identity, completion.usage)
-        if cost is None:
-            cost = worst
-        if cost is not None and worst is not None:
-            cost += worst * completion.lost_attempts
-        self.pay(worst or Decimal(0), cost or Decimal(0))
-        return cost
+        with self.log.turn():
+            for hold in holds:
+                self._under_way.pop(hold.intent, None)
+            self.log.close([hold.intent for hold in holds], source, cost, recorded)
+        return self._usd(cost)
 
-    def record(
-        self, identity: Mapping[str, str], request: ChatRequest, completion: Completion
-    ) -> Decimal | None:
-        """The price of a call that was paid before now, e.g. in a batch; the cap isn't checked."""
-        worst = self.worst_case(identity, request)
-        with self._lock:
-            self._reserved += worst or Decimal(0)
-        return self.settle(identity, worst, completion)
+    def release(self, holds: Sequence[Hold]) -> None:
+        """Gives back what was set aside for attempts that were not billed."""
+        if holds:
+            self.settle(holds, "", FREE, recorded=False)
 
-    def release(self, worst: Decimal | None) -> None:
-        """Gives back the reservation of a call that was not made."""
-        self.pay(worst or Decimal(0), Decimal(0))
+    def lose(self, holds: Sequence[Hold]) -> None:
+        """Leaves attempts open that may have been billed, until a person settles them."""
+        if holds:
+            with self.log.turn():
+                for hold in holds:
+                    self._under_way.pop(hold.intent, None)
+                self.log.lose([hold.intent for hold in holds])
 
-    def worst_case(self, identity: Mapping[str, str], request: ChatRequest) -> Decimal | None:
-        """The most that one attempt of a call can cost; None for an unknown price."""
+    def price(self, identity: Mapping[str, str], usage: Usage | None, worst: Charge) -> Charge:
+        """What an answered call costs; its worst case where the server did not report usage."""
+        if usage is None:
+            return worst
+        usd = self.prices.cost(identity, usage)
+        return Charge(None, dict(identity), usage) if usd is None else Charge(usd)
+
+    def worst_case(self, identity: Mapping[str, str], request: ChatRequest) -> Charge:
+        """The most that one attempt of a call can cost."""
         tokens = prompt_bound(request, _image_tokens(identity["model"]))
-        plain = self.prices.cost(identity, Usage(tokens, request.max_tokens))
-        cached = self.prices.cost(
-            identity, Usage(tokens, request.max_tokens, cache_write_tokens=tokens)
-        )
-        return None if plain is None or cached is None else max(plain, cached)
+        plain = Usage(tokens, request.max_tokens)
+        cached = replace(plain, cache_write_tokens=tokens)
+        costs = [self.prices.cost(identity, usage) for usage in (plain, cached)]
+        known = [cost for cost in costs if cost is not None]
+        return Charge(max(known)) if len(known) == 2 else Charge(None, dict(identity), cached)
 
-    def _known(self, identity: Mapping[str, str], usage: Usage | None) -> Decimal | None:
-        return None if usage is None else self.prices.cost(identity, usage)
+    def _check(self, usd: Decimal, what: str) -> None:
+        """In a turn: raises BudgetError where an amount doesn't fit."""
+        if self.max_usd is None or self.log.total + usd <= self.max_usd:
+            return
+        under_way = sum(self._under_way.values(), Decimal(0))
+        lost = sum((self.log.open[intent].worst for intent in self.log.lost), Decimal(0))
+        unsettled = (
+            f", {lost:.4f} USD of it attempts without an outcome (`counterprior settle` shows them)"
+            if lost
+            else ""
+        )
+        raise BudgetError(
+            f"the next {what} may cost {usd:.4f} USD; with {self.log.total - under_way:.4f} USD "
+            f"spent{unsettled} and {under_way:.4f} USD under way, that exceeds the cap of "
+            f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd"
+        )
+
+    def _usd(self, charge: Charge) -> Decimal:
+        """US dollars; 0 for an unknown price. Raises UnpricedError for one under a cap."""
+        usd = self.prices.of(charge)
+        if usd is None and self.max_usd is not None:
+            raise UnpricedError(_unpriced(charge))
+        return usd or Decimal(0)
 
 
 def _image_tokens(model: str) -> int:
@@ -308,10 +394,12 @@ def _model(identity: Mapping[str, str]) -> str:
     return f"{identity['kind']}:{identity['model']}"
 
 
-def _unpriced(identity: Mapping[str, str]) -> str:
-    model = _model(identity)
+def _unpriced(charge: Charge) -> str:
+    model = _model(charge.identity)
+    entry, unit = "{input: ..., output: ...}", "per million tokens"
+    if charge.image:
+        entry, unit = "{image: ..., edit: ...}", "each"
     return (
         f"no price is known for {model}, so --max-usd can't be kept: give a price table with "
-        f"`{model}: {{input: ..., output: ...}}` in USD per million tokens (--prices FILE), "
-        "or drop the cap"
+        f"`{model}: {entry}` in USD {unit} (--prices FILE), or drop the cap"
     )

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
+from ..errors import UsageError
 from ..progress import Progress, silent
 from .batch import BatchBackend, prefetch
-from .budget import Budget, BudgetError, Spending
+from .budget import Budget, Hold, Spending
 from .chat import BackendError, ChatBackend, ChatRequest, Completion
 from .ledger import Ledger
 from .threads import in_threads
@@ -92,6 +93,7 @@ class Caller:
         self.budget = budget
         self.settings = settings
         self.identity = backend.identity()
+        self.source = ledger.path.name
 
     @property
     def author(self) -> str:
@@ -125,7 +127,7 @@ class Caller:
                 return Answer(outcome, None, completion, tuple(calls), completion.text[:QUOTED])
             try:
                 return Answer("ok", validate(completion.text), completion, tuple(calls))
-            except ValueError as error:
+            except (ValueError, OverflowError, RecursionError) as error:
                 problem = str(error)
             asked = again(request, completion.text, problem)
         return Answer("invalid", None, completion, tuple(calls), problem)
@@ -175,42 +177,43 @@ class Caller:
         if recorded is not None:
             self.budget.count(Spending(replayed=1))
             return recorded.completion
-        completion, usd = self._paid(request)
-        price = None if usd is None else str(usd)
-        self.ledger.append(call_id, self.identity, request, completion, price)
-        made = Spending(calls=1, retries=completion.lost_attempts, usd=usd or Decimal(0))
-        self.budget.count(made)
-        return completion
-
-    def _paid(self, request: ChatRequest) -> tuple[Completion, Decimal | None]:
-        """The completion of a call below the cap, and its price."""
-        reserved: list[Decimal | None] = []
+        holds: list[Hold] = []
 
         def reserve() -> None:
             # Also before each attempt that follows a lost one, which may be billed as well.
-            reserved.append(self.budget.reserve(self.identity, request))
+            hold = self.budget.reserve(self.identity, request, self.source, call_id)
+            holds.append(hold)
 
         reserve()
         try:
             completion = self.backend.complete(request, reserve)
+            worst = self.budget.worst_case(self.identity, request)
+            cost = self.budget.price(self.identity, completion.usage, worst)
+            price = None if cost.usd is None else str(cost.usd)
+            self.ledger.append(call_id, self.identity, request, completion, price)
         except BaseException as error:
-            self._give_up(reserved, error)
+            self._give_up(holds, error)
             raise
-        usd = self.budget.settle(self.identity, reserved[0], completion)
-        for worst in reserved[1:]:
-            self.budget.release(worst)
-        return completion, usd
+        *lost, answered = holds
+        self.budget.lose(lost)
+        usd = self.budget.settle([answered], self.source, cost)
+        self._count(lost, usd, calls=1)
+        return completion
 
-    def _give_up(self, reserved: Sequence[Decimal | None], error: BaseException) -> None:
-        """Pays the lost attempts of a call without an answer, and frees its reservations."""
-        lost = error.lost_attempts if isinstance(error, BackendError) else 0
-        if isinstance(error, BudgetError):  # no money for one more attempt: all before were lost
-            lost = len(reserved)
-        cost = (reserved[0] or Decimal(0)) * lost
-        for worst in reserved:
-            self.budget.release(worst)
-        self.budget.pay(Decimal(0), cost)
-        self.budget.count(Spending(retries=lost, usd=cost))
+    def _give_up(self, holds: Sequence[Hold], error: BaseException) -> None:
+        """Leaves what may have been billed open, and frees the rest."""
+        lost = len(holds)
+        if isinstance(error, BackendError):
+            lost = error.lost_attempts
+        elif isinstance(error, UsageError):  # never sent
+            lost = 0
+        self.budget.lose(holds[:lost])
+        self.budget.release(holds[lost:])
+        self._count(holds[:lost], Decimal(0), calls=0)
+
+    def _count(self, lost: Sequence[Hold], usd: Decimal, calls: int) -> None:
+        usd = sum((hold.usd for hold in lost), usd)
+        self.budget.count(Spending(calls=calls, retries=len(lost), usd=usd))
 
 
 def again(request: ChatRequest, answer: str, problem: str) -> ChatRequest:

@@ -16,15 +16,17 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast, get_args
 
 from ..errors import DataError
 from ..storage import Lock, RecordError, read_places, write_whole
 from .chat import CallOutcome, ChatRequest, Completion, Usage
+from .spending import Charge, read_usd
 
 DIFF_LINES = 60
 """Lines of a diff that an error message shows."""
@@ -56,16 +58,26 @@ class CallRecord:
     completion: Completion
     """What came back."""
     usd: str | None
-    """Its price in US dollars as a decimal, lost attempts included; None where none is known."""
+    """Its price in US dollars as a decimal; None where none is known. Attempts that were lost
+    before it are in the spending log."""
+
+    @property
+    def cost(self) -> Charge:
+        """What it cost, as the spending log counts it."""
+        if self.usd is not None:
+            return Charge(Decimal(self.usd))
+        return Charge(None, self.identity, self.completion.usage or Usage(0, 0))
 
 
 class Ledger:
     """The recorded calls of one run, by id; safe to use from threads, by one process at a time."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, others: Iterable[Path] = ()) -> None:
         """Opens or creates the file; a last line without its line feed is dropped.
 
-        Raises LedgerError where the file is damaged, InUseError where another process writes it.
+        others: ledgers of the same run, whose calls are found here too, as they are now; what is
+        appended goes into this one. Raises LedgerError where a file is damaged, InUseError where
+        another process writes this one.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -79,9 +91,14 @@ class Ledger:
             raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
         # The lock is on the ledger itself; it may be reached through a link.
         self._claim = None if read_only else Lock(path.resolve(), str(path))
+        self._others: list[Ledger] = []
         try:
             self._end = self._load()
-        except LedgerError:
+            for other in others:
+                self._others.append(Ledger(other, read_only=True))
+        except BaseException:
+            for opened in self._others:
+                opened.close()
             self._release()
             raise
         # Not a `RecordLog`: threads share one wait for the disk here, and need a record's place.
@@ -100,10 +117,12 @@ class Ledger:
         return len(self._places)
 
     def __contains__(self, call_id: str) -> bool:
-        return call_id in self._places
+        return call_id in self._places or any(call_id in other for other in self._others)
 
     def close(self) -> None:
         """Closes the file and lets another process use it."""
+        for other in self._others:
+            other.close()
         self._reader.close()
         if self._file is not None:
             self._file.close()
@@ -149,13 +168,38 @@ class Ledger:
         self, call_id: str, identity: Mapping[str, str], request: ChatRequest
     ) -> CallRecord | None:
         """The recorded call, or None. Raises DriftError if its specification was another."""
-        place = self._places.get(call_id)
-        if place is None:
+        holder = self._holder(call_id)
+        if holder is None:
             return None
-        line = self._line(*place)
-        if line["spec"] != spec_hash(identity, request):
-            raise DriftError(self._drift(line, identity, request))
-        return _record(line)
+        record = holder.record(call_id)
+        if record.spec != spec_hash(identity, request):
+            line = holder._line(*holder._places[call_id])
+            raise DriftError(holder._drift(line, identity, request))
+        return record
+
+    def record(self, call_id: str) -> CallRecord:
+        """A call that is recorded in this file. Raises LedgerError where its line is damaged."""
+        place = self._places[call_id]
+        try:
+            return _record(self._line(*place))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise LedgerError(
+                f"{self._where(place)}: call {call_id} can't be read; restore the line, or remove "
+                "it to ask again"
+            ) from None
+
+    def cost_of(self, call_id: str) -> Charge | None:
+        """What a call of this file cost; None for one that it doesn't hold."""
+        return self.record(call_id).cost if call_id in self._places else None
+
+    def _holder(self, call_id: str) -> Ledger | None:
+        if call_id in self._places:
+            return self
+        return next((other for other in self._others if call_id in other._places), None)
+
+    def _where(self, place: tuple[int, int]) -> str:
+        before = os.pread(self._reader.fileno(), place[0], 0)
+        return f"{self.path}:{before.count(10) + 1}"
 
     def append(
         self,
@@ -191,9 +235,13 @@ class Ledger:
         self._sync(end)
 
     def records(self) -> Iterator[CallRecord]:
-        """Every recorded call, sorted by id."""
+        """Every call of this file, sorted by id."""
         for call_id in sorted(self._places):
-            yield _record(self._line(*self._places[call_id]))
+            yield self.record(call_id)
+
+    def costs(self) -> Iterator[tuple[str, Charge]]:
+        """Every call of this file with what it cost."""
+        return ((record.id, record.cost) for record in self.records())
 
     def identities(self, role: str | None = None) -> list[dict[str, str]]:
         """The models that answered `role`, or anybody, each once."""
@@ -226,21 +274,23 @@ class Ledger:
                 end = sum(place)
         except RecordError as error:
             raise LedgerError(str(error)) from None
-        except (KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, LedgerError):
+                raise
             raise LedgerError(f"{self.path}:{number}: not a ledger line; restore it") from None
         return end
 
     def _index(self, place: tuple[int, int], line: Mapping[str, Any]) -> None:
         if "batch" in line:
-            self._batches[line["batch"]] = line["calls"]
+            self._batches[_text(line["batch"])] = [_text(name) for name in line["calls"]]
         elif "run" in line:
-            self._runs[line["run"]] = line["inputs"]
+            self._runs[_text(line["run"])] = line["inputs"]
         elif "text" in line:
             self._texts[_sha(line["text"])] = line["text"]
         elif line["id"] in self._places:
             raise LedgerError(f"{self.path}: call {line['id']} is recorded twice; restore the file")
         else:
-            self._places[line["id"]] = place
+            self._places[_text(line["id"])] = place
 
     def _write(self, line: str) -> tuple[int, int]:
         assert self._file is not None
@@ -296,24 +346,44 @@ def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:
 
 
 def _record(line: Mapping[str, Any]) -> CallRecord:
+    """A line as a call. Raises ValueError, KeyError, TypeError or AttributeError for another."""
     data = line["completion"]
+    if data["outcome"] not in get_args(CallOutcome):
+        raise ValueError(f"no outcome {data['outcome']!r}")
     completion = Completion(
-        outcome=cast(CallOutcome, data["outcome"]),
-        text=data["text"],
-        usage=Usage(**data["usage"]) if data["usage"] else None,
+        outcome=data["outcome"],
+        text=_text(data["text"]),
+        usage=_usage(data["usage"]),
         raw=data["raw"],
-        first_token=tuple((token, float(p)) for token, p in data["first_token"]),
-        lost_attempts=data["lost_attempts"],
+        first_token=tuple((_text(token), float(p)) for token, p in data["first_token"]),
+        lost_attempts=_count(data["lost_attempts"]),
     )
-    role = line["request"]["role"]
+    if line["usd"] is not None:
+        read_usd(line["usd"])
     return CallRecord(
         line["id"],
-        line["spec"],
-        identity=line["identity"],
-        role=role,
+        _text(line["spec"]),
+        identity={_text(name): _text(value) for name, value in line["identity"].items()},
+        role=_text(line["request"]["role"]),
         completion=completion,
         usd=line["usd"],
     )
+
+
+def _usage(data: Any) -> Usage | None:
+    return Usage(**{name: _count(value) for name, value in data.items()}) if data else None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value
 
 
 def _form(request: ChatRequest) -> tuple[dict[str, Any], dict[str, str]]:

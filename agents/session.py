@@ -15,6 +15,7 @@ from .batch import BatchBackend
 from .budget import Budget, PriceTable
 from .caller import Caller, CallSettings
 from .ledger import CallRecord, Ledger
+from .spending import spending_file
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,11 @@ def open_session(settings: SessionSettings) -> Iterator[Session]:
     prices = PriceTable.read(settings.prices)
     with Ledger(settings.ledger, read_only=settings.replay) as ledger:
         cap = None if settings.replay or settings.max_usd is None else str(settings.max_usd)
-        budget = Budget(prices, None if cap is None else Decimal(cap))
-        budget.restore(ledger.records(), source=str(settings.ledger))
+        log = None if settings.replay else spending_file(settings.ledger)
+        budget = Budget(prices, None if cap is None else Decimal(cap), log)
+        if not settings.replay:
+            budget.restore(ledger.path.name, ledger.costs())
+            budget.adopt(ledger.path.name, ledger.cost_of)
         yield Session(settings, ledger, budget)
 
 

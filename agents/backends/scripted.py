@@ -54,8 +54,15 @@ class ScriptedBackend:
         """Never fails: no server is needed."""
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
-        answer = self._script(request)
+        try:
+            answer = self._script(request)
+        except BackendError as error:
+            for _ in range(error.lost_attempts - 1):
+                permit()
+            raise
         if isinstance(answer, Completion):
+            for _ in range(answer.lost_attempts):
+                permit()
             return answer
         asked = request.system + "".join(p for p in request.user if isinstance(p, str))
         usage = Usage(len(asked) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 from ...agents.budget import Budget, PriceTable
 from ...agents.ledger import Ledger
+from ...agents.spending import SPENDING, Charge, is_ledger
 from ..core import Generator
 from ..generators import PaidByImage
 from ..generators.paid import PaidGenerator
@@ -26,28 +28,40 @@ class Cost:
     prices: Path | None = None
     """The user's own price table, see `agents.budget`."""
 
-    def plan(self, root: Path) -> CallPlan:
+    def plan(self, root: Path, shard: tuple[int, int] | None = None) -> CallPlan:
         """The call plan of a run folder, or of another folder with ledgers.
 
-        Everything that its ledgers hold counts under the cap; see `count_images` for the rest.
+        Several processes may have plans of one folder at a time: they share one spending log, so
+        that the cap holds over all of them together. `shard` is which part, of how many, this one
+        works on, from 1. Raises DataError for a damaged ledger or log, UnpricedError under a cap
+        where something has no known price.
         """
         cap = None if self.max_usd is None else Decimal(str(self.max_usd))
-        budget = Budget(PriceTable.read(self.prices), cap)
-        for path in sorted((root / LEDGERS).glob("*.jsonl")):
+        ledgers = root / LEDGERS
+        budget = Budget(PriceTable.read(self.prices), cap, ledgers / SPENDING)
+        for path in sorted(filter(is_ledger, ledgers.glob("*.jsonl"))):
             with Ledger(path, read_only=True) as ledger:
-                budget.restore(ledger.records(), source=str(path))
-        return CallPlan(root / LEDGERS, budget, self.concurrency)
+                budget.restore(path.name, ledger.costs())
+        return CallPlan(ledgers, budget, self.concurrency, shard)
 
 
 def count_images(plan: CallPlan, run: Run) -> None:
-    """Counts what the run's images have cost under the cap of its judges too, once."""
-    amounts = (Decimal(made.usd) for made in run.attempts() if made.usd)
-    plan.budget.restore_amounts(amounts, source=str(run.root))
+    """Makes sure that what the run's images have cost counts under the cap, once."""
+    paid = ((made.case, Charge(Decimal(made.usd))) for made in run.attempts() if made.usd)
+    plan.budget.restore(_source(plan, run), paid)
 
 
 def capped(generator: Generator, plan: CallPlan, run: Run) -> tuple[Generator, int]:
     """The generator under the run's cap, and how many images it may make at a time."""
     if not isinstance(generator, PaidByImage):
         return generator, 1
-    paid = (made.usd for made in run.attempts())
-    return PaidGenerator(generator, plan.budget, paid, str(run.root)), plan.concurrency
+    count_images(plan, run)
+    if plan.shard is None:  # else another process may be waiting for an image of this run
+        plan.budget.adopt(_source(plan, run), lambda case: None)
+    return PaidGenerator(generator, plan.budget, _source(plan, run)), plan.concurrency
+
+
+def _source(plan: CallPlan, run: Run) -> str:
+    """The name of a run's images in the spending log; it stays where the folder is moved."""
+    root = os.path.relpath(run.root.resolve(), plan.ledgers.parent.resolve())
+    return str(Path(root) / "images")

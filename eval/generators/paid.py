@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from decimal import Decimal
-
 from PIL.Image import Image
 
-from ...agents.budget import Budget, UnpricedError
+from ...agents.budget import Budget
+from ...agents.chat import BackendError
+from ...agents.spending import Charge
 from ..core import GeneratorError, ImageRequest
-from . import REPORT, PaidByImage
+from . import PaidByImage
 
 USD = "usd"
 """Key of an image's `info`: what it cost, US dollars as text; empty where nobody knows."""
@@ -19,27 +17,16 @@ USD = "usd"
 class PaidGenerator:
     """Another generator under a cap; safe to use from threads."""
 
-    def __init__(
-        self, inner: PaidByImage, budget: Budget, paid: Iterable[str] = (), source: str = ""
-    ) -> None:
-        """`paid` is what each image of the run `source` cost so far, as recorded; it counts once.
+    def __init__(self, inner: PaidByImage, budget: Budget, source: str = "images") -> None:
+        """`source` names where its images are recorded, in the spending log.
 
         Raises UnpricedError under a cap where the user gives no price.
         """
         self.inner = inner
         self._budget = budget
-        identity = inner.identity()
-        self._price = budget.prices.image(identity)
-        if self._price is None and budget.max_usd is not None:
-            model = f"{identity['kind']}:{identity['model']}"
-            raise UnpricedError(
-                f"no price is known for {model}, so --max-usd can't be kept: give a price table "
-                f"with `{model}: {{image: ..., edit: ...}}` in USD each (--prices FILE), or drop "
-                f"the cap"
-            )
-        # One that was made without a price table costs what the table now says, at most.
-        most = max(self._price.image, self._price.edit) if self._price else Decimal(0)
-        budget.restore_amounts((Decimal(usd or most) for usd in paid), source)
+        self._source = source
+        self._identity = {name: inner.identity()[name] for name in ("kind", "model")}
+        budget.check_price(self._charge("image"))
 
     def identity(self) -> dict[str, str]:
         return self.inner.identity()
@@ -47,32 +34,41 @@ class PaidGenerator:
     def generate(self, request: ImageRequest) -> Image:
         """The image, its cost in ``info[USD]``; GeneratorError has one too.
 
-        A refusal counts in full, and so does each lost attempt: either may have been billed. Raises
-        BudgetError where the next image, or the next attempt at it, may pass the cap.
+        A refusal counts in full: it may have been billed. So may each lost attempt, which stays
+        open in the spending log. Raises BudgetError where the next image, or the next attempt at
+        it, may pass the cap.
         """
-        if self._price is None:
-            return self.inner.generate(request)
-        price = self._price.image if request.source is None else self._price.edit
-        self._budget.hold(price, "image")
-        held = price
+        cost = self._charge("image" if request.source is None else "edit")
+        case = "" if request.case is None else request.case.id
+        holds = [self._budget.hold(cost, "image", self._source, call=case)]
 
         def permit() -> None:
-            nonlocal held
-            self._budget.hold(price, "attempt at an image")
-            held += price
+            hold = self._budget.hold(cost, "attempt at an image", self._source, call=case)
+            holds.append(hold)
 
-        def pay(lost_attempts: int) -> str:
-            cost = price * (1 + lost_attempts)
-            self._budget.pay(held, cost)
-            return str(cost)
+        def pay() -> str:
+            *lost, answered = holds
+            self._budget.lose(lost)
+            self._budget.settle([answered], self._source, cost)
+            return "" if cost.usd is None else str(cost.usd)
 
         try:
             image = self.inner.generate(request, permit)
         except GeneratorError as error:
-            error.usd = pay(error.lost_attempts)
+            error.usd = pay()
+            raise
+        except BackendError as error:
+            self._budget.lose(holds[: error.lost_attempts])
+            self._budget.release(holds[error.lost_attempts :])
             raise
         except BaseException:
-            self._budget.release(held)
+            self._budget.lose(holds)
             raise
-        image.info[USD] = pay(json.loads(image.info.get(REPORT, "{}")).get("lost_attempts", 0))
+        image.info[USD] = pay()
         return image
+
+    def _charge(self, kind: str) -> Charge:
+        price = self._budget.prices.image(self._identity)
+        if price is None:
+            return Charge(None, self._identity, image=kind)
+        return Charge(price.of(kind))

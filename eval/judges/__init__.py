@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...agents.budget import Budget
+from ...agents.ledger import Ledger
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
@@ -27,6 +28,22 @@ class CallPlan:
     """What everything of the run may cost together, with what it has cost so far."""
     concurrency: int = 8
     """Calls under way at the same time."""
+    shard: tuple[int, int] | None = None
+    """Which of how many parts of the run this process works on, from 1; its calls have ledgers of
+    their own, and those of the others are read."""
+
+    def ledger(self, name: str) -> Ledger:
+        """The ledger of a judge, by a name that no other judge has.
+
+        Raises LedgerError for a damaged one, InUseError where another process writes it.
+        """
+        suffix = f".{self.shard[0]}-of-{self.shard[1]}.jsonl" if self.shard else ".jsonl"
+        path = self.ledgers / f"{name}{suffix}"
+        parts = [self.ledgers / f"{name}.jsonl", *self.ledgers.glob(f"{name}.*-of-*.jsonl")]
+        others = sorted(part for part in parts if part != path and part.exists())
+        ledger = Ledger(path, others=others)
+        self.budget.adopt(path.name, ledger.cost_of)
+        return ledger
 
 
 @runtime_checkable

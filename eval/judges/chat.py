@@ -26,7 +26,7 @@ from ...agents.chat import (
     Permit,
     always,
 )
-from ...agents.ledger import Ledger, spec_hash
+from ...agents.ledger import spec_hash
 from ...errors import UsageError
 from ...images import plain_png
 from ...specs import Spec
@@ -94,14 +94,14 @@ class ChatJudge:
     def check(self) -> None:
         """Raises BackendError, and UnpricedError where a cap is set."""
         question = ChatRequest("judge", self._system.text, ("?",), self._max_tokens)
-        self._plan.budget.release(self._plan.budget.reserve(self.identity(), question))
+        self._plan.budget.check(self.identity(), question)
         self._backend.check()
 
     @cached_property
     def _caller(self) -> Caller:
         digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
         kind = self._backend.identity()["kind"]
-        ledger = Ledger(self._plan.ledgers / f"{kind}-{digest[:8]}.jsonl")
+        ledger = self._plan.ledger(f"{kind}-{digest[:8]}")
         # A judge has no end of its own: the ledger is free for others when nobody holds the judge.
         weakref.finalize(self, ledger.close)
         settings = CallSettings(self._plan.concurrency, stop_on_outage=False)

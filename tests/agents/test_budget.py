@@ -17,18 +17,14 @@ from counterprior.agents.budget import (
     UnpricedError,
     prompt_bound,
 )
-from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
-from counterprior.agents.ledger import CallRecord
+from counterprior.agents.chat import ChatRequest, ImagePart, JsonSchema, Usage
+from counterprior.agents.spending import Charge
 from counterprior.agents.threads import in_threads
 
 OWN = {"kind": "openai", "model": "mine", "provider": "custom"}
 VENDOR = {"kind": "openai", "model": "gpt-6-luna", "provider": "openai"}
 TABLE = PriceTable({"openai:mine": Price(Decimal(1), Decimal(10))})
 ASK = ChatRequest("scout", "s" * 100, ("u" * 100,), max_tokens=1000)
-
-
-def done(usage: Usage | None, lost: int = 0) -> Completion:
-    return Completion("ok", "t", usage, {}, lost_attempts=lost)
 
 
 def test_a_vendors_model_has_the_vendors_price() -> None:
@@ -49,24 +45,31 @@ def test_ones_own_price_comes_first() -> None:
 
 def test_an_unpriced_model_is_refused_under_a_cap_only() -> None:
     unknown = {**OWN, "model": "unknown"}
-    assert Budget(TABLE).reserve(unknown, ASK) is None
+    assert Budget(TABLE).reserve(unknown, ASK).usd == 0
     with pytest.raises(UnpricedError, match="openai:unknown"):
         Budget(TABLE, Decimal(100)).reserve(unknown, ASK)
 
 
+def worst_of(budget: Budget, identity: dict[str, str] = OWN, ask: ChatRequest = ASK) -> Decimal:
+    worst = budget.worst_case(identity, ask).usd
+    assert worst is not None
+    return worst
+
+
 def test_what_is_reserved_bounds_what_is_under_way() -> None:
-    worst = Budget(TABLE).worst_case(OWN, ASK)
-    assert worst is not None and worst > Decimal("0.01")  # the answer's bound alone
+    worst = worst_of(Budget(TABLE))
+    assert worst > Decimal("0.01")  # the answer's bound alone
     budget = Budget(TABLE, worst * 2)
     first = budget.reserve(OWN, ASK)
-    budget.reserve(OWN, ASK)
+    second = budget.reserve(OWN, ASK)
     with pytest.raises(BudgetError, match="--max-usd"):
         budget.reserve(OWN, ASK)
-    budget.settle(OWN, first, done(Usage(10, 10)))
+    budget.settle([first], "l", Charge(Decimal("0.000001")))
     with pytest.raises(BudgetError):
         budget.reserve(OWN, ASK)
-    budget.release(worst)
+    budget.release([second])
     budget.reserve(OWN, ASK)
+    assert budget.spent == Decimal("0.000001")
 
 
 def test_the_worst_case_counts_a_write_to_the_cache() -> None:
@@ -75,18 +78,20 @@ def test_the_worst_case_counts_a_write_to_the_cache() -> None:
     dearest = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens, cache_write_tokens=tokens))
     plain = PriceTable({}).cost(who, Usage(tokens, ASK.max_tokens))
     assert dearest is not None and plain is not None and dearest > plain
-    assert Budget(PriceTable({})).worst_case(who, ASK) == dearest
+    assert worst_of(Budget(PriceTable({})), who) == dearest
 
 
 def test_settling_counts_what_was_billed() -> None:
     budget = Budget(TABLE)
-    worst = budget.reserve(OWN, ASK)
-    assert worst is not None
-    assert budget.settle(OWN, worst, done(Usage(1000, 100))) == Decimal("0.002")
-    assert budget.settle(OWN, budget.reserve(OWN, ASK), done(None)) == worst
-    lost = budget.settle(OWN, budget.reserve(OWN, ASK), done(Usage(1000, 100), lost=2))
-    assert lost == Decimal("0.002") + 2 * worst
-    assert budget.spent == Decimal("0.004") + 3 * worst
+    worst = budget.worst_case(OWN, ASK)
+    assert worst.usd is not None
+    told = budget.price(OWN, Usage(1000, 100), worst)
+    assert budget.settle([budget.reserve(OWN, ASK)], "l", told) == Decimal("0.002")
+    silent = budget.price(OWN, None, worst)
+    assert budget.settle([budget.reserve(OWN, ASK)], "l", silent) == worst.usd
+    assert budget.spent == Decimal("0.002") + worst.usd
+    budget.lose([budget.reserve(OWN, ASK)])
+    assert budget.spent == Decimal("0.002") + 2 * worst.usd
 
 
 @given(
@@ -98,26 +103,27 @@ def test_the_cap_holds_whatever_the_answers_cost(cap: int, answers: list[tuple[i
     budget = Budget(TABLE, Decimal(cap) / 1_000_000)
     for used in answers:
         try:
-            worst = budget.reserve(OWN, ASK)
+            hold = budget.reserve(OWN, ASK)
         except BudgetError:
             continue
-        budget.settle(OWN, worst, done(Usage(*used)))
+        worst = budget.worst_case(OWN, ASK)
+        budget.settle([hold], "l", budget.price(OWN, Usage(*used), worst))
         assert budget.max_usd is not None and budget.spent <= budget.max_usd
 
 
-def recorded(usd: str | None, identity: dict[str, str] = OWN) -> CallRecord:
-    usage = Usage(1_000_000, 0)
-    return CallRecord("c", "", identity, "scout", Completion("ok", "t", usage, {}), usd)
+def recorded(usd: str | None, identity: dict[str, str] = OWN) -> tuple[str, Charge]:
+    charge = Charge(None, identity, Usage(1_000_000, 0)) if usd is None else Charge(Decimal(usd))
+    return "c", charge
 
 
 def test_one_cap_covers_ledgers_and_images_and_counts_each_once() -> None:
     budget = Budget(TABLE, Decimal(10))
     for _ in range(2):  # a judge restores the ledger that the run has restored before
-        budget.restore([recorded("2"), recorded(None)], source="judge-a.jsonl")
-        budget.restore([recorded("3")], source="judge-b.jsonl")
-        budget.restore_amounts([Decimal("0.5"), Decimal("0.25")], source="images")
+        budget.restore("judge-a.jsonl", [recorded("2"), recorded(None)])
+        budget.restore("judge-b.jsonl", [recorded("3")])
+        budget.restore("images", [recorded("0.5"), recorded("0.25")])
     assert budget.spent == Decimal("6.75")
-    budget.hold(Decimal("3.25"), "image")
+    budget.hold(Charge(Decimal("3.25")), "image")
     with pytest.raises(BudgetError, match=r"6\.7500 USD spent and 3\.2500 USD under way"):
         budget.reserve(OWN, ASK)
 
@@ -127,7 +133,7 @@ def test_a_source_that_fails_to_restore_counts_nothing() -> None:
     unpriced = recorded(None, {**OWN, "model": "unknown"})
     for _ in range(2):
         with pytest.raises(UnpricedError, match="openai:unknown"):
-            budget.restore([recorded("2"), unpriced], source="a")
+            budget.restore("a", [recorded("2"), unpriced])
     assert budget.spent == 0
 
 
@@ -136,10 +142,10 @@ def test_threads_lose_no_money_and_no_count() -> None:
 
     def pay(number: int) -> bool:
         try:
-            budget.hold(Decimal(1), "image")
+            hold = budget.hold(Charge(Decimal(1)), "image")
         except BudgetError:
             return False
-        budget.pay(Decimal(1), Decimal(1))
+        budget.settle([hold], "images", Charge(Decimal(1)))
         budget.count(Spending(calls=1, usd=Decimal(1)))
         return True
 
@@ -163,9 +169,9 @@ def test_a_model_with_dear_images_reserves_more() -> None:
         {f"openai:{m}": Price(Decimal(1), Decimal(0)) for m in ("gpt-4o-mini", "m")}
     )
     dear, usual = (
-        Budget(prices).worst_case({**OWN, "model": model}, look) for model in ("gpt-4o-mini", "m")
+        worst_of(Budget(prices), {**OWN, "model": model}, look) for model in ("gpt-4o-mini", "m")
     )
-    assert dear is not None and usual is not None and dear > 5 * usual
+    assert dear > 5 * usual
 
 
 def test_a_price_table_is_read(tmp_path: Path) -> None:

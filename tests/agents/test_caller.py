@@ -53,9 +53,10 @@ def caller() -> Iterator[Make]:
     def make(
         path: Path, script: Script, max_usd: int | None = None, settings: CallSettings | None = None
     ) -> Caller:
-        budget = Budget(PRICES, None if max_usd is None else Decimal(max_usd))
+        cap = None if max_usd is None else Decimal(max_usd)
+        budget = Budget(PRICES, cap, path / "spending.jsonl")
         ledgers.append(Ledger(path / "ledger.jsonl"))
-        budget.restore(ledgers[-1].records())
+        budget.restore("ledger.jsonl", ledgers[-1].costs())
         backend = ScriptedBackend(script, "s")
         return Caller(backend, ledgers[-1], budget, settings or CallSettings())
 

@@ -1,0 +1,256 @@
+"""What paid calls may cost and have cost: one append-only file that every process of a run shares.
+
+Before an attempt that may be billed, its worst case is appended as an *intent*; afterwards a line
+closes it with what it cost. An intent that nothing closes counts at its worst case, on every later
+run too, until a person settles it: a kill, a cut connection or a time-out frees no money.
+
+Whoever appends holds the file's lock and has read what others appended, so that no two processes
+give out the same money. An append reaches the system at once, but not the disk: a process that dies
+loses nothing. A power cut may lose the last lines; what they closed is found again in the ledgers,
+whose answers are on disk, and attempts that are known to be lost are synced. So it forgets at most
+the attempts that were under way.
+
+{"intent": CALL, "in": SOURCE, "usd": "0.05"}                         its id is its first byte
+{"closes": [IDS], "in": SOURCE, "usd": "0.01", "recorded": true}      what they came to together
+{"lost": [IDS]}                                                       may be billed; nobody waits
+{"found": SOURCE, "usd": "2.5"}                                       in a ledger, not in this file
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..storage import Lock
+from .chat import Usage
+
+SPENDING = "spending.jsonl"
+"""Name of the file in a folder of ledgers."""
+
+LEAST = Decimal("1e-9")
+"""US dollars below which two sums are the same: sums of long decimals differ in their last digit
+by the order of the summands."""
+
+
+def spending_file(ledger: Path) -> Path:
+    """Where the money of a ledger that stands alone is: beside it."""
+    return ledger.with_name(f"{ledger.stem}.{SPENDING}")
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a JSONL file among ledgers is one, and not the money of one."""
+    return path.name != SPENDING and not path.name.endswith(f".{SPENDING}")
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What something costs: US dollars, or what to look up when its price is known."""
+
+    usd: Decimal | None
+    """None where no price is known."""
+    identity: Mapping[str, str] = field(default_factory=dict)
+    """Without a price: what answers."""
+    usage: Usage | None = None
+    """Without a price: the tokens of a call."""
+    image: str = ""
+    """Without a price: `image` or `edit`, a field of `ImagePrice`."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values, those that say something."""
+        if self.usd is not None:
+            return {"usd": str(self.usd)}
+        what = {"image": self.image} if self.image else {"usage": asdict(self.usage or Usage(0, 0))}
+        return {"identity": dict(self.identity), **what}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Charge:
+        """The inverse of `to_record`. Raises ValueError, KeyError or TypeError for others."""
+        if "usd" in record:
+            return cls(read_usd(record["usd"]))
+        identity = {str(name): str(value) for name, value in record["identity"].items()}
+        if "image" in record:
+            return cls(None, identity, image=str(record["image"]))
+        return cls(None, identity, Usage(**record["usage"]))
+
+
+FREE = Charge(Decimal(0))
+
+
+def read_usd(text: Any) -> Decimal:
+    """An amount as files hold it. Raises ValueError unless it is a number of 0 or more."""
+    try:
+        usd = Decimal(text) if isinstance(text, str) else None
+    except InvalidOperation:
+        usd = None
+    if usd is None or not usd.is_finite() or usd < 0:
+        raise ValueError(f"{text!r} is no amount of money")
+    return usd
+
+
+@dataclass(frozen=True)
+class Intent:
+    """An attempt that may be billed."""
+
+    id: int
+    """First byte of its line."""
+    source: str
+    """Where its answer will be recorded: a ledger's name, or a log of images."""
+    call: str
+    """Which call or image it is of."""
+    worst: Decimal
+    """The most that it can cost, US dollars; 0 where no price is known."""
+
+
+Value = Callable[[Charge], Decimal]
+"""A charge in US dollars; may raise where it has no known price."""
+
+
+class SpendingLog:
+    """The file, and what it comes to; safe to use from threads and processes."""
+
+    def __init__(self, path: Path | None, value: Value) -> None:
+        """Nothing is opened or made before the first turn; without a path nothing outlives it."""
+        self.path = path
+        self._value = value
+        self._threads = threading.Lock()
+        self._file: int | None = None
+        self._owner = 0
+        self._end = self._lines = 0
+        self.closed = Decimal(0)
+        """What all closed intents came to, and what was found."""
+        self.held = Decimal(0)
+        """Worst cases of the open ones."""
+        self.open: dict[int, Intent] = {}
+        """Intents that nothing has closed, by id."""
+        self.lost: set[int] = set()
+        """Of these: nobody waits for their answers."""
+        self.recorded: dict[str, Decimal] = {}
+        """By source: what this file knows of the costs that are recorded there too."""
+
+    @property
+    def total(self) -> Decimal:
+        """What was spent at most, US dollars, as far as it was read."""
+        return self.closed + self.held
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever written."""
+        return self._file is not None or (self.path is not None and self.path.exists())
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """This thread's turn to write: all that others wrote is read, and nobody else writes.
+
+        Raises DataError for a damaged file, InUseError while a person settles it.
+        """
+        with self._threads:
+            file = self._opened()
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                self._read(file)
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def intend(self, source: str, call: str, worst: Charge) -> Intent:
+        """Appends an intent; in a turn."""
+        place = self._end
+        self._append({"intent": call, "in": source, **worst.to_record()})
+        return self.open[place]
+
+    def close(
+        self, intents: Sequence[int], source: str, cost: Charge, recorded: bool = False
+    ) -> None:
+        """Closes intents with what they came to together; in a turn.
+
+        `recorded` where that cost is in the source as well.
+        """
+        line = {"closes": list(intents), "in": source, **cost.to_record()}
+        self._append(line | ({"recorded": True} if recorded else {}))
+
+    def lose(self, intents: Sequence[int]) -> None:
+        """Leaves intents open for a person to settle, on disk; in a turn."""
+        self._append({"lost": list(intents)})
+        os.fsync(self._opened())
+
+    def find(self, source: str, missing: Decimal) -> None:
+        """Counts what a source recorded that this file doesn't know of; in a turn."""
+        self._append({"found": source, **Charge(missing).to_record()})
+
+    def _opened(self) -> int:
+        if self._file is not None and self._owner != os.getpid() and self.path is not None:
+            self._file = None  # a forked process shares its parent's lock: it needs its own
+        if self._file is None:
+            self._owner = os.getpid()
+            if self.path is None:
+                number, name = tempfile.mkstemp()
+                os.unlink(name)
+            else:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                used = Lock(users_lock(self.path), f"the money in {self.path}", shared=True)
+                weakref.finalize(self, used.release)
+                number = os.open(self.path, flags, 0o644)
+            weakref.finalize(self, os.close, number)
+            self._file = number
+        return self._file
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        file = self._opened()
+        data = json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        os.lseek(file, self._end, os.SEEK_SET)
+        while data:
+            data = data[os.write(file, data) :]
+        self._read(file)
+
+    def _read(self, file: int) -> None:
+        """Reads what was appended since; a last line without its line feed is cut off."""
+        size = os.fstat(file).st_size
+        if size == self._end:
+            return
+        *lines, torn = os.pread(file, size - self._end, self._end).split(b"\n")
+        for line in lines:
+            try:
+                self._apply(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                raise DataError(
+                    f"{self.path}:{self._lines + 1}: not a line of spending; restore the file"
+                ) from None
+            self._end += len(line) + 1
+            self._lines += 1
+        if torn:  # who wrote it has died: writers hold the lock
+            os.ftruncate(file, self._end)
+
+    def _apply(self, line: Mapping[str, Any]) -> None:
+        if "lost" in line:
+            self.lost |= self.open.keys() & set(line["lost"])
+            return
+        usd = self._value(Charge.from_record(line))
+        if "intent" in line:
+            self.open[self._end] = Intent(self._end, str(line["in"]), str(line["intent"]), usd)
+            self.held += usd
+            return
+        source = str(line["found"] if "found" in line else line["in"])
+        for intent in line.get("closes", ()):
+            self.lost.discard(intent)
+            if closed := self.open.pop(intent, None):
+                self.held -= closed.worst
+        self.closed += usd
+        if line.get("recorded") or "found" in line:
+            self.recorded[source] = self.recorded.get(source, Decimal(0)) + usd
+
+
+def users_lock(path: Path) -> Path:
+    """What every process that spends holds together, and who settles alone."""
+    return path.with_suffix(".lock")
