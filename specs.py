@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -57,6 +58,19 @@ class Spec:
         """
         options = f"?{urlencode(self.options, safe='/:@,')}" if self.options else ""
         return f"{self.kind}:{self.argument}{options}"
+
+
+def without_password(text: str) -> str:
+    """A spec as files and tables may show it: no user and password in a URL.
+
+    >>> without_password("openai:m@http://me:secret@gpu-1:8000/v1?timeout=5")
+    'openai:m@http://gpu-1:8000/v1?timeout=5'
+    """
+    return _USER.sub("://", text)
+
+
+_USER = re.compile(r"://[^/?#\s]*@")
+"""User and password of a URL."""
 
 
 def load_factory(spec: Spec) -> object:

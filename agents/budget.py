@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,16 +201,23 @@ class Budget:
     """
 
     def __init__(
-        self, prices: PriceTable, max_usd: Decimal | None = None, log: Path | None = None
+        self,
+        prices: PriceTable,
+        max_usd: Decimal | None = None,
+        log: Path | None = None,
+        alone: bool = False,
     ) -> None:
         """`max_usd` caps the whole run: what the log holds, whoever wrote it, included.
 
-        log: the run's spending log; None for one that ends with this object.
+        log: the run's spending log; None for one that ends with this object. `alone`: no other
+        process may use it meanwhile.
         """
         self.prices = prices
         self.max_usd = max_usd
         self.spending = Spending()
-        self.log = SpendingLog(log, self._usd)
+        # Not a method: a cycle would keep the log's file open until the collector comes.
+        self._usd = partial(_in_usd, prices, max_usd)
+        self.log = SpendingLog(log, self._usd, alone)
         self._under_way: dict[int, Decimal] = {}
         self._lock = threading.Lock()
 
@@ -367,12 +375,13 @@ class Budget:
             f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd"
         )
 
-    def _usd(self, charge: Charge) -> Decimal:
-        """US dollars; 0 for an unknown price. Raises UnpricedError for one under a cap."""
-        usd = self.prices.of(charge)
-        if usd is None and self.max_usd is not None:
-            raise UnpricedError(_unpriced(charge))
-        return usd or Decimal(0)
+
+def _in_usd(prices: PriceTable, max_usd: Decimal | None, charge: Charge) -> Decimal:
+    """US dollars; 0 for an unknown price. Raises UnpricedError for one under a cap."""
+    usd = prices.of(charge)
+    if usd is None and max_usd is not None:
+        raise UnpricedError(_unpriced(charge))
+    return usd or Decimal(0)
 
 
 def _image_tokens(model: str) -> int:

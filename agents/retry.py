@@ -27,6 +27,19 @@ class TransientError(Exception):
         """Whether the server may have done the work: a timeout, a cut connection, torn JSON."""
 
 
+class UnreadableError(TransientError):
+    """An answer that arrived and was billed, but is not what an answer looks like."""
+
+    def __init__(self, reason: str, again: bool = True) -> None:
+        super().__init__(reason, billed=True)
+        self.again = again
+        """Whether asking again may help, as with an answer that was torn."""
+
+
+class UnreadableAnswerError(BackendError):
+    """The server answers, but not so that it can be read; the failure is this request's own."""
+
+
 def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
@@ -41,20 +54,27 @@ class RetryPolicy:
     """Seconds before the second attempt, doubled each time."""
     longest_delay: float = 60.0
     """Most seconds between two attempts, unless the server asks for more."""
+    unreadable: int = 3
+    """Answers that can't be read, after which it is the request's own failure."""
     longest_asked: float = 300.0
     """Longest retry-after, in seconds, that is honored; beyond it the run stops."""
 
     def run(self, attempt: Callable[[], T], permit: Permit = always) -> tuple[T, int]:
         """The attempt's result, and the number of earlier attempts that may have been billed.
 
-        Raises BackendError after the last attempt, and what `permit` raises.
+        Raises UnreadableAnswerError where answers can't be read, else BackendError after the last
+        attempt; and what `permit` raises.
         """
-        lost = 0
+        lost = unreadable = 0
         for number in range(1, self.attempts + 1):
             try:
                 return attempt(), lost
             except TransientError as error:
                 lost += error.billed
+                if isinstance(error, UnreadableError):
+                    unreadable += 1
+                    if not error.again or unreadable == self.unreadable:
+                        raise UnreadableAnswerError(str(error), lost_attempts=lost) from None
                 asked = error.retry_after or 0.0
                 if number == self.attempts or asked > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""

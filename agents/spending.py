@@ -119,13 +119,18 @@ Value = Callable[[Charge], Decimal]
 class SpendingLog:
     """The file, and what it comes to; safe to use from threads and processes."""
 
-    def __init__(self, path: Path | None, value: Value) -> None:
-        """Nothing is opened or made before the first turn; without a path nothing outlives it."""
+    def __init__(self, path: Path | None, value: Value, alone: bool = False) -> None:
+        """Nothing is opened or made before the first turn; without a path nothing outlives it.
+
+        `alone` keeps all other processes out: what is open then is nobody's.
+        """
         self.path = path
+        self._alone = alone
         self._value = value
         self._threads = threading.Lock()
         self._file: int | None = None
         self._owner = 0
+        self._ends: list[Callable[[], object]] = []
         self._end = self._lines = 0
         self.closed = Decimal(0)
         """What all closed intents came to, and what was found."""
@@ -152,7 +157,7 @@ class SpendingLog:
     def turn(self) -> Iterator[None]:
         """This thread's turn to write: all that others wrote is read, and nobody else writes.
 
-        Raises DataError for a damaged file, InUseError while a person settles it.
+        Raises DataError for a damaged file, InUseError where another process keeps all others out.
         """
         with self._threads:
             file = self._opened()
@@ -184,9 +189,21 @@ class SpendingLog:
         self._append({"lost": list(intents)})
         os.fsync(self._opened())
 
+    def settle(self, usd: Decimal) -> None:
+        """Closes all that is open with what it came to together, on disk; in a turn."""
+        self.close(list(self.open), "", Charge(usd))
+        os.fsync(self._opened())
+
     def find(self, source: str, missing: Decimal) -> None:
         """Counts what a source recorded that this file doesn't know of; in a turn."""
         self._append({"found": source, **Charge(missing).to_record()})
+
+    def finish(self) -> None:
+        """Closes the file and lets a person settle; the next turn opens it again."""
+        with self._threads:
+            for end in self._ends:
+                end()
+            self._ends, self._file = [], None
 
     def _opened(self) -> int:
         if self._file is not None and self._owner != os.getpid() and self.path is not None:
@@ -199,10 +216,12 @@ class SpendingLog:
             else:
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                used = Lock(users_lock(self.path), f"the money in {self.path}", shared=True)
-                weakref.finalize(self, used.release)
+                what = f"the money in {self.path}"
+                used = Lock(self.path.with_suffix(".lock"), what, shared=not self._alone)
+                self._ends.append(weakref.finalize(self, used.release))
                 number = os.open(self.path, flags, 0o644)
-            weakref.finalize(self, os.close, number)
+            # Nobody ends a budget: its files are closed when nobody holds it.
+            self._ends.append(weakref.finalize(self, os.close, number))
             self._file = number
         return self._file
 
@@ -249,8 +268,3 @@ class SpendingLog:
         self.closed += usd
         if line.get("recorded") or "found" in line:
             self.recorded[source] = self.recorded.get(source, Decimal(0)) + usd
-
-
-def users_lock(path: Path) -> Path:
-    """What every process that spends holds together, and who settles alone."""
-    return path.with_suffix(".lock")

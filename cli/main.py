@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
-from . import audit, author, corpus, evaluate, release, spatial, studies
+from . import audit, author, corpus, evaluate, money, release, spatial, studies
 from .console import failing
 
 Commands = dict[str, Callable[..., None]]
@@ -25,6 +25,7 @@ PANELS: dict[str, Commands] = {
         "plan": studies.plan,
         "race": studies.race,
         "selftest": studies.selftest,
+        "settle": money.settle,
     },
     "Check spatial relations": {
         "detect": spatial.detect,

@@ -230,7 +230,7 @@ def test_tests_mirror_the_rooms() -> None:
         return {p.name for p in path.iterdir() if p.is_dir() and p.name != "__pycache__"}
 
     tests = ROOT / "tests"
-    assert folders(tests) == {*ROOMS, "fixtures", "golden", "lanes"}
+    assert folders(tests) == {*ROOMS, "attacks", "fixtures", "golden", "lanes"}
     assert folders(tests / "eval") <= set(EVAL)
     assert not list((tests / "eval").glob("test_*.py")), "a test outside the rooms"
 

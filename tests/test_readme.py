@@ -43,6 +43,7 @@ NEED_MORE = {
     "audit",
     "author",
     "race",
+    "settle",
     "report",
     "flips",
     "push",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 from ...specs import Spec
 from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
-from ..retry import TransientError
-from .http import Wire, hide, with_lost
+from ..retry import UnreadableError
+from .http import Wire, read_body, read_or_fail, read_tokens, with_lost
 
 if TYPE_CHECKING:
     import anthropic
@@ -93,11 +92,12 @@ class AnthropicMessages:
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
         for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
-            answer = json.loads(hide(line.to_json(), self._wire.key))
-            if answer["result"]["type"] == "succeeded":
-                # What can't be read is left open; a single call asks for it again.
-                with suppress(TransientError):
-                    yield answer["custom_id"], read_completion(answer["result"]["message"])
+            # A line that can't be read is left open; a single call asks for it again.
+            with suppress(UnreadableError):
+                answer = read_body(line.to_json().encode("utf-8", "replace"), self._wire.key)
+                if answer["result"]["type"] == "succeeded":
+                    message = answer["result"]["message"]
+                    yield answer["custom_id"], read_or_fail(read_completion, message)
 
     @property
     def _batches(self) -> anthropic.resources.messages.Batches:
@@ -119,13 +119,13 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
 
 
 def read_completion(raw: Mapping[str, Any]) -> Completion:
-    """A response body as a completion. Raises TransientError if it is not a message."""
+    """A response body as a completion. Raises UnreadableError if it is not a message."""
     try:
         outcome = OUTCOMES.get(raw["stop_reason"], "error")
         text = "".join(block["text"] for block in raw["content"] if block["type"] == "text")
         usage = _usage(raw.get("usage"))
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise TransientError("the answer is no message", billed=True) from None
+        raise UnreadableError("the answer is no message") from None
     return Completion(outcome, text, usage, raw)
 
 
@@ -133,7 +133,7 @@ def _usage(data: Mapping[str, Any] | None) -> Usage | None:
     if not data:
         return None
     # `input_tokens` leaves out what the cache took.
-    read = int(data.get("cache_read_input_tokens") or 0)
-    written = int(data.get("cache_creation_input_tokens") or 0)
-    total = int(data["input_tokens"]) + read + written
-    return Usage(total, int(data["output_tokens"]), read, written)
+    read = read_tokens(data.get("cache_read_input_tokens") or 0)
+    written = read_tokens(data.get("cache_creation_input_tokens") or 0)
+    total = read_tokens(data["input_tokens"]) + read + written
+    return Usage(total, read_tokens(data["output_tokens"]), read, written)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from ...errors import UsageError
 from ...specs import Spec
 from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
-from ..retry import RETRIED, RetryPolicy, TransientError
+from ..retry import (
+    RETRIED,
+    RetryPolicy,
+    TransientError,
+    UnreadableAnswerError,
+    UnreadableError,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,11 +40,14 @@ SHOWN = 500
 SECRET_FROM = 12
 """Length in characters from which a key counts as a secret."""
 
-UNLISTED = frozenset({405, 501})
-"""Statuses by which a server says that it lists no models."""
+LOST_UPSTREAM = frozenset({502, 504, *range(520, 528)})
+"""Statuses of a gateway whose server may have done the work, and billed it."""
 
-CHECK_SECONDS = 20.0
-"""Longest wait for an answer when a server is only checked."""
+DEEPEST = 64
+"""Levels of nesting in an answer; no server's own has ten."""
+
+MOST_TOKENS = 100_000_000
+"""Of one call; a server that reports more has miscounted."""
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
@@ -218,9 +229,13 @@ class Wire(Generic[C]):
         """What `read` returns for the body of a raw response, or a rejected request's completion;
         and the number of earlier attempts that may have been billed.
 
-        Raises BackendError, and what `permit` raises.
+        An answer that can't be read is an error of this request, with its reason. Raises
+        BackendError, and what `permit` raises.
         """
-        return self.settings.retry.run(lambda: self._asked(send, read), permit)
+        try:
+            return self.settings.retry.run(lambda: self._asked(send, read), permit)
+        except UnreadableAnswerError as error:
+            return unusable(str(error)), error.lost_attempts - 1
 
     def repeat(self, send: Callable[[], R]) -> R:
         """The result of a request that may be sent twice. Raises BackendError."""
@@ -252,9 +267,9 @@ class Wire(Generic[C]):
         except self.sdk.APIStatusError as error:
             raise BackendError(failed_status(error.response, self.key).text) from None
 
-    @staticmethod
-    def _no_answer(error: Exception, billed: bool = False) -> TransientError:
-        return TransientError(f"no answer: {error.__cause__ or error}", billed=billed)
+    def _no_answer(self, error: Exception, billed: bool = False) -> TransientError:
+        reason = hide(str(error.__cause__ or error), self.key)
+        return TransientError(f"no answer: {reason}", billed=billed)
 
 
 def read_key(variable: str, base_url: str | None) -> str:
@@ -266,18 +281,54 @@ def read_key(variable: str, base_url: str | None) -> str:
     raise BackendError(f"set {variable} in the environment; keys are read from nowhere else")
 
 
+def unusable(reason: str) -> Completion:
+    """An answer that was billed, but can't be used; it isn't asked for again."""
+    return Completion("error", f"the answer can't be used: {reason}"[:SHOWN], None, {})
+
+
+def read_or_fail(read: Callable[[dict[str, Any]], Completion], body: Any) -> Completion:
+    """What `read` makes of a body, or its failure where that can't be read."""
+    try:
+        return read(body)
+    except UnreadableError as error:
+        return unusable(str(error))
+
+
 def read_body(content: bytes, key: str) -> dict[str, Any]:
     """The JSON object of a response; the key is hidden if the server echoes it.
 
-    Raises TransientError for anything else: the work is done and billed, but its result is torn.
+    Raises UnreadableError for anything else: the work is done and billed.
     """
     try:
-        body = json.loads(hide(content.decode("utf-8"), key))
+        body = json.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise UnreadableError("it is nested too deeply", again=False) from None
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise TransientError("the server's answer is no JSON object", billed=True)
-    return body
+        raise UnreadableError("the server's answer is no JSON object")
+    if _depth(body) > DEEPEST:
+        raise UnreadableError("it is nested too deeply", again=False)
+    return cast(dict[str, Any], hide(body, key))
+
+
+def _depth(value: Any) -> int:
+    """Levels of nesting, counted up to one more than are allowed."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        depth += 1
+        inner = [v for v in level if isinstance(v, (dict, list))]
+        level = [x for v in inner for x in (v.values() if isinstance(v, dict) else v)]
+    return depth
+
+
+def read_tokens(value: Any) -> int:
+    """A number of tokens as a server reports it. Raises UnreadableError for what is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UnreadableError(f"it reports {str(value)[:SHOWN]!r} tokens", again=False)
+    if not 0 <= value <= MOST_TOKENS or value != int(value):
+        raise UnreadableError(f"it reports {value:g} tokens", again=False)
+    return int(value)
 
 
 def failed_status(response: httpx2.Response, key: str) -> Completion:
@@ -286,7 +337,8 @@ def failed_status(response: httpx2.Response, key: str) -> Completion:
     text = hide(response.text, key)
     message = f"HTTP {status}: {text[:SHOWN]}"
     if status in RETRIED:
-        raise TransientError(message, retry_after(response.headers))
+        lost = status in LOST_UPSTREAM
+        raise TransientError(message, retry_after(response.headers), billed=lost)
     if status in UNUSABLE or status < 400:
         raise BackendError(message)
     outcome: CallOutcome = "refused" if _error_code(text) in DECLINED else "error"
@@ -296,7 +348,7 @@ def failed_status(response: httpx2.Response, key: str) -> Completion:
 def _error_code(text: str) -> str | None:
     try:
         return str(json.loads(text)["error"]["code"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -315,6 +367,36 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def hide(text: str, key: str) -> str:
-    """The text without the key; a placeholder key (`EMPTY`, `x`) may be a word of an answer."""
-    return text if len(key) < SECRET_FROM else text.replace(key, "[key]")
+def hide(value: Any, key: str) -> Any:
+    """A parsed value, or a text, without the key, in every string of it, however it is escaped.
+
+    A placeholder key (`EMPTY`, `x`) may be a word of an answer, and stays.
+    """
+    if len(key) < SECRET_FROM:
+        return value
+    if isinstance(value, str):
+        found = value.replace(key, HIDDEN)
+        escaped = any(mark in found for mark in ESCAPES)
+        return _in_any_form(key).sub(HIDDEN, found) if escaped else found
+    if isinstance(value, dict):
+        return {hide(name, key): hide(inner, key) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [hide(inner, key) for inner in value]
+    return value
+
+
+HIDDEN = "[key]"
+ESCAPES = ("\\", "%", "&#")
+"""What a text with an escaped character holds, in JSON, a URL or HTML."""
+
+
+@lru_cache(maxsize=8)
+def _in_any_form(key: str) -> re.Pattern[str]:
+    """The key with each character plain or escaped, in JSON also several times over."""
+
+    def forms(character: str) -> str:
+        code, plain = ord(character), re.escape(character)
+        json_form = rf"\\+(?:u{code:04x}|{plain})"
+        return rf"(?:{plain}|{json_form}|%{code:02x}|&#0*{code};|&#x0*{code:x};)"
+
+    return re.compile("".join(map(forms, key)), re.IGNORECASE)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ...specs import Spec
 from ..batch import BatchFailedError
 from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
-from ..retry import TransientError
-from .http import Wire, hide, read_body, with_lost
+from ..retry import UnreadableError
+from .http import SHOWN, Wire, hide, read_body, read_or_fail, read_tokens, with_lost
 
 if TYPE_CHECKING:
     import openai
@@ -24,6 +24,9 @@ OUTCOMES: dict[str, CallOutcome] = {
     "content_filter": "refused",
 }
 """`finish_reason` -> outcome; any other is an error."""
+
+SLACK = 0.01
+"""By how much a log probability may be above 0: servers round."""
 
 
 class OpenAIChat:
@@ -107,12 +110,13 @@ class OpenAIChat:
         name: str = found.output_file_id
         content = self._wire.repeat(lambda: self._client.files.content(name)).content
         for line in content.splitlines():
-            # What can't be read is left open; a single call asks for it again.
-            with suppress(TransientError):
+            # A line that can't be read is left open; a single call asks for it again.
+            with suppress(UnreadableError):
                 answer = read_body(line, self._wire.key)
-                response = answer.get("response") or {}
-                if response.get("status_code") == 200:
-                    yield str(answer.get("custom_id")), read_completion(response.get("body") or {})
+                response = answer.get("response")
+                if isinstance(response, dict) and response.get("status_code") == 200:
+                    body = response.get("body") or {}
+                    yield str(answer.get("custom_id")), read_or_fail(read_completion, body)
 
 
 def _part(part: str | ImagePart) -> dict[str, Any]:
@@ -124,7 +128,7 @@ def _part(part: str | ImagePart) -> dict[str, Any]:
 
 
 def read_completion(raw: Mapping[str, Any]) -> Completion:
-    """A response body as a completion. Raises TransientError if it is not a chat completion."""
+    """A response body as a completion. Raises UnreadableError if it is not a chat completion."""
     try:
         choice = raw["choices"][0]
         message = choice["message"]
@@ -134,9 +138,9 @@ def read_completion(raw: Mapping[str, Any]) -> Completion:
         usage = _usage(raw.get("usage"))
         first = _first_token(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-        raise TransientError("the answer is no chat completion", billed=True) from None
+        raise UnreadableError("the answer is no chat completion") from None
     if not isinstance(text, str):
-        raise TransientError("the answer's content is no text", billed=True)
+        raise UnreadableError("the answer's content is no text")
     return Completion(outcome, text, usage, raw, first)
 
 
@@ -145,10 +149,10 @@ def _usage(data: Mapping[str, Any] | None) -> Usage | None:
         return None
     details = data.get("prompt_tokens_details") or {}
     return Usage(
-        input_tokens=int(data["prompt_tokens"]),
-        output_tokens=int(data["completion_tokens"]),
-        cache_read_tokens=int(details.get("cached_tokens") or 0),
-        cache_write_tokens=int(details.get("cache_write_tokens") or 0),
+        input_tokens=read_tokens(data["prompt_tokens"]),
+        output_tokens=read_tokens(data["completion_tokens"]),
+        cache_read_tokens=read_tokens(details.get("cached_tokens") or 0),
+        cache_write_tokens=read_tokens(details.get("cache_write_tokens") or 0),
     )
 
 
@@ -156,5 +160,12 @@ def _first_token(logprobs: Mapping[str, Any] | None) -> tuple[tuple[str, float],
     tokens = (logprobs or {}).get("content") or []
     if not tokens:
         return ()
-    alternatives = [(t["token"], float(t["logprob"])) for t in tokens[0]["top_logprobs"]]
-    return tuple((token, p) for token, p in alternatives if math.isfinite(p))
+    alternatives = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]]
+    for token, logprob in alternatives:
+        if not isinstance(token, str):
+            raise UnreadableError(f"a token is {str(token)[:SHOWN]!r}, no text", again=False)
+        if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or logprob > SLACK:
+            reason = f"{str(logprob)[:SHOWN]!r} is no log probability"
+            raise UnreadableError(reason, again=False)
+    # A server may write an impossible token as minus infinity.
+    return tuple((token, float(p)) for token, p in alternatives if math.isfinite(p))

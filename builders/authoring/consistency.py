@@ -13,7 +13,9 @@ from ...agents.caller import Caller
 from ...agents.consistency.game import AnnotationGame, GameItem
 from ...agents.session import Session, SessionSettings, open_session
 from ...errors import UsageError
-from ...eval.generators import open_generator
+from ...eval.core import Generator
+from ...eval.generators import PaidByImage, open_generator
+from ...eval.generators.paid import PaidGenerator
 from ...progress import Progress, silent
 from ...storage import write_json, write_whole
 from ..consistency import FILE, LICENSE, read_consistency
@@ -97,7 +99,9 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
         )
     if not game.drawer:
         raise UsageError("name a --drawer that can draw what images show, e.g. diffusers:REPO")
-    generator = open_generator(game.drawer)
+    generator: Generator = open_generator(game.drawer)
+    if isinstance(generator, PaidByImage):
+        generator = PaidGenerator(generator, opened.budget)
     author, other = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
     models = {"author": author.identity, "other": other.identity}

@@ -42,7 +42,11 @@ class CallPlan:
         parts = [self.ledgers / f"{name}.jsonl", *self.ledgers.glob(f"{name}.*-of-*.jsonl")]
         others = sorted(part for part in parts if part != path and part.exists())
         ledger = Ledger(path, others=others)
-        self.budget.adopt(path.name, ledger.cost_of)
+        try:
+            self.budget.adopt(path.name, ledger.cost_of)
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
 
 

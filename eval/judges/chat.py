@@ -178,7 +178,7 @@ def first_token_shares(
     shares = dict.fromkeys(answers, 0.0)
     for token, logprob in completion.first_token:
         if token.strip() in shares:
-            shares[token.strip()] += math.exp(logprob)
+            shares[token.strip()] += math.exp(min(logprob, 0.0))  # a server may round up
     mass = sum(shares.values())
     if mass < LEAST_MASS:
         return None, mass

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from ...errors import RunFailed, UsageError
 from ...progress import Progress
+from ...specs import without_password
 from ...storage import Lock, write_json
 from ...tables import RowError
 from ..core import FAILURES, Generator, Judge
@@ -97,6 +98,7 @@ class Live:
         self._runs: dict[str, tuple[Evaluation, Generator]] = {}
         found = found or read_rows(settings.data, settings.suite)
         self._digest = found.digest
+        names = tuple(map(without_password, settings.generators))
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
                 generator = as_generator(spec)
@@ -107,14 +109,14 @@ class Live:
                 opened.enter_context(evaluation)
                 evaluation.check_sources()
                 evaluation.check_generator(generator)
-                self._runs[spec] = evaluation, capped(generator, plan, evaluation.run)[0]
+                self._runs[names[number]] = evaluation, capped(generator, plan, evaluation.run)[0]
                 count_images(plan, evaluation.run)
             self._open = opened.pop_all()
         if isinstance(self._judge, Answering):
             self._judge.check()
         self.first_error = ""
         self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
-        self.names = settings.generators
+        self.names = names
         self.items = tuple(self._cases)
 
     def __enter__(self) -> Self:
@@ -141,6 +143,7 @@ class Live:
     def identity(self) -> dict[str, Any]:
         """What is compared; a race goes on only with the same."""
         settings = {k: v for k, v in vars(self._settings).items() if k != "cost"}
+        settings |= {"generators": self.names, "judge": without_password(self._settings.judge)}
         return {
             "kind": "live",
             "settings": settings,

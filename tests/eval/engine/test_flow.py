@@ -219,7 +219,9 @@ def test_lost_attempts_and_images_without_a_price_count(
     (tmp_path / "run" / "images.jsonl").write_text(lines[0])
     server.faults.append(fault(cut=True))
     table = price_table(tmp_path, "{image: 1, edit: 2}")
-    with pytest.raises(BudgetError, match=r"1\.0000 USD; with 3\.0000 USD spent, 1\.0000 USD of it"):
+    with pytest.raises(
+        BudgetError, match=r"1\.0000 USD; with 3\.0000 USD spent, 1\.0000 USD of it"
+    ):
         generate(settings, spec(server), Cost(1, 3.5, table))
     *_, last = generate(settings, spec(server), Cost(1, 5, table)).run.attempts()
     assert last.usd == "1" and json.loads(last.report)["lost_attempts"] == 1

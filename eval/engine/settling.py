@@ -1,0 +1,73 @@
+"""Attempts that were paid or not, nobody knows: listed for a person, and closed as they say.
+
+The person looks at the provider's bill. Until then the attempts count at their worst case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from ...agents.budget import Budget, PriceTable
+from ...agents.ledger import Ledger
+from ...agents.spending import SPENDING, Charge, Intent, is_ledger, read_usd, spending_file
+from ...errors import UsageError
+from .run import LEDGERS
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What was open in a run, a study, a race, or beside an author's ledger."""
+
+    attempts: tuple[Intent, ...]
+    """Attempts without an outcome, oldest first."""
+    spent: Decimal
+    """What everything came to before, these at their worst case; US dollars."""
+    settled: Decimal | None
+    """What they count as from now on, together; None where they stay open."""
+
+    @property
+    def worst(self) -> Decimal:
+        """What they may have cost together, US dollars."""
+        return sum((attempt.worst for attempt in self.attempts), Decimal(0))
+
+
+def settle(
+    path: Path, billed: Decimal | None = None, worst: bool = False, prices: Path | None = None
+) -> Settlement:
+    """Lists the attempts without an outcome of a folder, or of an author's ledger.
+
+    billed: what all of them cost together, as the provider's bill says; `worst`: they count at
+    their worst case for good. Raises UsageError where nothing was ever spent and where both are
+    given, InUseError while another process spends here.
+    """
+    if worst and billed is not None:
+        raise UsageError("--billed and --worst are two answers: give one")
+    log = spending_file(path) if path.is_file() else path / LEDGERS / SPENDING
+    if not log.is_file():
+        raise UsageError(f"{path}: nothing was ever paid here: {log} is missing")
+    ledgers = [path] if path.is_file() else sorted(log.parent.glob("*.jsonl"))
+    budget = Budget(PriceTable.read(prices), log=log, alone=True)
+    spending = budget.log
+    for each in filter(is_ledger, ledgers):
+        with Ledger(each) as ledger:
+            budget.restore(each.name, ledger.costs())
+            budget.adopt(each.name, ledger.cost_of)
+    with spending.turn():
+        attempts = tuple(spending.open[intent] for intent in sorted(spending.open))
+        found = Settlement(attempts, spending.total, billed)
+        if worst:
+            found = Settlement(attempts, spending.total, found.worst)
+        if found.settled is not None and attempts:
+            spending.settle(found.settled)
+    spending.finish()
+    return found
+
+
+def read_billed(text: str | None) -> Decimal | None:
+    """An amount as a person writes it. Raises UsageError for what is none."""
+    try:
+        return None if text is None else read_usd(text)
+    except ValueError:
+        raise UsageError(f"--billed {text}: give an amount of 0 or more US dollars") from None

@@ -1,0 +1,243 @@
+"""The cap by the server's own tally, whatever is lost, killed, run again and run at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from counterprior.agents.budget import BudgetError
+from counterprior.agents.caller import Caller, CallSettings
+from counterprior.agents.chat import BackendError, ChatRequest, Completion, Permit, Usage, always
+from counterprior.agents.ledger import Ledger
+from counterprior.agents.retry import (
+    RetryPolicy,
+    TransientError,
+    UnreadableAnswerError,
+    UnreadableError,
+)
+from counterprior.agents.spending import SpendingLog
+from counterprior.eval.core import Case, GeneratorError, ImageRequest
+from counterprior.eval.engine.costs import Cost
+from counterprior.eval.engine.settling import settle
+from counterprior.eval.generators import PaidByImage
+from counterprior.eval.generators.paid import PaidGenerator
+
+MOST = 10
+"""Tokens of an answer, at one dollar each."""
+IMAGE = Decimal(4)
+PRICES = "scripted:s: {input: 0, output: 1000000}\nopenai-image:i: {image: 4, edit: 4}\n"
+CALLS = 8
+"""Of each of two shards."""
+
+TROUBLES = ["lost", "rejected", "unreadable", "killed early", "killed late", "silent"]
+
+
+class Killed(BaseException):
+    """The process is gone: from here on it writes nothing."""
+
+
+@dataclass
+class Server:
+    """What was billed, by the one who bills it."""
+
+    rng: random.Random
+    trouble: float
+    """Share of attempts that end badly."""
+    kinds: list[str]
+    """How they end."""
+    billed: Decimal = Decimal(0)
+    meanwhile: list[Any] = field(default_factory=list)
+    """What another process does while a call is on its way."""
+
+    def attempt(self, cost: Decimal) -> str:
+        """How an attempt ends. Raises what a client sees when it ends badly."""
+        if self.meanwhile and self.rng.random() < 0.5:
+            self.meanwhile.pop()()
+        kind = self.rng.choice(self.kinds) if self.rng.random() < self.trouble else "ok"
+        if kind == "killed early":
+            raise Killed
+        if kind == "rejected":
+            raise TransientError("HTTP 500")
+        self.billed += cost
+        if kind == "killed late":
+            raise Killed
+        if kind == "lost":
+            raise TransientError("cut", billed=True)
+        if kind == "unreadable":
+            raise UnreadableError("torn")
+        return kind
+
+
+class Model:
+    """A chat model behind the server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scripted", "model": "s", "provider": "none"}
+
+    def check(self) -> None: ...
+
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
+        def attempt() -> Completion:
+            tokens = self.server.rng.randint(1, MOST)
+            silent = self.server.attempt(Decimal(tokens)) == "silent"
+            return Completion("ok", "1", None if silent else Usage(1, tokens), {})
+
+        try:
+            return RetryPolicy(3).run(attempt, permit)[0]
+        except UnreadableAnswerError as error:
+            return Completion("error", str(error), None, {})
+
+
+class Painter(PaidByImage):
+    """An image model behind the same server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "openai-image", "model": "i"}
+
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image.Image:
+        try:
+            RetryPolicy(3).run(lambda: self.server.attempt(IMAGE), permit)
+        except UnreadableAnswerError as error:
+            raise GeneratorError(str(error)) from None
+        return Image.new("RGB", (1, 1))
+
+
+class Process:
+    """One process of a run: it judges its shard and makes images, until it is killed."""
+
+    def __init__(self, root: Path, server: Server, shard: tuple[int, int], cap: Decimal) -> None:
+        self.server, self.dead = server, False
+        cost = Cost(1, float(cap), root / "prices.yaml")
+        self.plan = cost.plan(root, shard)
+        self.ledger = self.plan.ledger("judge")
+        settings = CallSettings(1, stop_on_outage=False)
+        self.caller = Caller(Model(server), self.ledger, self.plan.budget, settings)
+        self.painter = PaidGenerator(Painter(server), self.plan.budget)
+        self.todo = [f"{shard[0]}/{number}" for number in range(CALLS)]
+
+    def step(self) -> bool:
+        """One call or image; False where nothing is left to do, or to do it with."""
+        if self.dead or not self.todo:
+            return False
+        name = self.todo[0]
+        try:
+            if self.server.rng.random() < 0.3:
+                case = Case(name, "v", 0, 0, "p", ())
+                self.painter.generate(ImageRequest("p", 0, case=case))
+            else:
+                self.caller.call(name, ChatRequest("judge", "s", (name,), MOST), str)
+        except Killed:
+            self.dead = True
+        except BudgetError:
+            return False
+        except (BackendError, GeneratorError):
+            pass
+        self.todo.pop(0)
+        return not self.dead
+
+    def close(self) -> None:
+        self.ledger.close()
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Kills a process at any write: before it, after it, or not; a dead process writes nothing."""
+    state: dict[str, Any] = {"rng": random.Random(0), "share": 0.0, "dead": set()}
+    monkeypatch.setattr("counterprior.agents.retry._sleep", lambda seconds: None)
+
+    def deadly(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def write(self: Any, *given: Any) -> Any:
+            if id(self) in state["dead"]:
+                raise Killed
+            point = state["rng"].random()
+            if point < state["share"]:
+                raise Killed
+            done = real(self, *given)
+            if point < 2 * state["share"]:
+                raise Killed
+            return done
+
+        monkeypatch.setattr(owner, name, write)
+
+    deadly(SpendingLog, "_append")
+    deadly(Ledger, "_write")
+    yield state
+
+
+def started(root: Path, server: Server, shard: tuple[int, int], cap: Decimal) -> Iterator[Process]:
+    """A process, unless it is killed before its first call."""
+    with suppress(Killed):
+        yield Process(root, server, shard, cap)
+
+
+def bury(process: Process, dying: dict[str, Any]) -> None:
+    """What is left of a killed process may write nothing when its objects go."""
+    dying["dead"] |= {id(process.plan.budget.log), id(process.ledger)}
+    process.close()
+
+
+def play(root: Path, seed: int, dying: dict[str, Any]) -> tuple[Server, Decimal]:
+    """A run of two shards with losses, kills, reruns and a person who settles now and then."""
+    rng = random.Random(seed)
+    kinds = rng.sample(TROUBLES, rng.choice([1, 1, 2, len(TROUBLES)]))
+    server = Server(rng, rng.choice([0.0, 0.2, 0.6, 0.95]), kinds)
+    cap = Decimal(rng.randint(12, 120))
+    root.mkdir()
+    (root / "prices.yaml").write_text(PRICES)
+    dying |= {"rng": rng, "share": rng.choice([0.0, 0.02, 0.1]), "dead": set()}
+    graves = []
+    for _ in range(4):
+        running = [p for number in (1, 2) for p in started(root, server, (number, 2), cap)]
+        going = bool(running)
+        while going:
+            server.meanwhile = [running[-1].step] if len(running) == 2 else []
+            going = running[0].step()
+            server.meanwhile = []
+            going = running[-1].step() or going
+            assert server.billed <= cap, f"seed {seed}: {server.billed} billed under a cap of {cap}"
+        dying["share"], share = 0.0, dying["share"]
+        for process in running:
+            bury(process, dying)
+        graves.append(running)  # objects, whose ids must not be used again
+        running = []
+        if rng.random() < 0.2 and (root / "ledgers" / "spending.jsonl").exists():
+            release_users(graves)
+            found = settle(root, prices=root / "prices.yaml")
+            settle(root, max(Decimal(0), server.billed - found.spent + found.worst))
+        dying["share"] = share
+    return server, cap
+
+
+def release_users(graves: list[list[Process]]) -> None:
+    """The system closes the files of dead processes."""
+    for processes in graves:
+        for process in processes:
+            process.plan.budget.log.finish()
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(60, 1060), marks=pytest.mark.lane)], ids=len
+)
+def test_no_schedule_passes_the_cap(seeds: range, tmp_path: Path, dying: dict[str, Any]) -> None:
+    used = []
+    for seed in seeds:
+        server, cap = play(tmp_path / str(seed), seed, dying)
+        used.append(server.billed / cap)
+    # A cap that lets nothing through would hold as well.
+    assert sum(share > Decimal("0.6") for share in used) > len(seeds) / 2
