@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...agents.budget import Budget, PriceTable
 from ...agents.ledger import Ledger
-from ...agents.spending import SPENDING, Charge, Intent, is_ledger, read_usd, spending_file
+from ...agents.spending import SPENDING, Intent, is_ledger, read_usd, spending_file
 from ...errors import UsageError
 from .run import LEDGERS
 

@@ -111,12 +111,22 @@ def test_a_line_that_was_being_written_is_cut_off(tmp_path: Path) -> None:
     assert later.spent == 1
     later.release([later.hold(ONE, "image")])
     assert log.read_bytes().startswith(whole + b'{"in') and budget(tmp_path).spent == 1
+    assert log.read_bytes().endswith(b"}\n")
 
 
 @pytest.mark.parametrize(
     "line",
-    [b"x", b"\x00\x01", b"\xff", b"[" * 100_000, b"7", b'{"usd":"-1","found":"a"}']
-    + [b'{"usd":"NaN","found":"a"}', b'{"lost":3}', b'{"intent":"c","usd":"1"}'],
+    [
+        b"x",
+        b"\x00\x01",
+        b"\xff",
+        b"[" * 100_000,
+        b"7",
+        b'{"usd":"-1","found":"a"}',
+        b'{"usd":"NaN","found":"a"}',
+        b'{"lost":3}',
+        b'{"intent":"c","usd":"1"}',
+    ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     budget(tmp_path).hold(ONE, "image")
