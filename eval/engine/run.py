@@ -6,7 +6,7 @@ images.jsonl        what became of each, in the order it happened
 images/             the images that the run made itself
 sources/            the images that edits start from
 manifest.jsonl      images of a spatial suite, as `detect` reads them
-ledgers/            the paid calls of its judges
+ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 """
 
