@@ -13,6 +13,9 @@ from .errors import DataError
 
 MOST_PIXELS = 64_000_000
 """Width times height above which a picture is refused before it is decoded."""
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""What a picture may be, whatever its file is called: others run programs (EPS starts Ghostscript)
+or rarely tested decoders."""
 LEAST_SIDE = 16
 """Shorter side, pixels, below which a picture shows nothing."""
 
@@ -24,7 +27,7 @@ class ImageError(DataError):
 def open_image(file: Path | BytesIO) -> Image.Image:
     """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
 
-    Raises ImageError for a file that is missing, no picture, truncated, animated, below
+    Raises ImageError for a file that is missing, not of `FORMATS`, truncated, animated, below
     `LEAST_SIDE` or above `MOST_PIXELS`. CMYK, grey and palette pictures are converted, transparent
     ones put on white.
     """
@@ -32,7 +35,7 @@ def open_image(file: Path | BytesIO) -> Image.Image:
         with warnings.catch_warnings():
             # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(file) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 _check(image)
                 image.load()
                 upright = ImageOps.exif_transpose(image)

@@ -217,6 +217,8 @@ def _short(value: Any) -> str:
 def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
     from PIL import Image
 
+    from ..images import FORMATS
+
     for name in image_columns(config.name):
         image = record.get(name)
         if image is None:
@@ -226,7 +228,7 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
                 config.file, "is not the digest of the image", row=label, field="image_sha256"
             )
         try:
-            with Image.open(io.BytesIO(image["bytes"])) as opened:
+            with Image.open(io.BytesIO(image["bytes"]), formats=FORMATS) as opened:
                 opened.load()
                 mode = opened.mode
         except (OSError, SyntaxError, ValueError) as error:

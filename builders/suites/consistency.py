@@ -44,8 +44,10 @@ def _faults(row: Consistency) -> Iterator[tuple[str, str]]:
 def _image_faults(data: bytes) -> Iterator[str]:
     from PIL import Image, UnidentifiedImageError
 
+    from ...images import FORMATS
+
     try:
-        with Image.open(BytesIO(data)) as image:  # reads the header only
+        with Image.open(BytesIO(data), formats=FORMATS) as image:  # reads the header only
             if (form := (image.format, image.mode)) != ("PNG", "RGB"):
                 yield f"is {form[0]} {form[1]}, must be PNG RGB"
     except UnidentifiedImageError:

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from ...errors import DataError
+from ...images import FORMATS
 from ...progress import Progress, silent
 from ..rules.boxes import Relation
 from ..rules.pse import present, pse
@@ -54,7 +55,7 @@ def score_pair(pair: MaskPair) -> MaskScore:
 
 def _read(path: Path) -> Mask:
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             return np.asarray(image.convert("L")) > 0
     except FileNotFoundError:
         raise MaskError(f"{path}: no such mask") from None

@@ -19,7 +19,7 @@ from PIL import Image
 
 from ...agents.threads import in_threads
 from ...errors import UsageError
-from ...images import ImageError, encode_png, open_image
+from ...images import FORMATS, ImageError, encode_png, open_image
 from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import Lock, write_whole
@@ -359,7 +359,7 @@ def source_image(row: Row) -> Image.Image | None:
         return None
     if row.seed_image is None:
         raise UsageError(f"{row.id} has no seed image: use a release that was built with them")
-    image = Image.open(BytesIO(row.seed_image.bytes))
+    image = Image.open(BytesIO(row.seed_image.bytes), formats=FORMATS)
     image.load()
     return image
 
