@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -63,6 +64,13 @@ def encode_png(image: Image.Image) -> bytes:
     buffer = BytesIO()
     image.convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata)
     return buffer.getvalue()
+
+
+def pixels_digest(image: Image.Image) -> str:
+    """SHA-256 of what is seen: width, height and RGB bytes, upright and on white as `open_image`
+    has them, whatever the file's format."""
+    seen = _on_white(ImageOps.exif_transpose(image))
+    return hashlib.sha256(b"%d %d " % seen.size + seen.tobytes()).hexdigest()
 
 
 def plain_png(image: Image.Image) -> bytes:

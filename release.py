@@ -116,7 +116,7 @@ def load(
     if local and revision is not None:
         raise ReleaseError(f"{root} is a folder and has no revisions; leave out revision=")
     if not local:
-        root, revision = _fetch_checksums(str(path_or_repo), revision)
+        root, revision = fetch_checksums(str(path_or_repo), revision)
     file = parquet_path(config)
     expected = read_checksums(root)["files"].get(file)
     name = f"{path_or_repo}, {config}"
@@ -155,10 +155,11 @@ def _digest(dataset: datasets.Dataset, config: str) -> str:
     return rows_digest(dataset)
 
 
-def _fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
+def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
     """The folder with the checksums of one revision, and its commit.
 
-    Tags and branches are never resolved from a cache. Raises ReleaseError.
+    `revision` is a tag, branch or commit; None for the newest commit. Tags and branches are never
+    resolved from a cache. Raises ReleaseError.
     """
     import httpx2
     from huggingface_hub import HfApi, hf_hub_download
@@ -210,7 +211,7 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
     if not root.is_dir():
         from huggingface_hub import snapshot_download
 
-        _, commit = _fetch_checksums(str(path_or_repo), revision)
+        _, commit = fetch_checksums(str(path_or_repo), revision)
         root = Path(snapshot_download(str(path_or_repo), repo_type="dataset", revision=commit))
     listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
     problems = []

@@ -111,7 +111,8 @@ def _generator(facts: Facts) -> str:
     return "`" + ", ".join(f"{k}={v}" for k, v in sorted(facts.seed_images.items())) + "`"
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -126,7 +127,7 @@ def _config_table(facts: Facts) -> str:
         header.insert(2, "public" if facts.private else "held out")
         for c, row in zip(facts.configs, rows, strict=True):
             row.insert(2, f"{c.elsewhere:,}")
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _previews(facts: Facts) -> str:
@@ -155,7 +156,7 @@ def _holdout(facts: Facts) -> str:
 
 
 def _breakdowns(facts: Facts) -> str:
-    return _table(
+    return table(
         ["config", "by", "rows"],
         [
             [f"`{c.name}`", column, ", ".join(f"{value} {n:,}" for value, n in counts.items())]
@@ -185,7 +186,7 @@ def _samples(facts: Facts) -> str:
 
 
 def _reviewed(facts: Facts) -> str:
-    return _table(
+    return table(
         ["config", "checked by"],
         [
             [f"`{c.name}`", ", ".join(f"{who} {n:,}" for who, n in c.reviewed.items())]
@@ -204,7 +205,7 @@ def _compositions(facts: Facts) -> str:
             [name, *(f"{counts[column]:,}" for column in columns)]
             for name, counts in c.tabulated.items()
         ]
-        tables.append(f"`{c.name}`:\n\n" + _table([c.composition.by, *columns], lines))
+        tables.append(f"`{c.name}`:\n\n" + table([c.composition.by, *columns], lines))
     return "\n\n".join(tables)
 
 
@@ -214,7 +215,7 @@ def _review_rounds(facts: Facts) -> str:
         revised = f"{r.mended} ({r.mended / r.read:.0%})"
         dropped = f"{r.dropped} ({r.dropped / r.read:.1%})"
         rounds.append([r.content, r.by, f"{r.read:,}", revised, dropped])
-    return _table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
+    return table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
 
 
 def _errata(facts: Facts) -> str:
@@ -228,7 +229,7 @@ def _errata(facts: Facts) -> str:
         [f"`{e.config}`", e.version, e.row and f"`{e.row}`", e.entry, e.status, e.reason]
         for e in facts.errata
     ]
-    return head + _table(["config", "since", "row", "entry", "status", "why"], rows) + "\n"
+    return head + table(["config", "since", "row", "entry", "status", "why"], rows) + "\n"
 
 
 def _changelog(facts: Facts) -> str:
@@ -269,7 +270,7 @@ def _front_matter(facts: Facts) -> str:
         "license": licenses,
         "task_categories": ["text-to-image", "image-to-image"],
         "tags": ["benchmark", "bias", "spatial-reasoning", "counterfactual", "synthetic"],
-        "size_categories": [_size_category(facts.rows)],
+        "size_categories": [size_category(facts.rows)],
         "annotations_creators": ["machine-generated", "expert-generated"],
         "source_datasets": ["original"],
         "configs": [_config_yaml(c, facts, c is default) for c in facts.configs],
@@ -304,6 +305,7 @@ def _info_yaml(config: ConfigFacts) -> dict[str, Any]:
     }
 
 
-def _size_category(rows: int) -> str:
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows."""
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
     return next((name for bound, name in bounds if rows < bound), "100K<n<1M")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
+from ..builders.manifest import Change
 from ..errors import UsageError
 from ..progress import Progress, silent
 from ..release import ReleaseError
@@ -30,10 +31,66 @@ from .versions import BUMPS, Bump, Version, check_above, check_step, latest
 MOST_OPERATIONS = 99
 """Most files in one commit: the Hub advises fewer than 100, and only a single commit is atomic."""
 
+FIRST = Version(1, 0, 0)
+"""Where no version is asked for."""
+
 Validate = Callable[[Path], ReleaseReport]
 """Says what is wrong with a release folder."""
 
 Step = Literal["create", "commit", "verify", "tag"]
+
+
+class Content(Protocol):
+    """What kind of folder is pushed: how it is stamped, compared and refused."""
+
+    manifest: str
+    """The file that says which version it is."""
+    compared: tuple[str, ...] | None
+    """Files of the last version that `demanded` and `stamp` read; None: all."""
+
+    def is_secret(self, folder: Path) -> bool:
+        """Whether the folder must not become public. Raises ReleaseError for another folder."""
+        ...
+
+    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
+        """Writes the folder as a version into the new folder `out`."""
+        ...
+
+    def newest(self, folder: Path) -> Change:
+        """Version, day and notes of a stamped folder. Raises ReleaseError where it has none."""
+        ...
+
+    def demanded(self, published: Path, folder: Path) -> Bump:
+        """The smallest step that the change from the last version allows."""
+        ...
+
+    def refuse(self, published: Path, stamped: Path, settings: PushSettings) -> None:
+        """Raises HubError for a change that must be agreed to."""
+        ...
+
+
+class ReleaseContent:
+    """A release of rows, as `build` makes it."""
+
+    manifest = MANIFEST
+    compared: tuple[str, ...] | None = None
+
+    def is_secret(self, folder: Path) -> bool:
+        return read_facts(folder).private
+
+    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
+        stamp(folder, out, mark, published)
+
+    def newest(self, folder: Path) -> Change:
+        return read_facts(folder).changes[0]
+
+    def demanded(self, published: Path, folder: Path) -> Bump:
+        return diff(published, folder).bump
+
+    def refuse(self, published: Path, stamped: Path, settings: PushSettings) -> None:
+        check_drops(published, stamped, settings.allow_drop)
+        if not settings.allow_license_change:
+            check_licenses(published, stamped, diff(published, stamped))
 
 
 @dataclass(frozen=True)
@@ -42,8 +99,9 @@ class PushSettings:
 
     repo_id: str
     """Dataset repository, `namespace/name`."""
-    version: str
-    """Semantic version, without `v`."""
+    version: str = ""
+    """Semantic version, without `v`; empty: the smallest that the change allows, never a MAJOR
+    step."""
     date: str = ""
     """Release day, YYYY-MM-DD; empty: today, or the day of the push being continued."""
     create: bool = False
@@ -92,6 +150,8 @@ class Plan:
     """Parent of the new commit; empty if the repository has to be created."""
     private: bool
     """Whether the repository is or will be private."""
+    secret: bool
+    """Whether it must stay so: looked at again before the commit and before the tag."""
     operations: tuple[Operation, ...]
     """The file changes of the commit."""
     notes: str
@@ -125,17 +185,19 @@ def planned(
     settings: PushSettings,
     validate: Validate,
     progress: Progress = silent,
+    content: Content | None = None,
 ) -> Iterator[Plan]:
     """The plan for pushing `folder`; its stamped copy lasts as long as the block.
 
-    `validate` applies the content rules of the rows, which belong to the builders. Raises HubError
-    if the push is refused, ReleaseError if `folder` is not a release, UsageError for an invalid
-    version or date, and InUseError if another process builds or pushes the folder.
+    `validate` applies the content rules of the rows, which belong to the builders; `content` says
+    what kind of folder it is, a release where None. Raises HubError if the push is refused,
+    ReleaseError if `folder` is not a release, UsageError for an invalid version or date, and
+    InUseError if another process builds or pushes the folder.
     """
     from huggingface_hub import get_token
 
     folder = folder.absolute()
-    version = Version.parse(settings.version)
+    version = Version.parse(settings.version) if settings.version else None
     _check_date(settings.date)
     if get_token() is None:
         raise HubError("no-token", "set HF_TOKEN to a token with write access or `hf auth login`")
@@ -147,7 +209,8 @@ def planned(
             check_report(validate(folder))
             progress("validate", 1, 1)
             progress("compare with the Hub", 0, 1)
-            plan = _Planner(folder, work, settings, version).plan()
+            planner = _Planner(folder, work, settings, content or ReleaseContent())
+            plan = planner.plan(version)
             progress("compare with the Hub", 1, 1)
             yield plan
         finally:
@@ -167,9 +230,9 @@ def _check_date(day: str) -> None:
 class _Planner:
     """Plans the push of one folder from one look at the Hub."""
 
-    def __init__(self, folder: Path, work: Path, settings: PushSettings, version: Version) -> None:
+    def __init__(self, folder: Path, work: Path, settings: PushSettings, content: Content) -> None:
         self.folder, self.work = folder, work
-        self.settings, self.version = settings, version
+        self.settings, self.content = settings, content
         self.repository = Repository(
             name=settings.repo_id,
             endpoint=settings.endpoint,
@@ -177,13 +240,15 @@ class _Planner:
             timeout=settings.timeout,
         )
 
-    def plan(self) -> Plan:
-        if read_facts(self.folder).private and not self.settings.private:
+    def plan(self, version: Version | None) -> Plan:
+        """The plan; `version` is the one that was asked for."""
+        if self.content.is_secret(self.folder) and not self.settings.private:
             raise HubError(
                 "visibility", f"{self.folder} is a hold-out and must stay secret: add --private"
             )
         head = self.repository.head()
         if head is None:
+            self.version = version or FIRST
             return self._onto_nothing()
         if self.settings.private and not head.private:
             raise HubError(
@@ -192,16 +257,38 @@ class _Planner:
                 f"repository, or first make this one private or gated in its settings",
             )
         tags = self.repository.tags()
-        last = latest(tags, below=self.version)
-        published = None
-        if last is not None:
-            published = self.work / "published"
-            self.repository.download(tags[last.tag], published)
+        last = latest(tags, below=version)
+        published = self._download(tags, last)
+        self.version = version or self._next(last, published)
+        if self.version == last:
+            last = latest(tags, below=last)
+            published = self._download(tags, last)
         if self.version.tag in tags:
             released = head._replace(commit=tags[self.version.tag])
             return self._onto_itself(released, published)
         check_above(self.version, tags)
         return self._onto(head, tags[last.tag] if last else "", published)
+
+    def _download(self, tags: Mapping[str, str], version: Version | None) -> Path | None:
+        """What is compared of a version."""
+        if version is None:
+            return None
+        published = self.work / f"published-{version}"
+        self.repository.download(tags[version.tag], published, self.content.compared)
+        return published
+
+    def _next(self, last: Version | None, published: Path | None) -> Version:
+        """The version where none was asked for: that of the Hub where nothing changed."""
+        if last is None or published is None:
+            return FIRST
+        demanded = self.content.demanded(published, self.folder)
+        if demanded == "MAJOR":
+            raise HubError(
+                "version-too-small",
+                f"something that {last} published is edited or gone; if that is intended, say "
+                f"--version {last.next(demanded)}",
+            )
+        return last if demanded == "NONE" else last.next(demanded)
 
     def _onto_nothing(self) -> Plan:
         """The plan for a repository that does not exist."""
@@ -225,24 +312,21 @@ class _Planner:
                 f"{self.version.tag} is already released with other content ({some(wrong)}), and "
                 f"tags never move: push a new version",
             )
-        last = read_facts(published).version if published else ""
-        return self._planned(
-            released, tree, last, diff(published, stamped).bump if published else "NONE", ()
-        )
+        last = self.content.newest(published).version if published else ""
+        demanded = self.content.demanded(published, stamped) if published else "NONE"
+        return self._planned(released, tree, last, demanded, ())
 
     def _onto(self, head: Head, base: str, published: Path | None) -> Plan:
         """The plan for a repository whose last release is the commit `base`."""
         tree = self.repository.tree(head.commit)
-        resumed = pushed_since(self.repository, head.commit, tree, base, published)
+        resumed = pushed_since(self.repository, head.commit, tree, base)
         stamped = self._stamp(self._date_of(head.commit) if resumed else "", published)
         last, demanded = "", BUMPS[0]
         if published is not None:
-            found = diff(published, stamped)
-            last, demanded = read_facts(published).version, found.bump
+            demanded = self.content.demanded(published, stamped)
+            last = self.content.newest(published).version
             check_step(self.version, Version.parse(last), demanded)
-            check_drops(published, stamped, self.settings.allow_drop)
-            if not self.settings.allow_license_change:
-                check_licenses(published, stamped, found)
+            self.content.refuse(published, stamped, self.settings)
         steps: tuple[Step, ...] = ("commit", "verify", "tag")
         return self._planned(
             head, tree, last, demanded, steps if differing(tree, stamped) else steps[1:]
@@ -252,15 +336,15 @@ class _Planner:
         """The stamped folder; `earlier` is the day of a push being continued."""
         day = self.settings.date or earlier or datetime.now(UTC).date().isoformat()
         mark = Mark(self.repository.name, str(self.version), day)
-        stamp(self.folder, self.work / "stamped", mark, published)
+        self.content.stamp(self.folder, self.work / "stamped", mark, published)
         return self.work / "stamped"
 
     def _date_of(self, commit: str) -> str:
         """The release day in a commit's manifest; empty if that is of another version."""
         into = self.work / "manifest"
-        self.repository.download(commit, into, only=[MANIFEST])
+        self.repository.download(commit, into, only=[self.content.manifest])
         try:
-            change = read_facts(into).changes[0]
+            change = self.content.newest(into)
         except ReleaseError:
             return ""
         return change.date if change.version == str(self.version) else ""
@@ -276,7 +360,7 @@ class _Planner:
                 f"{len(operations)} files would change, one commit may touch {MOST_OPERATIONS}: "
                 f"release fewer configs at a time",
             )
-        change = read_facts(stamped).changes[0]
+        change = self.content.newest(stamped)
         return Plan(
             version=change.version,
             date=change.date,
@@ -285,6 +369,7 @@ class _Planner:
             steps=steps,
             head=head.commit,
             private=head.private,
+            secret=self.settings.private,
             operations=operations,
             notes="\n".join(f"* {note}" for note in change.notes),
             repository=self.repository,

@@ -43,10 +43,12 @@ def execute(
         if step == "create":
             commit = _create(plan)
         elif step == "commit":
+            _check_secrecy(plan)
             commit = _commit(plan, commit)
         elif step == "verify":
             _check(plan, commit, verify or verify_cold)
         else:
+            _check_secrecy(plan)
             _tag(plan, commit)
         progress(step, 1, 1)
     return commit
@@ -60,6 +62,19 @@ def _create(plan: Plan) -> str:
     if head is None or head.private != plan.private or repository.tree(head.commit):
         raise HubError("head-moved", f"somebody else just created {repository.name}; push again")
     return head.commit
+
+
+def _check_secrecy(plan: Plan) -> None:
+    """Raises HubError where a repository that must be private is public by now."""
+    if not plan.secret:
+        return
+    head = plan.repository.head()
+    if head is None or not head.private:
+        raise HubError(
+            "visibility",
+            f"{plan.repository.name} was made public meanwhile: make it private or gated in its "
+            f"settings, look at what it shows, and push again",
+        )
 
 
 def _commit(plan: Plan, parent: str) -> str:

@@ -285,6 +285,27 @@ class Repository:
             self.persist(fetch)
         return wanted
 
+    def download_columns(self, commit: str, file: str, into: Path, left_out: str) -> None:
+        """Fetches a parquet file of a commit without one of its columns, by ranges of its bytes."""
+        import pyarrow.parquet as pq
+        from huggingface_hub import HfFileSystem
+
+        def fetch() -> None:
+            files = HfFileSystem(endpoint=self.api.endpoint, skip_instance_cache=True)
+            path = into / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with (
+                files.open(f"datasets/{self.name}@{commit}/{file}") as remote,
+                pq.ParquetFile(remote, pre_buffer=False) as opened,
+            ):
+                schema = opened.schema_arrow
+                kept = [name for name in schema.names if name != left_out]
+                with pq.ParquetWriter(path, schema.empty_table().select(kept).schema) as written:
+                    for number in range(opened.num_row_groups):
+                        written.write_table(opened.read_row_group(number, columns=kept))
+
+        self.persist(fetch)
+
     def create(self, private: bool) -> None:
         """Creates the repository; an existing one stays as it is."""
         self.persist(

@@ -10,7 +10,7 @@ from .diff import ReleaseDiff, rows_by_id
 from .documents import render_documents
 from .errors import HubError
 from .facts import read_facts
-from .remote import Commit, Repository, Tree, differing, local_files
+from .remote import Commit, Repository, Tree, local_files
 from .validate import ReleaseReport
 from .versions import Version
 
@@ -77,15 +77,13 @@ def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
         )
 
 
-def pushed_since(
-    repository: Repository, head: str, tree: Tree, base: str, published: Path | None
-) -> bool:
+def pushed_since(repository: Repository, head: str, tree: Tree, base: str) -> bool:
     """Whether main is ahead of the last release only by commits of interrupted pushes.
 
-    `head` and `tree` are those of main, `base` is the commit of the last release and `published`
-    its files (empty and None if there is none). Raises HubError if somebody else changed main.
+    `head` and `tree` are those of main, `base` is the commit of the last release (empty if there
+    is none). Raises HubError if somebody else changed main.
     """
-    if head == base or not (differing(tree, published) if published else tree):
+    if head == base or tree == (repository.tree(base) if base else {}):
         return False
     history = repository.history(head)
     shas = [commit.sha for commit in history]

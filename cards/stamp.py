@@ -62,7 +62,7 @@ def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Facts:
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = path.relative_to(folder).as_posix()
         if name not in rendered:
-            _link(path, out / name)
+            link(path, out / name)
     write_texts(stamped, out)
     return stamped
 
@@ -115,7 +115,8 @@ def _what_happened(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[Err
     return "retired" if new["status"] == "retired" else "revised", f"Changed: {', '.join(changed)}."
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Puts a file at another place too: as a hard link, or a copy where there are none."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..release import Problem, ReleaseError, load, sha256_file
+from ..images import pixels_digest
+from ..publication import CONFIGS, PUBLICATION, Publication, read_publication
+from ..release import CHECKSUMS, Problem, ReleaseError, load, read_checksums, sha256_file
+from ..schema import SPLIT
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .facts import MANIFEST, Facts, read_facts
-from .remote import Repository
+from .publication import CheckNumbers, card_problems, check_publication
+from .remote import Repository, Tree
 from .validate import ReleaseReport, integrity
 from .versions import Version
 
@@ -34,15 +39,24 @@ class VerifySettings:
     """Also load every config as a reader would."""
 
 
-def verify_release(settings: VerifySettings) -> ReleaseReport:
+SAMPLES = 16
+"""Images of a publication on the Hub that are loaded, decoded and compared."""
+
+
+def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> ReleaseReport:
     """What differs from the release's own checksums, manifest and Croissant, without any cache.
 
-    Raises ReleaseError if there is no release, and HubError if the Hub does not provide it.
+    Of a publication, the numbers are computed again by `check_numbers`. Raises ReleaseError if
+    there is neither, and HubError if the Hub does not provide it.
     """
     root = Path(settings.path_or_repo)
     if root.is_dir():
         if settings.revision is not None:
             raise ReleaseError(f"{root} is a folder and has no revisions; leave out --revision")
+        if (root / PUBLICATION).is_file():
+            report = check_publication(root, check_numbers)
+            found = _loading(read_publication(root), str(root), None) if settings.load else ()
+            return ReleaseReport(report.checked, (*report.problems, *found), report.notes)
         facts = read_facts(root)
         problems, notes = integrity(root, facts)
         loaded = _load_problems(facts, str(root), None) if settings.load else ()
@@ -50,6 +64,9 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
     repository = Repository(settings.path_or_repo)
     commit = repository.commit_of(settings.revision)
     name = f"{repository.name}@{commit}"
+    tree = repository.tree(commit)
+    if PUBLICATION in tree:
+        return _verify_publication(repository, commit, tree, settings, check_numbers)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -102,3 +119,83 @@ def _load_problems(facts: Facts, path_or_repo: str, commit: str | None) -> Itera
                 load(path_or_repo, config.name, revision=commit, cache_dir=cache)
             except ReleaseError as error:
                 yield Problem(config.file, f"can't be loaded: {error}")
+
+
+def _verify_publication(
+    repository: Repository,
+    commit: str,
+    tree: Tree,
+    settings: VerifySettings,
+    check_numbers: CheckNumbers,
+) -> ReleaseReport:
+    """A publication on the Hub: all but its images is fetched, and of those every digest compared.
+
+    There may be more images than a disk holds, so of these the Hub's own digests are compared.
+    """
+    small = [name for name in tree if not name.startswith("images/")]
+    with TemporaryDirectory() as temporary:
+        root = Path(temporary) / "publication"
+        repository.download(commit, root, only=small)
+        publication = read_publication(root)
+        listed = read_checksums(root)["files"]
+        problems = [
+            Problem(name, f"is not in {CHECKSUMS}")
+            for name in sorted({*tree} - {*listed, CHECKSUMS})
+        ]
+        for name, entry in listed.items():
+            if name not in tree:
+                problems.append(Problem(name, "is missing"))
+                continue
+            same = tree[name].digest == entry["sha256"]
+            if not same and not (name in small and sha256_file(root / name) == entry["sha256"]):
+                problems.append(Problem(name, f"bytes differ from {CHECKSUMS} (sha256)"))
+        problems += card_problems(root, publication)
+        for file in publication.of("images"):
+            if file.file in tree:
+                repository.download_columns(commit, file.file, root, left_out="image")
+        checked = check_numbers(root)
+    if publication.repo_id != repository.name:
+        message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
+        problems.append(Problem(PUBLICATION, message, field="repo_id"))
+    if Version.of_tag(settings.revision or "") and publication.tag != settings.revision:
+        message = f"says {publication.version}, but the tag is {settings.revision}"
+        problems.append(Problem(PUBLICATION, message, field="changes"))
+    if settings.load:
+        problems += _loading(publication, repository.name, commit)
+    name = f"{repository.name}@{commit}"
+    return ReleaseReport(name, (*problems, *checked.problems), tuple(checked.notes))
+
+
+def _loading(publication: Publication, where: str, commit: str | None) -> Iterator[Problem]:
+    """What goes wrong when a reader with an empty cache loads each config."""
+    import datasets
+    import httpx2
+
+    broken = (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError)
+    for config in CONFIGS:
+        rows = sum(file.rows for file in publication.of(config))
+        with TemporaryDirectory() as cache:
+            given: dict[str, Any] = {"split": SPLIT, "revision": commit, "cache_dir": cache}
+            try:
+                if config == "images":
+                    stream = datasets.load_dataset(where, config, streaming=True, **given)
+                    for row in islice(stream, SAMPLES):
+                        yield from _image_problems(publication, row)
+                elif (found := len(datasets.load_dataset(where, config, **given))) != rows:
+                    yield Problem(config, f"loads {found:,} rows, not {rows:,}")
+            except broken as error:
+                line = next(iter(str(error).splitlines()), "") or type(error).__name__
+                yield Problem(config, f"can't be loaded: {line}")
+
+
+def _image_problems(publication: Publication, row: dict[str, Any]) -> Iterator[Problem]:
+    """Whether a loaded image is the one that its row tells of."""
+    image = row["image"]
+    if (image is None) == (row["status"] == "made"):
+        yield Problem("images", f"is {row['status']}", row["case"], "image")
+    elif image is not None:
+        if image.size != (row["width"], row["height"]):
+            yield Problem("images", f"is of size {image.size}", row["case"], "image")
+        digest = pixels_digest(image)
+        if not publication.lossy and digest != row["pixels_sha256"]:
+            yield Problem("images", "has other pixels than were judged", row["case"], "image")

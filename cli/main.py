@@ -36,6 +36,7 @@ PANELS: dict[str, Commands] = {
         "validate": release.validate,
         "diff": release.diff,
         "push": release.push,
+        "publish": release.publish,
         "verify": release.verify,
         "verify-holdout": release.verify_holdout,
     },

@@ -160,18 +160,78 @@ def push(
             print_released(plan, execute(plan, progress))
 
 
+def publish(
+    runs: Annotated[list[Path], Argument(help="A study, or folders of judged runs.")],
+    repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")],
+    license: Annotated[  # noqa: A002
+        str, Output(help="License of the images, e.g. cc-by-4.0; required.")
+    ] = "",
+    format: Annotated[  # noqa: A002
+        str, Output(help="png: the judged files as they are; webp: smaller.")
+    ] = "png",
+    quality: Annotated[
+        int | None, Output(help="Of webp, 1 to 100: lossy. Lossless if not given.")
+    ] = None,
+    version: Annotated[str, Output(help="vX.Y.Z; else the smallest that the change allows.")] = "",
+    out: Annotated[
+        Path | None, Output(help="Folder to write it to, if not RUNS/published.")
+    ] = None,
+    private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
+    dry_run: Annotated[bool, Output("--dry-run", help="Write the folder, print the plan.")] = False,
+    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
+    json: Json = False,
+) -> None:
+    """Publish images, verdicts and scores on the Hub: one commit, verified, then tagged.
+
+    Run again to continue: what is uploaded is not uploaded twice.
+
+    Example: `counterprior publish study --repo-id NAMESPACE/NAME --license cc-by-4.0 --dry-run`
+    """
+    from ..cards.plan import PushSettings, planned
+    from ..cards.publication import PublicationContent, check_publication, write_card
+    from ..cards.push import execute
+    from ..eval.report.publishing import PublishSettings, build_publication, folder_of
+    from ..eval.report.restoring import recompute
+
+    settings = PublishSettings(license=license, image_format=format, quality=quality)
+    pushing = PushSettings(
+        repo_id=repo_id,
+        version=version.removeprefix("v"),
+        create=True,
+        private=private,
+        endpoint=endpoint,
+    )
+    folder = folder_of(runs, out)
+    with progress_bar() as progress:
+        build_publication(runs, folder, settings, write_card, progress)
+        with planned(
+            folder,
+            pushing,
+            lambda path: check_publication(path, recompute),
+            progress,
+            PublicationContent(),
+        ) as plan:
+            print_plan(plan, json)
+            if not dry_run:
+                print_released(plan, execute(plan, progress))
+
+
 def verify(
-    path_or_repo: Annotated[str, Argument(help="A release folder, or NAMESPACE/NAME.")],
+    path_or_repo: Annotated[
+        str, Argument(help="Folder of a release or publication, or NAMESPACE/NAME.")
+    ],
     revision: Annotated[str | None, Input(help="Tag or commit on the Hub.")] = None,
     load: Annotated[bool, Input("--load", help="Also load every config.")] = False,
     json: Json = False,
 ) -> None:
     """Compare every file, row, card and Croissant entry with the release's own checksums.
 
-    Exits with 1 and names what differs.
+    Scores of a publication are computed again from its verdicts. Exits with 1 and names what
+    differs.
 
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
     from ..cards.verify import VerifySettings, verify_release
+    from ..eval.report.restoring import recompute
 
-    print_report(verify_release(VerifySettings(path_or_repo, revision, load)), json)
+    print_report(verify_release(VerifySettings(path_or_repo, revision, load), recompute), json)

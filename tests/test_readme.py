@@ -47,6 +47,7 @@ NEED_MORE = {
     "report",
     "flips",
     "push",
+    "publish",
     "verify-holdout",
 }
 """Commands of the README that want data or a while, and have tests of their own."""

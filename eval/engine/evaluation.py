@@ -34,7 +34,7 @@ from ..core import (
     Question,
     probes_of,
 )
-from ..generators import REPORT, Checked
+from ..generators import ENCODED, REPORT, Checked, MadeForRows
 from ..generators.paid import USD
 from ..suites import open_suite
 from ..suites.base import Suite
@@ -149,7 +149,9 @@ class Evaluation:
                 )
 
     def check_generator(self, generator: Generator) -> None:
-        """Raises UsageError where a generator can't tell two cases apart."""
+        """Raises UsageError where a generator can't tell two cases apart, or has others."""
+        if isinstance(generator, MadeForRows):
+            generator.check_rows(self.run.header.suite, self.run.header.rows_sha256)
         if isinstance(generator, Checked):
             generator.check(self.cases)
 
@@ -277,7 +279,7 @@ class Evaluation:
             made = generator.generate(request)
             if isinstance(made, Path):
                 return self._found(case, made)
-            data = encode_png(made)
+            data = made.info.get(ENCODED) or encode_png(made)
         except FileNotFoundError as error:
             return MadeImage(case.id, "missing", message=str(error))
         except GeneratorError as error:

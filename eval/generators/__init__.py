@@ -21,6 +21,10 @@ REPORT = "report"
 """Key of an image's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
 that may have been billed). It is never saved with the image."""
 
+ENCODED = "encoded"
+"""Key of an image's `info`: the bytes of the PNG that it was read from, which a run then keeps as
+they are."""
+
 
 @runtime_checkable
 class Checked(Protocol):
@@ -28,6 +32,15 @@ class Checked(Protocol):
 
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError where the cases can't be made or found as they are."""
+        ...
+
+
+@runtime_checkable
+class MadeForRows(Protocol):
+    """A generator whose images were made for certain rows."""
+
+    def check_rows(self, suite: str, digest: str) -> None:
+        """Raises UsageError unless its images of a suite are of the rows with this digest."""
         ...
 
 
@@ -48,6 +61,7 @@ GENERATORS = {
     "command": f"{__name__}.command:CommandGenerator",
     "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
     "folder": f"{__name__}.folder:ImageFolder",
+    "hub": f"{__name__}.hub:PublishedImages",
     "openai-image": f"{__name__}.openai_image:OpenAIImages",
     "render": f"{__name__}.render:RenderGenerator",
 }

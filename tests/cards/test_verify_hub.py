@@ -16,6 +16,7 @@ from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.errors import UsageError
+from counterprior.eval.report.restoring import recompute
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
@@ -46,12 +47,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 
 
 def found(repo: str, revision: str | None = None) -> list[str]:
-    return [str(problem) for problem in verify_release(VerifySettings(repo, revision)).problems]
+    return [
+        str(problem)
+        for problem in verify_release(VerifySettings(repo, revision), recompute).problems
+    ]
 
 
 def test_a_release_is_what_it_says(published: Published) -> None:
     for revision in ("v1.0.0", "main", None, published.hub.head(REPO)):
-        report = verify_release(VerifySettings(REPO, revision))
+        report = verify_release(VerifySettings(REPO, revision), recompute)
         assert (report.problems, report.notes) == ((), ())
     assert report.checked == f"{REPO}@{published.hub.head(REPO)}"
 

@@ -1,0 +1,361 @@
+"""A publication as something that can be pushed: its card, its stamp, and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata, resources
+from itertools import zip_longest
+from pathlib import Path
+from string import Template
+from typing import Any, Protocol
+
+import yaml
+
+from ..builders.manifest import Change
+from ..publication import (
+    CONFIGS,
+    PUBLICATION,
+    Publication,
+    PublishedChange,
+    PublishedJudge,
+    PublishedRun,
+    features,
+    read_publication,
+    write_publication,
+)
+from ..release import CHECKSUMS, Problem, ReleaseError, read_checksums, sha256_file, verify
+from ..schema import CANARY, SPLIT
+from ..storage import write_json, write_whole
+from .documents import size_category, table
+from .stamp import Mark, link
+from .validate import ReleaseReport
+from .versions import Bump
+
+CARD = "README.md"
+WRITTEN = (CARD, PUBLICATION, CHECKSUMS)
+"""Files that state the version and so are written anew by the stamp."""
+SUMMARIES = {
+    "images": "every case with its image, or why there is none",
+    "verdicts": "what each judge said of each image, word for word",
+    "scores": "every score with n, 95 % interval, and what was left out",
+}
+
+
+class Numbers(Protocol):
+    """What `CheckNumbers` found."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """Every score that is not the published one."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What could not be compared, and why."""
+        ...
+
+
+CheckNumbers = Callable[[Path], Numbers]
+"""Scores a publication's verdicts again; belongs to those who know how scores are computed."""
+
+
+class PublicationContent:
+    """A publication, as `counterprior publish` makes it."""
+
+    manifest = PUBLICATION
+    compared: tuple[str, ...] | None = (PUBLICATION,)
+
+    def is_secret(self, folder: Path) -> bool:
+        """Never: whether a publication may be public is for the publisher to say."""
+        read_publication(folder)
+        return False
+
+    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
+        publication = read_publication(folder)
+        before = read_publication(published) if published is not None else None
+        change = PublishedChange(
+            version=mark.version, date=mark.date, notes=_notes(before, publication)
+        )
+        changes = [change, *(before.changes if before else ())]
+        stamped = publication.model_copy(update={"repo_id": mark.repo_id, "changes": changes})
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            name = path.relative_to(folder).as_posix()
+            if name not in WRITTEN:
+                link(path, out / name)
+        write_publication(stamped, out)
+        write_card(stamped, out, read_checksums(folder)["files"])
+
+    def newest(self, folder: Path) -> Change:
+        changes = read_publication(folder).changes
+        if not changes:
+            raise ReleaseError(f"{folder / PUBLICATION}: has no version yet")
+        return Change(**changes[0].model_dump())
+
+    def demanded(self, published: Path, folder: Path) -> Bump:
+        return _demanded(read_publication(published), read_publication(folder))
+
+    def refuse(self, published: Path, stamped: Path, settings: object) -> None:
+        """Nothing more: a MAJOR version has to be asked for by its number."""
+
+
+def write_card(publication: Publication, folder: Path, known: dict[str, Any] | None = None) -> None:
+    """Writes the card and the checksums of a folder whose other files are there.
+
+    known: entries of `checksums.json` for files that are the same, which are not read again.
+    """
+    write_whole(folder / CARD, render_card(publication))
+    files = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if name != CHECKSUMS:
+            entry = {"sha256": sha256_file(path), "bytes": path.stat().st_size}
+            files[name] = entry if name in WRITTEN else (known or {}).get(name) or entry
+    write_json(folder / CHECKSUMS, {"version": publication.version, "files": files})
+
+
+def check_publication(root: Path, check_numbers: CheckNumbers) -> ReleaseReport:
+    """Whether a folder is the publication that its checksums, card and numbers say."""
+    problems, notes = verify(root), list[str]()
+    publication = read_publication(root)
+    if not problems:
+        checked = check_numbers(root)
+        problems += checked.problems
+        notes += checked.notes
+    if publication.made_with.get("counterprior") == metadata.version("counterprior"):
+        problems += card_problems(root, publication)
+    else:
+        notes.append("card not compared: another version rendered it")
+    return ReleaseReport(str(root), tuple(problems), tuple(notes))
+
+
+def card_problems(root: Path, publication: Publication) -> Iterator[Problem]:
+    """The first line of the card that its facts do not render."""
+    found = (root / CARD).read_text("utf-8", "replace").splitlines()
+    for number, (line, rendered) in enumerate(
+        zip_longest(found, render_card(publication).splitlines()), 1
+    ):
+        if line != rendered:
+            yield Problem(CARD, f"is not what {PUBLICATION} renders", field=f"line {number}")
+            return
+
+
+def _demanded(before: Publication, now: Publication) -> Bump:
+    """MAJOR if something published is edited or gone, MINOR if something is new, else PATCH."""
+    if before.facts() == now.facts():
+        return "NONE"
+    old, new = _contents(before), _contents(now)
+    if any(new.get(name) != digest for name, digest in old.items()):
+        return "MAJOR"
+    return "MINOR" if new.keys() - old.keys() else "PATCH"
+
+
+def _contents(publication: Publication) -> dict[tuple[str, ...], str]:
+    """What may not change in silence: license, images of every run, and what its judges said."""
+    found: dict[tuple[str, ...], str] = {("the license",): publication.license}
+    for run in publication.runs:
+        found[run.name, "images"] = f"{run.images_sha256} {publication.quality}"
+        for judge in run.judges:
+            found[run.name, judge.id] = judge.verdicts_sha256 + judge.scores_sha256
+    return found
+
+
+def _notes(before: Publication | None, now: Publication) -> list[str]:
+    """What a version brought."""
+    if before is None:
+        made = sum(run.images.get("made", 0) for run in now.runs)
+        return [f"First release: {len(now.runs)} runs, {made:,} images."]
+    old, new = _contents(before), _contents(now)
+    notes = []
+    for what, names in (
+        ("new", [n for n in new if n not in old]),
+        ("changed", [n for n in new if n in old and new[n] != old[n]]),
+        ("gone", [n for n in old if n not in new]),
+    ):
+        if names:
+            notes.append(f"{what}: {', '.join(' by '.join(name) for name in sorted(names))}")
+    return notes or ["Every image, verdict and score is unchanged."]
+
+
+def render_card(publication: Publication) -> str:
+    """The README with its YAML: the same facts always give the same text."""
+    template = resources.files(__package__).joinpath("templates", "publication.md")
+    text = Template(template.read_text("utf-8")).substitute(_values(publication))
+    return f"---\n{_front_matter(publication)}---\n\n{text}"
+
+
+def _values(publication: Publication) -> dict[str, str]:
+    runs = publication.runs
+    images = sum(run.images.get("made", 0) for run in runs)
+    where = publication.repo_id or "FOLDER"
+    return {
+        "title": publication.repo_id.rpartition("/")[2] or "counterprior results",
+        "version": publication.version,
+        "repo_id": where,
+        "revision": f', revision="{publication.tag}"' if publication.changes else "",
+        "spec": publication.address or where,
+        "images": f"{images:,}",
+        "cases": f"{sum(run.cases for run in runs):,}",
+        "generators": str(len({run.generator for run in runs})),
+        "suites": ", ".join(f"`{suite}`" for suite in sorted({run.suite for run in runs})),
+        "results": _results(publication),
+        "format": _format(publication),
+        "license": publication.license,
+        "runs": _runs(publication),
+        "judges": _judges(publication),
+        "changes": _changes(publication),
+        "suite": runs[0].suite,
+        "generator": runs[0].generator,
+        "canary": CANARY,
+        "made_with": ", ".join(f"{n} {v}" for n, v in sorted(publication.made_with.items())),
+    }
+
+
+def _results(publication: Publication) -> str:
+    """The headline score of every run under every judge, a table a suite."""
+    tables = []
+    for suite in sorted({run.suite for run in publication.runs}):
+        header = ["generator", "judge", "score", "value", "95 %", "n", "left out"]
+        rows = [
+            [_cell(run.generator), _cell(judge.name), *_headline(judge)]
+            for run in publication.runs
+            if run.suite == suite
+            for judge in run.judges
+        ]
+        better = next(
+            j.headline for run in publication.runs if run.suite == suite for j in run.judges
+        )
+        tables.append(
+            f"### {suite}\n\n`{better.score}`, {better.better} is better.\n\n{table(header, rows)}"
+        )
+    return "\n\n".join(tables)
+
+
+def _headline(judge: PublishedJudge) -> list[str]:
+    h = judge.headline
+    ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
+    left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
+    value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
+    return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "undefined"
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def _format(publication: Publication) -> str:
+    if publication.image_format == "png":
+        return (
+            "The images are the judged files, byte for byte: `sha256` is the digest of the bytes "
+            "in `image`, and the one that verdicts refer to."
+        )
+    if not publication.lossy:
+        return (
+            "The images are lossless WebP: every pixel is the judged one. `sha256` is the digest "
+            "of the judged file, which verdicts refer to; `pixels_sha256` that of its pixels, "
+            "which the published image must give too."
+        )
+    return (
+        f"**The images are lossy: WebP of quality {publication.quality}.** They are not the pixels "
+        f"that were judged, and another judge may see other things. `sha256` and `pixels_sha256` "
+        f"are of the judged file, which verdicts refer to, and not of the published one."
+    )
+
+
+def _runs(publication: Publication) -> str:
+    header = ["generator", "suite", "identity", "rows", "seeds", "images", "release"]
+    return table(header, [_run(run) for run in publication.runs])
+
+
+def _run(run: PublishedRun) -> list[str]:
+    release = run.data or " ".join(v[:12] for v in run.release.values()) or "a local build"
+    rows = f"{run.rows:,}" + (f" (of --limit {run.limit:,})" if run.limit else "")
+    return [
+        _cell(run.generator),
+        f"`{run.suite}`",
+        _identity(run.identity),
+        rows,
+        str(run.seeds),
+        ", ".join(f"{n:,} {status}" for status, n in run.images.items()),
+        f"{_cell(release)}, rows {run.rows_sha256[:12]}",
+    ]
+
+
+def _judges(publication: Publication) -> str:
+    header = ["judge", "identity", "run", "asked", "no label", "parsed", "first named"]
+    rows = []
+    for run in publication.runs:
+        for judge in run.judges:
+            card = judge.card
+            failures = ", ".join(f"{n:,} {label}" for label, n in card["failures"].items())
+            shares = [
+                "undefined" if card[name] is None else f"{card[name]:.3f}"
+                for name in ("parse_rate", "first_named")
+            ]
+            start = [_cell(judge.name), _identity(judge.identity), f"`{run.name}`"]
+            rows.append([*start, f"{card['asked']:,}", failures or "none", *shares])
+    return table(header, rows)
+
+
+def _changes(publication: Publication) -> str:
+    if not publication.changes:
+        return "Not released yet."
+    lines = []
+    for change in publication.changes:
+        lines.append(f"* {change.version} ({change.date}): " + " ".join(map(_cell, change.notes)))
+    return "\n".join(lines)
+
+
+def _identity(identity: dict[str, str]) -> str:
+    return _cell(", ".join(f"{name}={value}" for name, value in identity.items()))
+
+
+def _cell(text: str) -> str:
+    """A text that can't leave its cell of a table, nor become markup."""
+    plain = " ".join(text.split())
+    for sign in "\\`|<>[]*_$!":
+        plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
+    return plain
+
+
+def _front_matter(publication: Publication) -> str:
+    name = publication.repo_id.rpartition("/")[2] or "counterprior results"
+    data = {
+        "pretty_name": name,
+        "language": ["en"],
+        "license": publication.license,
+        "task_categories": ["text-to-image", "image-to-image"],
+        "tags": ["benchmark-results", "counterprior", "synthetic"],
+        "size_categories": [size_category(sum(run.cases for run in publication.runs))],
+        "configs": [_config(publication, config) for config in CONFIGS],
+        "dataset_info": [_info(publication, config) for config in CONFIGS],
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _config(publication: Publication, config: str) -> dict[str, Any]:
+    files = [file.file for file in publication.of(config)]
+    entry: dict[str, Any] = {
+        "config_name": config,
+        "data_files": [{"split": SPLIT, "path": files}],
+        "version": publication.version,
+        # `datasets` keys its cache of a local folder on this text, not on the data.
+        "description": f"{SUMMARIES[config]}; made from {publication.made_from[:16]}",
+    }
+    return entry | ({"default": True} if config == "images" else {})
+
+
+def _info(publication: Publication, config: str) -> dict[str, Any]:
+    import datasets
+
+    files = publication.of(config)
+    size = sum(file.arrow_bytes for file in files)
+    rows = sum(file.rows for file in files)
+    return {
+        "config_name": config,
+        "features": datasets.Features.from_dict(features(config))._to_yaml_list(),
+        "splits": [{"name": SPLIT, "num_bytes": size, "num_examples": rows}],
+        "download_size": sum(file.bytes for file in files),
+        "dataset_size": size,
+    }

@@ -1,0 +1,195 @@
+"""`hub`: images that `counterprior publish` published, to be judged by somebody else.
+
+``hub:NAMESPACE/NAME@TAG[?generator=NAME][&rows=any]``, or a folder in place of the repository. An
+image is found by its case, which is row, variant and seed. The rows must be those that the images
+were made for, by the config's digest; ``rows=any`` compares prompts and source images alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from PIL.Image import Image
+
+from ...errors import DataError, UsageError
+from ...images import ImageError, open_image
+from ...publication import Publication, PublishedRun, fetch_publication
+from ...specs import Spec
+from ..core import Case, GeneratorError, ImageRequest
+from . import ENCODED
+
+PNG = b"\x89PNG\r\n\x1a\n"
+_INDEXED = ["suite", "generator", "case", "prompt", "source", "status", "message", "sha256"]
+
+
+class _Place(NamedTuple):
+    """Where a published image lies, and what it was made for."""
+
+    file: str
+    group: int
+    """Row group of the file."""
+    row: int
+    """In the row group."""
+    prompt: str
+    source: str
+    status: str
+    message: str
+    sha256: str
+
+
+class PublishedImages:
+    """The images of one generator in a publication; a row group at a time is in memory."""
+
+    def __init__(
+        self, root: Path, publication: Publication, generator: str = "", any_rows: bool = False
+    ) -> None:
+        """generator: its name, may be empty where there is only one.
+
+        Raises UsageError for a name of none, ReleaseError for a file that can't be read.
+        """
+        names = sorted({run.generator for run in publication.runs})
+        if not generator and len(names) == 1:
+            (generator,) = names
+        if generator not in names:
+            raise UsageError(
+                f"hub: say with ?generator= whose images: choose from {', '.join(names)}"
+            )
+        self.root = root
+        self.publication = publication
+        self.name = generator
+        self.any_rows = any_rows
+        self.runs = {run.suite: run for run in publication.runs if run.generator == generator}
+        self._places: dict[str, _Place] = {}
+        self._group: tuple[str, int] = ("", -1)
+        self._images: list[Any] = []
+        self._lock = Lock()
+        for file in publication.of("images"):
+            if any(run.name in file.runs for run in self.runs.values()):
+                self._index(file.file)
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> PublishedImages:
+        """Raises UsageError for a wrong option, ReleaseError for what is no publication."""
+        options = dict(spec.options)
+        generator, rows = options.pop("generator", ""), options.pop("rows", "")
+        if options or rows not in ("", "any") or not spec.argument:
+            raise UsageError(
+                "hub: write hub:NAMESPACE/NAME@TAG?generator=NAME, or a folder; &rows=any judges "
+                "them on other rows with the same prompts"
+            )
+        root, publication = fetch_publication(spec.argument, generator)
+        return cls(root, publication, generator, any_rows=bool(rows))
+
+    def identity(self) -> dict[str, str]:
+        """Whose images, of which publication, by its version or, before it has one, its digest."""
+        runs = sorted(self.runs.values(), key=lambda run: run.suite)
+        inner = runs[0].identity if all(run.identity == runs[0].identity for run in runs) else {}
+        published = self.publication
+        return {
+            "kind": "hub",
+            "name": self.name,
+            "publication": published.address or published.made_from[:12],
+            "images": " ".join(run.images_sha256[:12] for run in runs),
+            "format": published.image_format + (f" {published.quality}" if published.lossy else ""),
+            **({"rows": "any"} if self.any_rows else {}),
+            **{f"inner_{name}": value for name, value in inner.items()},
+        }
+
+    def check_rows(self, suite: str, digest: str) -> None:
+        """Raises UsageError where the images of a suite were made for other rows."""
+        run = self._run(suite)
+        if run.rows_sha256 != digest and not self.any_rows:
+            release = run.data or " ".join(run.release.values()) or "a folder of the publisher's"
+            raise UsageError(
+                f"the images of {run.name} were made for rows with digest {run.rows_sha256[:12]} "
+                f"(release: {release}), yours have {digest[:12]}: use that release, or say "
+                f"rows=any to judge those whose prompts are the same"
+            )
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError where a published image is of another prompt, or none is of a case."""
+        known = [case for case in cases if case.id in self._places]
+        if cases and not known:
+            raise UsageError(
+                f"none of the {len(cases):,} cases is among the published images of {self.name}, "
+                f"which are of {', '.join(sorted(self.runs))}"
+            )
+        for case in known:
+            place = self._places[case.id]
+            for what, mine, theirs in (
+                ("prompt", case.prompt, place.prompt),
+                ("source image", case.source, place.source),
+            ):
+                if mine != theirs:
+                    raise UsageError(
+                        f"{case.id}: the {what} is {mine!r}, the published image was made for "
+                        f"{theirs!r}: use the release that it was made with"
+                    )
+
+    def generate(self, request: ImageRequest) -> Image:
+        """The published image. Raises FileNotFoundError where there is none.
+
+        Raises GeneratorError where the publication says why its generator made none, and for bytes
+        that are not the published ones.
+        """
+        if request.case is None:
+            raise UsageError("hub: holds images and can't make any")
+        place = self._places.get(request.case.id)
+        if place is None or place.status == "missing":
+            raise FileNotFoundError(f"the publication has no image of {request.case.id}")
+        if place.status == "refused":
+            raise GeneratorError(place.message or "refused, as published", "refused")
+        if place.status != "made":
+            raise GeneratorError(place.message or f"{place.status}, as published")
+        with self._lock:
+            data: bytes = self._read(place)["bytes"]
+        as_judged = self.publication.image_format == "png"
+        if as_judged and hashlib.sha256(data).hexdigest() != place.sha256:
+            raise GeneratorError("the published image is not the one that its digest names")
+        try:
+            image = open_image(BytesIO(data))
+        except ImageError as error:
+            raise GeneratorError(f"the published image {error}") from None
+        if data.startswith(PNG):
+            image.info[ENCODED] = data
+        return image
+
+    def _run(self, suite: str) -> PublishedRun:
+        if suite not in self.runs:
+            raise UsageError(
+                f"{self.name} has no published images of {suite}: there are those of "
+                f"{', '.join(sorted(self.runs))}"
+            )
+        return self.runs[suite]
+
+    def _index(self, file: str) -> None:
+        """Notes where each image of a file lies, without reading an image."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.root / file) as opened:
+                for group in range(opened.num_row_groups):
+                    rows = opened.read_row_group(group, columns=_INDEXED).to_pylist()
+                    for number, row in enumerate(rows):
+                        if row["generator"] == self.name:
+                            told = (row[name] for name in _INDEXED[3:])
+                            self._places[row["case"]] = _Place(file, group, number, *told)
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise DataError(f"{self.root / file}: not a readable parquet file ({error})") from None
+
+    def _read(self, place: _Place) -> Any:
+        """The image column of a row; the cases of a run come group by group."""
+        import pyarrow.parquet as pq
+
+        if self._group != (place.file, place.group):
+            with pq.ParquetFile(self.root / place.file) as opened:
+                table = opened.read_row_group(place.group, columns=["image"])
+            self._images = table.column("image").to_pylist()
+            self._group = place.file, place.group
+        return self._images[place.row]

@@ -1,0 +1,599 @@
+"""`publish`: a study, or some runs, as the folder of a dataset; the Hub is another module's.
+
+Images are streamed into shards, one row group in memory at a time. Every text is scrubbed of what
+belongs to this machine alone. The same runs and settings give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import DataError, UsageError
+from ...images import ImageError, open_image, pixels_digest
+from ...progress import Progress, silent
+from ...publication import (
+    PUBLICATION,
+    STUDY,
+    Publication,
+    PublishedFile,
+    PublishedHeadline,
+    PublishedJudge,
+    PublishedRun,
+    arrow_schema,
+    read_publication,
+    shard_path,
+    write_publication,
+)
+from ...release import CHECKSUMS, ReleaseError, sha256_file, verify
+from ...schema import canonical
+from ...storage import whole_folder, write_whole
+from ..core import Score, without_nan
+from ..engine.run import HEADER, MadeImage, Run, RunError
+from ..engine.verdicts import Answered
+from ..results.scoring import JudgedRun, ScoreSettings, score_run
+from ..suites import open_suite
+from .scrubbing import Scrubber
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+RUNS = "runs"
+"""Folder of a study with its runs, by suite and generator."""
+OUT = "published"
+"""Folder that is written, in the study or run."""
+SHARD_BYTES = 500_000_000
+"""Of images in one file, about."""
+MOST_SHARDS = 64
+"""Files with images: one commit may touch fewer than 100 files."""
+GROUP_ROWS = 100
+GROUP_BYTES = 32_000_000
+"""Of images in one row group: what a viewer fetches to show one row."""
+TABLE_ROWS = 1000
+"""Rows of a row group without images."""
+
+
+@dataclass(frozen=True)
+class PublishSettings:
+    """How runs are published."""
+
+    license: str
+    """Identifier of the Hub, e.g. `cc-by-4.0`."""
+    image_format: str = "png"
+    """`png`: the judged files, byte for byte; `webp`: encoded anew."""
+    quality: int | None = None
+    """Of WebP, 1 to 100; None: lossless, no pixel changes."""
+
+    def check(self, members: Sequence[Member]) -> None:
+        """Raises UsageError for a missing license, an unknown format and a wrong quality."""
+        if not self.license:
+            made = {
+                m.generator: f"{m.generator} ({m.run.header.generator['kind']})" for m in members
+            }
+            raise UsageError(
+                f"say with --license under which license the images may be shared, e.g. cc-by-4.0. "
+                f"It must be one that the licenses of the generators permit: read those of "
+                f"{', '.join(made.values())}"
+            )
+        if not re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*", self.license):
+            raise UsageError(
+                f"--license {self.license!r}: write the Hub's identifier, e.g. cc-by-4.0, "
+                f"openrail or other"
+            )
+        if self.image_format not in ("png", "webp"):
+            raise UsageError(f"--format {self.image_format!r}: choose png or webp")
+        if self.quality is not None and (
+            self.image_format != "webp" or not 1 <= self.quality <= 100
+        ):
+            raise UsageError(
+                "--quality is of --format webp, 1 to 100; without it no pixel is changed"
+            )
+
+
+class Member(NamedTuple):
+    """One run of what is published."""
+
+    suite: str
+    """Config."""
+    generator: str
+    """Name, unique in the suite."""
+    run: Run
+    """The folder."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the publication."""
+        return f"{self.suite}/{self.generator}"
+
+
+def find_members(roots: Sequence[Path]) -> list[Member]:
+    """The runs of studies and run folders, by generator, then suite.
+
+    In a study a generator is named by its folder, a single run by its own. Raises RunError for a
+    folder that is neither, UsageError where two runs would have one name.
+    """
+    members: dict[tuple[str, str], Member] = {}
+    for root in roots:
+        found = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
+        if not found and not (root / HEADER).exists():
+            raise RunError(f"{root} is neither a study with runs nor a run")
+        for folder in found or [root]:
+            run = Run.open(folder)
+            member = Member(run.header.suite, folder.resolve().name, run)
+            other = members.setdefault((member.generator, member.suite), member)
+            if other is not member:
+                raise UsageError(
+                    f"{other.run.root} and {folder} would both be {member.name}: rename a folder"
+                )
+    return [members[key] for key in sorted(members)]
+
+
+def study_file(roots: Sequence[Path]) -> Path | None:
+    """The study file, where one study is published."""
+    path = roots[0] / STUDY
+    return path if len(roots) == 1 and path.is_file() else None
+
+
+def folder_of(roots: Sequence[Path], out: Path | None) -> Path:
+    """Where the publication is written. Raises UsageError where it must be said."""
+    if out is None and len(roots) != 1:
+        raise UsageError("several runs: say with --out where the publication is to be written")
+    return out or roots[0] / OUT
+
+
+def build_publication(
+    roots: Sequence[Path],
+    out: Path,
+    settings: PublishSettings,
+    finish: Callable[[Publication, Path], None],
+    progress: Progress = silent,
+) -> Publication:
+    """Writes the publication of some runs to a folder, or keeps the one that is there and the same.
+
+    finish: writes the card and the checksums into the folder before it takes its place. Raises
+    RunError where something is not judged, or an image is not the judged one any more; DataError
+    where an image holds what must not leave this machine; UsageError for bad settings.
+    """
+    members = find_members(roots)
+    settings.check(members)
+    study = study_file(roots)
+    _claim(out)
+    with ExitStack() as locks:
+        for member in members:
+            locks.enter_context(member.run.lock())
+        made_from = _made_from(members, study, settings)
+        if (found := _same(out, made_from)) is not None:
+            return found
+        with whole_folder(out) as folder:
+            scrubber = Scrubber([*roots, *(member.run.root for member in members)])
+            writer = _Writer(folder, settings, scrubber, progress)
+            publication = writer.write(members, made_from)
+            if study is not None:
+                write_whole(folder / STUDY, scrubber.text(study.read_text("utf-8")))
+            write_publication(publication, folder)
+            finish(publication, folder)
+            _check_texts(folder, scrubber)
+    return publication
+
+
+def _claim(out: Path) -> None:
+    """Raises RunError for a folder that holds something else."""
+    if out.exists() and not (out / PUBLICATION).is_file() and (out.is_file() or any(out.iterdir())):
+        raise RunError(f"{out} is not empty and no publication: choose another --out")
+
+
+def _made_from(members: Sequence[Member], study: Path | None, settings: PublishSettings) -> str:
+    """Digest of everything that a publication is made from."""
+    digest = hashlib.sha256(canonical([asdict(settings), _versions()]))
+    for member in members:
+        root = member.run.root
+        logs = [HEADER, "cases.jsonl", "images.jsonl"]
+        files = [*(root / name for name in logs), *sorted(root.glob("verdicts/*/*.json*"))]
+        for path in files:
+            digest.update(canonical([member.name, path.relative_to(root).as_posix()]))
+            digest.update(bytes.fromhex(sha256_file(path)))
+    if study is not None:
+        digest.update(bytes.fromhex(sha256_file(study)))
+    return digest.hexdigest()
+
+
+def _same(out: Path, made_from: str) -> Publication | None:
+    """The publication that is there, if it is unharmed and of the same."""
+    try:
+        found = read_publication(out)
+        return found if found.made_from == made_from and not verify(out) else None
+    except ReleaseError:
+        return None
+
+
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("counterprior", "pillow", "pyarrow")}
+
+
+def _check_texts(folder: Path, scrubber: Scrubber) -> None:
+    """Raises DataError where a text file still holds what must not leave this machine."""
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".md", ".yaml")):
+        if path.name != CHECKSUMS and (what := scrubber.leak(path.read_bytes())):
+            raise DataError(f"{path.name} would publish {what}; nothing was published")
+
+
+class _Shards:
+    """Writes the rows of one config to its files, one row group in memory at a time."""
+
+    def __init__(self, folder: Path, config: str, sizes: Sequence[int]) -> None:
+        """sizes: rows of each file with images; a table without images has one file."""
+        self._folder, self._config, self._sizes = folder, config, list(sizes)
+        self._schema = arrow_schema(config)
+        self._images = config == "images"
+        self._files: list[PublishedFile] = []
+        self._open()
+
+    def _open(self) -> None:
+        import pyarrow.parquet as pq
+
+        self._file = shard_path(self._config, len(self._files), len(self._sizes))
+        path = self._folder / self._file
+        path.parent.mkdir(exist_ok=True)
+        self._rows = self._arrow_bytes = self._held = 0
+        self._group: list[dict[str, Any]] = []
+        self._runs: dict[str, None] = {}
+        self._writer = pq.ParquetWriter(
+            path,
+            self._schema,
+            # Images don't compress further; uncompressed, unchanged ones deduplicate on the Hub.
+            compression="none" if self._images else "zstd",
+            use_content_defined_chunking=True,
+            write_page_index=True,
+        )
+
+    def add(self, row: dict[str, Any], run: str) -> None:
+        """Takes one row of a run."""
+        if self._images and self._rows + len(self._group) == self._sizes[len(self._files)]:
+            self._close()
+            self._open()
+        self._group.append(row)
+        self._runs[run] = None
+        self._held += len(row["image"]["bytes"]) if row.get("image") else 0
+        most = GROUP_ROWS if self._images else TABLE_ROWS
+        if len(self._group) == most or self._held >= GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if self._group:
+            table = pa.Table.from_pylist(self._group, schema=self._schema)
+            self._writer.write_table(table, row_group_size=len(self._group))
+            self._rows += len(self._group)
+            self._arrow_bytes += table.nbytes
+            self._group, self._held = [], 0
+
+    def _close(self) -> None:
+        self._flush()
+        self._writer.close()
+        self._files.append(
+            PublishedFile(
+                config=self._config,  # type: ignore[arg-type]
+                file=self._file,
+                rows=self._rows,
+                bytes=(self._folder / self._file).stat().st_size,
+                arrow_bytes=self._arrow_bytes,
+                runs=list(self._runs),
+            )
+        )
+
+    def end(self) -> list[PublishedFile]:
+        """What was written."""
+        self._close()
+        return self._files
+
+
+class _Writer:
+    """Writes the tables of one publication."""
+
+    def __init__(
+        self, folder: Path, settings: PublishSettings, scrubber: Scrubber, progress: Progress
+    ) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.scrubber = scrubber
+        self.progress = progress
+
+    def write(self, members: Sequence[Member], made_from: str) -> Publication:
+        """Every parquet file; returns the facts."""
+        sizes = [size for member in members for size in image_sizes(member.run)]
+        total = len(sizes)
+        images = _Shards(self.folder, "images", shard_rows(sizes))
+        verdicts, scores = (_Shards(self.folder, name, [0]) for name in ("verdicts", "scores"))
+        runs, done = [], 0
+        for member in members:
+            judged = score_run(member.run.root, ScoreSettings())
+            digest, statuses = hashlib.sha256(), Counter[str]()
+            for row in self._image_rows(member):
+                images.add(row, member.name)
+                told = {k: v for k, v in row.items() if k not in _ENCODING}
+                digest.update(canonical(told) + b"\n")
+                statuses[row["status"]] += 1
+                done += 1
+                self.progress("images into shards", done, total)
+            judges = [self._judge(member, one, verdicts, scores) for one in judged]
+            runs.append(self._run(member, judges, digest.hexdigest(), statuses))
+        return Publication(
+            license=self.settings.license,
+            image_format=self.settings.image_format,  # type: ignore[arg-type]
+            quality=self.settings.quality,
+            made_with=_versions(),
+            made_from=made_from,
+            runs=runs,
+            files=[*images.end(), *verdicts.end(), *scores.end()],
+        )
+
+    def _image_rows(self, member: Member) -> Iterator[dict[str, Any]]:
+        """Every case with its image, or why there is none."""
+        known, present = member.run.images(), member.run.present()
+        for case in member.run.cases():
+            image = known.get(case.id) or MadeImage(case.id, "missing")
+            row = {
+                "suite": member.suite,
+                "generator": member.generator,
+                "case": case.id,
+                "prompt": case.prompt,
+                "image": None,
+                "status": image.status,
+                "message": self.scrubber.text(image.message),
+                "sha256": image.sha256,
+                "pixels_sha256": "",
+                "width": None,
+                "height": None,
+                "row": case.row,
+                "variant": case.variant,
+                "seed": case.seed,
+                "number": case.number,
+                "clusters": list(case.clusters),
+                "groups": _json(case.groups),
+                "weights": _json(case.weights),
+                "source": case.source,
+                "report": self.scrubber.text(image.report),
+            }
+            if case.id in present:
+                row |= self._encoded(member.run, image)
+            yield row
+
+    def _encoded(self, run: Run, image: MadeImage) -> dict[str, Any]:
+        """The judged image as it is published.
+
+        Raises RunError where it isn't the judged one any more, DataError where its metadata hold
+        what must not leave this machine.
+        """
+        try:
+            data = run.image_path(image).read_bytes()
+        except OSError as error:
+            raise RunError(f"{run.root}, {image.case}: its image can't be read ({error})") from None
+        if hashlib.sha256(data).hexdigest() != image.sha256:
+            raise RunError(
+                f"{run.root}, {image.case}: its image is not the judged one any more; run "
+                f"`counterprior judge {run.root}` again"
+            )
+        try:
+            opened = open_image(BytesIO(data))
+        except ImageError as error:
+            raise DataError(f"{run.root}, {image.case}: its image {error}") from None
+        if self.settings.image_format == "webp":
+            data = _webp(opened, self.settings.quality)
+        elif what := self.scrubber.leak(data) or self.scrubber.leak(_told_in(data)):
+            raise DataError(
+                f"{run.root}, {image.case}: the metadata of its image hold {what}: publish with "
+                f"--format webp, which leaves metadata out"
+            )
+        return {
+            "image": {"bytes": data, "path": f"{image.case}{_ending(data)}"},
+            "pixels_sha256": pixels_digest(opened),
+            "width": opened.width,
+            "height": opened.height,
+        }
+
+    def _judge(
+        self, member: Member, judged: JudgedRun, verdicts: _Shards, scores: _Shards
+    ) -> PublishedJudge:
+        """Writes the verdicts and scores of one judge of a run; what the facts say of it."""
+        result, log = judged.result, judged.log
+        whose = {
+            "suite": member.suite,
+            "generator": member.generator,
+            "judge": self.scrubber.text(result.judge),
+            "judge_id": log.root.name,
+        }
+        digests = {name: hashlib.sha256() for name in ("verdicts", "scores")}
+        answered = sorted(log.present(member.run.present()), key=_place)
+        for answer in answered:
+            row = {**whose, **self._verdict(answer)}
+            digests["verdicts"].update(canonical(row) + b"\n")
+            verdicts.add(row, member.name)
+        for score in result.scores:
+            row = {**whose, **score_columns(score, result.cases)}
+            digests["scores"].update(canonical(row) + b"\n")
+            scores.add(row, member.name)
+        return PublishedJudge(
+            name=whose["judge"],
+            id=log.root.name,
+            identity=self.scrubber.value(log.identity),
+            card=self.scrubber.value(without_nan(asdict(result.card))),
+            verdicts=len(answered),
+            verdicts_sha256=digests["verdicts"].hexdigest(),
+            scores_sha256=digests["scores"].hexdigest(),
+            headline=_headline(member.suite, judged),
+            notes=[self.scrubber.text(note) for note in result.notes],
+        )
+
+    def _verdict(self, answered: Answered) -> dict[str, Any]:
+        verdict = answered.verdict
+        # The judge's words as they are; what a program wrote in place of them names its files.
+        cleaned = self.scrubber.text if verdict.failed else self.scrubber.answer
+        raw = cleaned(verdict.raw).encode("utf-8", "backslashreplace").decode()
+        shares = verdict.probabilities
+        return {
+            "case": answered.case,
+            "image_sha256": answered.image,
+            "question": answered.question,
+            "probe": answered.probe,
+            "label": verdict.label,
+            "raw": raw,
+            "number": verdict.number,
+            "probabilities": "" if shares is None else _json(shares),
+            "mass": verdict.mass,
+            "labels": list(answered.labels),
+            "answers": _json(answered.answers),
+            "sided": answered.sided,
+            "key": answered.key,
+            "usd": verdict.usd,
+        }
+
+    def _run(
+        self, member: Member, judges: list[PublishedJudge], digest: str, statuses: Counter[str]
+    ) -> PublishedRun:
+        header = member.run.header
+        data, release = release_of(header.data)
+        return PublishedRun(
+            suite=member.suite,
+            generator=member.generator,
+            identity=self.scrubber.value(header.generator),
+            data=data,
+            release=release,
+            rows_sha256=header.rows_sha256,
+            rows=header.rows,
+            seeds=header.seeds,
+            limit=header.limit,
+            images=dict(sorted(statuses.items())),
+            images_sha256=digest,
+            judges=judges,
+        )
+
+
+_ENCODING = ("image", "pixels_sha256", "width", "height")
+"""Columns that depend on the published format, or follow from the image's digest."""
+
+
+def image_sizes(run: Run) -> list[int]:
+    """Bytes of the image of every case, in order; 0 where there is none."""
+    known, sizes = run.images(), []
+    for case in run.cases():
+        image = known.get(case.id)
+        path = run.image_path(image) if image is not None and image.status == "made" else None
+        sizes.append(path.stat().st_size if path is not None and path.is_file() else 0)
+    return sizes
+
+
+def shard_rows(sizes: Sequence[int]) -> list[int]:
+    """Rows of each file with images of these sizes, bytes: at most `MOST_SHARDS` files.
+
+    >>> shard_rows([SHARD_BYTES // 2] * 5), shard_rows([])
+    ([2, 2, 1], [0])
+    """
+    most = max(SHARD_BYTES, math.ceil(sum(sizes) / (MOST_SHARDS - 1)))
+    rows, held = [0], 0
+    for size in sizes:
+        if rows[-1] and held + size > most:
+            rows.append(0)
+            held = 0
+        rows[-1] += 1
+        held += size
+    return rows
+
+
+def score_columns(score: Score, cases: int) -> dict[str, Any]:
+    """A score as the columns of `scores`; None where a number is undefined."""
+    row: dict[str, Any] = {
+        "score": score.name,
+        "group": score.group,
+        "value": score.value,
+        "low": score.interval.low,
+        "high": score.interval.high,
+        "unit": score.unit,
+        "n": score.n,
+        "excluded": _json(score.excluded),
+        "cases": cases,
+        "null": score.null,
+        "wide_low": score.wide.low,
+        "wide_high": score.wide.high,
+        "bounds_low": score.bounds.low,
+        "bounds_high": score.bounds.high,
+        "p_value": score.p_value,
+        "warning": score.warning,
+    }
+    plain: dict[str, Any] = without_nan(row)
+    return plain
+
+
+def release_of(data: str) -> tuple[str, dict[str, str]]:
+    """Where a run's rows are for everybody, and what the release's own manifest says of itself.
+
+    A folder of this machine is named by its manifest alone, which may be gone by now.
+    """
+    root = Path(data)
+    if not root.is_dir():
+        public = data.count("/") == 1 and not data.startswith((".", "/", "~", "dist/"))
+        return (data if public else ""), {}
+    try:
+        manifest = json.loads((root / "manifest.json").read_text("utf-8"))
+        changes, bank = manifest["changes"], manifest["bank_sha256"]
+        return "", {"version": str(changes[0]["version"]), "bank_sha256": str(bank)}
+    except (OSError, ValueError, LookupError, TypeError):
+        return "", {}
+
+
+def _headline(suite: str, judged: JudgedRun) -> PublishedHeadline:
+    headline = open_suite(suite).headline
+    score = judged.whole[headline.score]
+    return PublishedHeadline(
+        score=score.name,
+        better=headline.better,
+        value=without_nan(score.value),
+        low=without_nan(score.interval.low),
+        high=without_nan(score.interval.high),
+        unit=score.unit,
+        n=score.n,
+        excluded=dict(score.excluded),
+    )
+
+
+def _place(answered: Answered) -> tuple[str, str, str]:
+    """Where a verdict stands in its table."""
+    return answered.case, answered.question, answered.probe
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value), sort_keys=True, ensure_ascii=False)
+
+
+def _webp(image: Image, quality: int | None) -> bytes:
+    buffer = BytesIO()
+    how = {"lossless": True, "exact": True} if quality is None else {"quality": quality}
+    image.save(buffer, "WEBP", method=4, **how)
+    return buffer.getvalue()
+
+
+def _told_in(data: bytes) -> bytes:
+    """The texts in an image's metadata, also compressed ones."""
+    from PIL import Image
+
+    with Image.open(BytesIO(data)) as image:
+        told = [value if isinstance(value, bytes) else str(value) for value in image.info.values()]
+    return b"\n".join(v if isinstance(v, bytes) else v.encode("utf-8", "replace") for v in told)
+
+
+def _ending(data: bytes) -> str:
+    """The ending of an image's file name, by its content."""
+    from PIL import Image
+
+    with Image.open(BytesIO(data)) as image:
+        return {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}.get(image.format or "", "")

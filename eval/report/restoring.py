@@ -1,0 +1,197 @@
+"""From a publication back to runs: what was published can be scored again, to the last digit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from ...publication import (
+    Publication,
+    PublishedRun,
+    iter_rows,
+    read_publication,
+)
+from ...release import Problem
+from ...tables import write_rows
+from ..core import Case, Verdict
+from ..engine.run import MadeImage, Run, RunHeader
+from ..engine.verdicts import VERDICTS, Answered, VerdictLog
+from ..results.scoring import ScoreSettings, score_run
+from ..suites import open_suite
+from .publishing import score_columns
+
+_WITHOUT_IMAGE = [
+    "suite",
+    "generator",
+    "case",
+    "prompt",
+    "status",
+    "message",
+    "sha256",
+    "row",
+    "variant",
+    "seed",
+    "number",
+    "clusters",
+    "groups",
+    "weights",
+    "source",
+    "report",
+]
+
+
+class Recomputed(NamedTuple):
+    """What scoring the published verdicts again found."""
+
+    problems: list[Problem]
+    """Every score that is not the published one."""
+    notes: list[str]
+    """What could not be compared, and why."""
+
+
+def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Path) -> Run:
+    """A published run as a run folder without the image files: it can be scored, not judged.
+
+    Raises ReleaseError for a file that can't be read, UsageError for an unknown suite.
+    """
+    open_suite(run.suite)
+    header = RunHeader(
+        suite=run.suite,
+        data=run.data,
+        rows_sha256=run.rows_sha256,
+        rows=run.rows,
+        seeds=run.seeds,
+        limit=run.limit,
+        generator=run.identity,
+    )
+    rows = list(_rows_of(root, publication, run, "images", _WITHOUT_IMAGE))
+    restored = Run.start(out, header, [_case(row) for row in rows])
+    write_rows(out / "images.jsonl", [_image(row) for row in rows])
+    said: dict[str, list[dict[str, Any]]] = {judge.id: [] for judge in run.judges}
+    for row in _rows_of(root, publication, run, "verdicts"):
+        said[row["judge_id"]].append(_answered(row).to_record())
+    for judge in run.judges:
+        log = VerdictLog.start(out / "verdicts" / judge.id, judge.identity)
+        write_rows(log.root / VERDICTS, said[judge.id])
+    return restored
+
+
+def recompute(root: Path) -> Recomputed:
+    """Scores every published run again from its published verdicts and compares.
+
+    Scores of another version of this package are not compared: their definition may differ.
+    """
+    publication = read_publication(root)
+    made_with = publication.made_with.get("counterprior", "")
+    if made_with != metadata.version("counterprior"):
+        return Recomputed([], [f"scores not recomputed: counterprior {made_with} computed them"])
+    problems: list[Problem] = []
+    for run in publication.runs:
+        with TemporaryDirectory() as folder:
+            out = restore_run(root, publication, run, Path(folder) / "run").root
+            judged = {one.log.root.name: one.result for one in score_run(out, ScoreSettings())}
+        published: dict[str, dict[ScoreKey, Any]] = {judge.id: {} for judge in run.judges}
+        for row in _rows_of(root, publication, run, "scores"):
+            published[row["judge_id"]][row["score"], row["group"]] = row
+        for judge in run.judges:
+            found = {}
+            if (result := judged.get(judge.id)) is not None:
+                rows = [score_columns(score, result.cases) for score in result.scores]
+                found = {(row["score"], row["group"]): row for row in rows}
+            place = f"{run.name}, {judge.name}"
+            problems += _differences(place, published[judge.id], found)
+    return Recomputed(problems, [])
+
+
+ScoreKey = tuple[str, str]
+"""Name and group of a score."""
+
+
+def _differences(
+    place: str, published: Mapping[ScoreKey, Any], found: Mapping[ScoreKey, Any]
+) -> Iterator[Problem]:
+    """Every score that only one of the two has, or that differs in any column."""
+    for key in dict.fromkeys([*published, *found]):
+        told, computed = published.get(key, {}), found.get(key, {})
+        for column in {**told, **computed}:
+            if column in _OF_JUDGE:
+                continue
+            if told.get(column) != computed.get(column) or (column in told) != (column in computed):
+                message = (
+                    f"{' '.join(key)} is {told.get(column)} as published, but the published "
+                    f"verdicts give {computed.get(column)}"
+                )
+                yield Problem("scores", message, place, column)
+                break
+
+
+_OF_JUDGE = ("suite", "generator", "judge", "judge_id")
+
+
+def _rows_of(
+    root: Path,
+    publication: Publication,
+    run: PublishedRun,
+    config: str,
+    columns: Sequence[str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of one run in a config."""
+    files = [file for file in publication.of(config) if run.name in file.runs]
+    for row in iter_rows(root, files, columns):
+        if (row["suite"], row["generator"]) == (run.suite, run.generator):
+            yield row
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    return Case(
+        row=row["row"],
+        variant=row["variant"],
+        seed=row["seed"],
+        number=row["number"],
+        prompt=row["prompt"],
+        clusters=tuple(row["clusters"]),
+        groups=json.loads(row["groups"]),
+        weights=json.loads(row["weights"]),
+        source=row["source"],
+    )
+
+
+def _image(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an image, as a run has it."""
+    file = f"images/{row['case']}.png" if row["status"] == "made" else ""
+    image = MadeImage(
+        case=row["case"],
+        status=row["status"],
+        file=file,
+        sha256=row["sha256"],
+        message=row["message"],
+        report=row["report"],
+    )
+    return {name: value for name, value in asdict(image).items() if value}
+
+
+def _answered(row: Mapping[str, Any]) -> Answered:
+    shares = row["probabilities"]
+    return Answered(
+        key=row["key"],
+        case=row["case"],
+        image=row["image_sha256"],
+        question=row["question"],
+        probe=row["probe"],
+        labels=tuple(row["labels"]),
+        answers=json.loads(row["answers"]),
+        sided=row["sided"],
+        verdict=Verdict(
+            label=row["label"],
+            raw=row["raw"],
+            number=row["number"],
+            probabilities=json.loads(shares) if shares else None,
+            mass=row["mass"],
+            usd=row["usd"],
+        ),
+    )
