@@ -66,9 +66,12 @@ def _tidy(path: Path, partial: Path, previous: Path) -> None:
 
 
 def write_whole(path: Path, data: str | bytes) -> None:
-    """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder."""
+    """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder.
+
+    A lone surrogate, as in some model's answer, is written as its escape.
+    """
     with whole_file(path) as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        file.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -20,6 +20,7 @@ Reason = Literal[
     "license-change",
     "too-many-files",
     "foreign-head",
+    "not-a-benchmark",
     "head-moved",
     "hub-unreachable",
     "hub-refuses",

@@ -1,4 +1,4 @@
-"""A dataset repository on the Hub, without any cache.
+"""A repository on the Hub, without any cache.
 
 huggingface_hub falls back to its cache if the Hub does not answer, and has no timeout. Here every
 answer is the Hub's own, every request ends, and transient failures (5xx, a cut connection, a
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from ..errors import UsageError
 from ..release import sha256_file
@@ -125,7 +125,7 @@ class _Damaged(OSError):
 
 @dataclass(frozen=True)
 class Repository:
-    """A dataset repository. Every method raises HubError if the Hub refuses or can't be reached."""
+    """A repository. Every method raises HubError if the Hub refuses or can't be reached."""
 
     name: str
     """`namespace/name`."""
@@ -135,6 +135,8 @@ class Repository:
     """Seconds between attempts of one request."""
     timeout: float = 120
     """Seconds without a byte after which a request fails."""
+    kind: Literal["dataset", "model"] = "dataset"
+    """What it is on the Hub."""
     api: HfApi = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -214,7 +216,7 @@ class Repository:
 
         def ask() -> Head | None:
             try:
-                info = self.api.dataset_info(self.name)
+                info = self.api.repo_info(self.name, repo_type=self.kind)
             except RepositoryNotFoundError:
                 return None
             return Head(info.sha or "", bool(info.private or info.gated))
@@ -223,17 +225,20 @@ class Repository:
 
     def commit_of(self, revision: str | None) -> str:
         """The commit that a tag, branch or commit currently names."""
-        return self.persist(lambda: self.api.dataset_info(self.name, revision=revision)).sha or ""
+        info = self.persist(
+            lambda: self.api.repo_info(self.name, revision=revision, repo_type=self.kind)
+        )
+        return info.sha or ""
 
     def tags(self) -> dict[str, str]:
         """Tag -> commit."""
-        refs = self.persist(lambda: self.api.list_repo_refs(self.name, repo_type="dataset"))
+        refs = self.persist(lambda: self.api.list_repo_refs(self.name, repo_type=self.kind))
         return {tag.name: tag.target_commit for tag in refs.tags}
 
     def history(self, commit: str) -> list[Commit]:
         """Commits from `commit` back to the first."""
         listed = self.persist(
-            lambda: self.api.list_repo_commits(self.name, repo_type="dataset", revision=commit)
+            lambda: self.api.list_repo_commits(self.name, repo_type=self.kind, revision=commit)
         )
         return [Commit(c.commit_id, c.title, c.message) for c in listed]
 
@@ -244,7 +249,7 @@ class Repository:
         listed = self.persist(
             lambda: list(
                 self.api.list_repo_tree(
-                    self.name, repo_type="dataset", revision=commit, recursive=True
+                    self.name, repo_type=self.kind, revision=commit, recursive=True
                 )
             )
         )
@@ -267,7 +272,7 @@ class Repository:
         def fetch() -> None:
             self.api.snapshot_download(
                 self.name,
-                repo_type="dataset",
+                repo_type=self.kind,
                 revision=commit,
                 local_dir=into,
                 allow_patterns=[name.replace("[", "[[]") for name in wanted],
@@ -310,7 +315,7 @@ class Repository:
         """Creates the repository; an existing one stays as it is."""
         self.persist(
             lambda: self.api.create_repo(
-                self.name, repo_type="dataset", private=private, exist_ok=True
+                self.name, repo_type=self.kind, private=private, exist_ok=True
             )
         )
 

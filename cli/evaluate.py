@@ -33,6 +33,7 @@ from .options import (
     controls,
 )
 from .progress import progress_bar
+from .show_release import print_pull_request
 from .show_results import print_done, print_results
 
 
@@ -182,14 +183,31 @@ def report(
     title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
     export: Annotated[list[str] | None, Output(help="Also write `inspect` or `hub`.")] = None,
     dataset: Annotated[str, Output(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
+    create_pr: Annotated[
+        bool, Output("--create-pr", help="Open a pull request with them on the model's page.")
+    ] = False,
+    model_id: Annotated[str, Output(help="That model, if the run names none.")] = "",
+    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
 ) -> None:
     """Write one static site of judged runs: leaderboards, plots, judge cards and images.
 
     Example: `counterprior report runs/a runs/b --out site`
     """
+    from ..eval.report.exports import check_forms, results_by_model
     from ..eval.report.site import write_report
     from ..eval.results.scoring import ScoreSettings
 
+    forms = list(export or ())
+    benchmark = None
+    if create_pr:
+        from ..cards.pull_request import Benchmark, open_pull_request
+        from ..cards.remote import Repository
+
+        forms = list(dict.fromkeys([*forms, "hub"]))
+        named = check_forms(forms, dataset)
+        assert named is not None, "see check_forms"
+        benchmark = Benchmark.find(Repository(named.id, endpoint), named.revision)
+        dataset = f"{named.id}@{benchmark.commit}"
     score = ScoreSettings(
         labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
     )
@@ -200,8 +218,12 @@ def report(
                 out,
                 score=score,
                 title=title,
-                exports=export or (),
+                exports=forms,
                 dataset=dataset,
                 progress=progress,
             )
         )
+    if benchmark is not None:
+        for model, files in results_by_model(out, model_id).items():
+            repository = Repository(model, endpoint, kind="model")
+            print_pull_request(open_pull_request(repository, files, benchmark), len(files))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..cards.diff import ReleaseDiff
     from ..cards.facts import Facts
     from ..cards.plan import Plan
+    from ..cards.pull_request import PullRequest
     from ..cards.validate import ReleaseReport
 
 
@@ -72,3 +73,9 @@ def print_released(plan: Plan, commit: str) -> None:
         f"{plan.repository.name}: {plan.tag} is {commit}, verified from a cold cache. "
         f'Pin it with revision="{plan.tag}".'
     )
+
+
+def print_pull_request(found: PullRequest, files: int) -> None:
+    """Prints where a model's results are proposed."""
+    what = "opened" if found.opened else "already there"
+    print_note(f"{found.model}: {files} result files, {what}: {found.url}")

@@ -9,9 +9,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -23,10 +24,13 @@ from ..results.contents import RunContents, slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
 from .gallery import answers_by_case
+from .scrubbing import Scrubber
 
 FRAMEWORK = "counterprior"
 """As the release's `eval.yaml` names it."""
 FOLDER = "export"
+REPORT = "report.json"
+"""The report's numbers for a machine."""
 
 
 class Dataset(NamedTuple):
@@ -72,6 +76,48 @@ def export(
         for form in forms
         for name, text in FORMS[form](run, judged, dataset).items()
     }
+
+
+def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]]:
+    """The files of the form `hub` in a written site, by model, then by path in its repository.
+
+    model_id: whose results they are; where empty, the generators' identities say it. Raises
+    UsageError where they don't, and where two runs of a model would write one file.
+    """
+    report = json.loads((site / REPORT).read_text("utf-8"))
+    generators = {result["folder"]: result["run"]["generator"] for result in report["results"]}
+    if model_id and len({json.dumps(g, sort_keys=True) for g in generators.values()}) > 1:
+        raise UsageError(f"--model-id {model_id}: the runs are of several generators; report each")
+    found: dict[str, dict[str, str]] = {}
+    for name, identity in generators.items():
+        folder = site / FOLDER / "hub" / slugify(name)
+        files = sorted(folder.glob(".eval_results/*.yaml"))
+        model = model_id or model_of(identity)
+        if files and not model:
+            raise UsageError(
+                f"{name}: {describe(identity)} names no model on the Hub: say with --model-id "
+                f"NAMESPACE/NAME whose results these are"
+            )
+        for file in files:
+            path = file.relative_to(folder).as_posix()
+            if path in found.setdefault(model, {}):
+                raise UsageError(f"{name}: two runs of {model} have results in {path}: report one")
+            found[model][path] = file.read_text("utf-8")
+    return found
+
+
+def model_of(identity: Mapping[str, str]) -> str:
+    """The model repository that a generator's identity names with its commit; empty if none.
+
+    >>> model_of({"kind": "diffusers", "model": "a/b", "revision": "0" * 40})
+    'a/b'
+    """
+    for prefix in ("", "inner_"):
+        model, commit = (identity.get(prefix + name, "") for name in ("model", "revision"))
+        known = re.fullmatch(r"[\w.-]+/[\w.-]+", model) and re.fullmatch("[0-9a-f]{40}", commit)
+        if known and not model.startswith("."):
+            return model
+    return ""
 
 
 def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
@@ -134,7 +180,8 @@ def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
         value=score.value,
         dataset_revision=dataset.revision,
         date=_judged_at(judged).date().isoformat(),
-        notes="; ".join(_notes(run, judged, score, headline.better)),
+        # For everybody to read: a judge of this machine is named by its path.
+        notes=Scrubber().text("; ".join(_notes(run, judged, score, headline.better))),
     )
     text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True)
     name = f"{FRAMEWORK}-{run.suite.name}-{slugify(judged.result.judge)}.yaml"

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from ...errors import CounterpriorError
 from ...publication import (
     Publication,
     PublishedRun,
@@ -92,12 +93,18 @@ def recompute(root: Path) -> Recomputed:
         return Recomputed([], [f"scores not recomputed: counterprior {made_with} computed them"])
     problems: list[Problem] = []
     for run in publication.runs:
-        with TemporaryDirectory() as folder:
-            out = restore_run(root, publication, run, Path(folder) / "run").root
-            judged = {one.log.root.name: one.result for one in score_run(out, ScoreSettings())}
+        try:
+            with TemporaryDirectory() as folder:
+                out = restore_run(root, publication, run, Path(folder) / "run").root
+                judged = {one.log.root.name: one.result for one in score_run(out, ScoreSettings())}
+        except (CounterpriorError, LookupError, TypeError, ValueError) as error:
+            # Whatever somebody put into the tables is a problem of theirs, not a crash here.
+            reason = " ".join(str(error).split()) or type(error).__name__
+            problems.append(Problem("verdicts", f"can't be scored: {reason}", run.name))
+            continue
         published: dict[str, dict[ScoreKey, Any]] = {judge.id: {} for judge in run.judges}
         for row in _rows_of(root, publication, run, "scores"):
-            published[row["judge_id"]][row["score"], row["group"]] = row
+            published.setdefault(row["judge_id"], {})[row["score"], row["group"]] = row
         for judge in run.judges:
             found = {}
             if (result := judged.get(judge.id)) is not None:

@@ -15,10 +15,10 @@ from ..results.contents import RunContents, read_contents
 from ..results.leaderboard import Leaderboard, leaderboards
 from ..results.scoring import ScoreSettings
 from .exports import FOLDER, check_forms, export
+from .exports import REPORT as MANIFEST
 from .gallery import THUMBNAILS, gallery, make_thumbnails
 from .pages import public, render_pages
 
-MANIFEST = "report.json"
 FORMAT = "counterprior report 1"
 
 

@@ -1,0 +1,199 @@
+"""A publication on the test Hub: whole or not, versioned by what changed, read back by all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from loopback_hub import TOKEN, LoopbackHub
+from published import KEY, publish, published_run
+from pushing import FORKS, REPO, at, online, plan_of, push, push_to_die
+
+from counterprior.cards.errors import HubError
+from counterprior.cards.remote import Repository
+from counterprior.publication import read_publication, shard_path
+
+assert FORKS  # the server of processes to kill
+
+
+@dataclass(frozen=True)
+class Published:
+    """A Hub on disk with version 1.0.0, and the folder of the next."""
+
+    root: Path
+    first: Path
+    next: Path
+    old: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    root = tmp_path_factory.mktemp("published")
+    study = root / "study"
+    published_run(study / "runs/t2i_homogenization/fair", "t2i_homogenization", "fair")
+    publish(study, root / "first")
+    published_run(study / "runs/t2i_homogenization/other", "t2i_homogenization", "other", seed=9)
+    publish(study, root / "next")
+    with online(), LoopbackHub(root / "hub") as hub:
+        push(root / "first", at(hub.url, "1.0.0"))
+        old = hub.tree(REPO, "main")
+    return Published(root / "hub", root / "first", root / "next", old)
+
+
+@contextmanager
+def copied(world: Published, tmp_path: Path) -> Iterator[LoopbackHub]:
+    root = Path(shutil.copytree(world.root, tmp_path / "hub"))
+    with online(), LoopbackHub(root) as hub:
+        yield hub
+
+
+POINTS = {
+    "upload": ("PUT", "/storage/"),
+    "commit": ("POST", "/commit/main$"),
+    "verify": ("GET|HEAD", "/resolve/.*verdicts"),
+    "tag": ("POST", "/tag/"),
+}
+
+
+@pytest.mark.parametrize("fault", ["kill", "lost"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_publication_is_whole_wherever_its_push_ends(
+    world: Published, tmp_path: Path, point: str, fault: str
+) -> None:
+    with copied(world, tmp_path) as hub:
+        if fault == "kill":
+            killed = push_to_die(world.next, at(hub.url, ""), "lfs")
+            hub.before(*POINTS[point], lambda: (killed.kill(), None)[1])
+            killed.join()
+            assert killed.exitcode == -9
+        else:
+            hub.fail(*POINTS[point], applied=True)
+            push(world.next, at(hub.url, ""))
+            assert hub.tags(REPO)["v1.1.0"] == hub.head(REPO)
+        main = hub.tree(REPO, "main")
+        if main != world.old:
+            stated = json.loads(main["publication.json"])
+            assert [run["generator"] for run in stated["runs"]] == ["fair", "other"]
+            listed = json.loads(main["checksums.json"])["files"]
+            assert {*listed, "checksums.json", ".gitattributes"} == {*main}
+        assert hub.tree(REPO, "v1.0.0") == world.old
+        put = [request.path for request in hub.requests if request.method == "PUT"]
+        commit = push(world.next, at(hub.url, ""))
+        again = [request.path for request in hub.requests if request.method == "PUT"][len(put) :]
+        whole = put[:-1] if (fault, point) == ("kill", "upload") else put
+        assert not {*again} & {*whole}, "uploaded twice"
+        assert hub.tags(REPO) == {"v1.0.0": hub.tags(REPO)["v1.0.0"], "v1.1.0": commit}
+        titles = [c.title for c in Repository(REPO, hub.url).history(commit)]
+        assert titles[:2] == ["Release 1.1.0", "Release 1.0.0"]
+
+
+def test_the_version_follows_from_what_changed(world: Published, tmp_path: Path) -> None:
+    with copied(world, tmp_path) as hub:
+        same = plan_of(world.first, at(hub.url, ""))
+        assert (same.version, same.steps) == ("1.0.0", ())
+        more = plan_of(world.next, at(hub.url, ""))
+        assert (more.version, more.demanded) == ("1.1.0", "MINOR")
+        assert "t2i_homogenization/other" in more.notes
+        with pytest.raises(HubError, match=r"^version-too-small: .* is MINOR"):
+            plan_of(world.next, at(hub.url, "1.0.1"))
+        with pytest.raises(HubError, match=r"^version-reused"):
+            plan_of(world.next, at(hub.url, "1.0.0"))
+        push(world.next, at(hub.url, ""))
+        with pytest.raises(HubError, match=r"^version-too-small: .* gone.*--version 2.0.0"):
+            plan_of(world.first, at(hub.url, ""))
+        push(world.first, at(hub.url, "2.0.0"))
+        assert sorted(hub.tags(REPO)) == ["v1.0.0", "v1.1.0", "v2.0.0"]
+        stated = read_publication(world.first).model_copy(update={"license": "mit"})
+        changed = Path(shutil.copytree(world.first, tmp_path / "changed"))
+        (changed / "publication.json").write_text(stated.model_dump_json())
+        with pytest.raises(HubError, match=r"--version 3.0.0"):
+            plan_of(changed, at(hub.url, ""))
+
+
+@pytest.mark.parametrize(("before", "arrived"), [("/preupload/", False), ("/resolve/", True)])
+def test_a_repository_made_public_meanwhile_gets_nothing_more(
+    world: Published, tmp_path: Path, before: str, arrived: bool
+) -> None:
+    with online(), LoopbackHub(tmp_path / "hub") as hub:
+        hub.create(REPO, private=True)
+        if arrived:
+            hub.before("GET|HEAD", before, lambda: hub.publish(REPO))
+        else:
+            # Between the plan and the commit: the plan's last look is at the tree.
+            hub.before("GET", "/tree/", lambda: hub.publish(REPO))
+        with pytest.raises(HubError, match=r"^visibility: .* was made public meanwhile"):
+            push(world.first, at(hub.url, "1.0.0", private=True))
+        assert ("README.md" in hub.tree(REPO, "main")) == arrived
+        assert hub.tags(REPO) == {}
+
+
+READER = """
+import json, sys
+from datasets import load_dataset
+repo, tag = sys.argv[1:]
+images = load_dataset(repo, "images", split="test", revision=tag)
+stream = load_dataset(repo, "images", split="test", revision=tag, streaming=True)
+scores = load_dataset(repo, "scores", split="test", revision=tag)
+print(json.dumps([
+    [image["image"] and image["image"].size for image in images],
+    next(row["prompt"] for row in stream),
+    len(load_dataset(repo, "verdicts", split="test", revision=tag)),
+    [row["value"] for row in scores],
+]))
+"""
+
+
+def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: Path) -> None:
+    """The real commands, with the process of the cold cache."""
+    run = published_run(tmp_path / "bias", "t2i_homogenization", "bias")
+    with LoopbackHub(tmp_path / "hub") as hub:
+
+        def command(*words: object) -> subprocess.CompletedProcess[str]:
+            done = subprocess.run(
+                [sys.executable, *map(str, words)],
+                env=hub.environment,
+                capture_output=True,
+                text=True,
+            )
+            assert TOKEN not in done.stdout + done.stderr
+            return done
+
+        ask = ("-m", "counterprior", "publish", run, "--repo-id", REPO)
+        done = command(*ask)
+        assert done.returncode == 2 and "say with --license" in done.stderr
+        done = command(*ask, "--license", "cc-by-4.0", "--version", "v1.2.0")
+        assert done.returncode == 0, done.stderr
+        assert f"{REPO}: v1.2.0 is {hub.head(REPO)}, verified from a cold cache." in done.stderr
+        assert hub.tags(REPO) == {"v1.2.0": hub.head(REPO)}
+        tree = hub.tree(REPO, "v1.2.0")
+        assert not [name for name, data in tree.items() if KEY.encode() in data]
+        done = command("-c", READER, REPO, "v1.2.0")
+        assert done.returncode == 0, done.stderr
+        sizes, prompt, verdicts, values = json.loads(done.stdout)
+        assert sizes.count([24, 20]) == 5 and sizes.count(None) == 3
+        assert "dog" in prompt and verdicts == 40 and len(values) > 20
+        # A verdict that is not what the scores stand on.
+        path = shard_path("verdicts", 0, 1)
+        table = pq.read_table(BytesIO(tree[path]))
+        rows = table.to_pylist()
+        for row in rows:
+            row["label"] = row["label"].replace("first_left", "first_right")
+        buffer = BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), buffer)
+        hub.commit(REPO, {path: buffer.getvalue()})
+        done = command("-m", "counterprior", "verify", REPO)
+        assert done.returncode == 1 and f"{path}: bytes differ" in done.stdout
+        assert "the published verdicts give" in done.stdout
+        hub.commit(REPO, {path: (world.first / path).read_bytes()})
+        done = command("-m", "counterprior", "verify", REPO)
+        assert done.returncode == 1 and "can't be scored" in done.stdout

@@ -1,0 +1,150 @@
+"""Results as a pull request on a model's repository: checked, opened once, found again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import parse_eval_result_entries
+from loopback_hub import LoopbackHub
+from published import published_run
+from pushing import REPO, online
+
+from counterprior.cards.errors import HubError
+from counterprior.cards.pull_request import (
+    Benchmark,
+    PullRequest,
+    check_results,
+    open_pull_request,
+)
+from counterprior.cards.remote import Repository
+from counterprior.errors import UsageError
+from counterprior.eval.report.exports import results_by_model
+
+MODEL = "tester/flux"
+SUITE = "t2i_homogenization"
+EVAL = f"tasks:\n- {{id: {SUITE}, config: {SUITE}, split: test}}\n".encode()
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
+    """With a benchmark and a model."""
+    with online(), LoopbackHub(tmp_path / "hub") as hub:
+        hub.create(REPO)
+        hub.create(f"models/{MODEL}")
+        hub.commit(REPO, {"eval.yaml": EVAL})
+        yield hub
+
+
+def benchmark(hub: LoopbackHub) -> Benchmark:
+    return Benchmark.find(Repository(REPO, hub.url, waits=(0,)), hub.head(REPO))
+
+
+def entry(commit: str, **changes: object) -> str:
+    dataset = {"id": REPO, "task_id": SUITE, "revision": commit}
+    fields = {"dataset": dataset, "value": 12.5, "notes": "hom in %; n = 40; counterprior"}
+    for name, value in changes.items():
+        (dataset if name in dataset else fields)[name] = value
+    return yaml.safe_dump([fields])
+
+
+def opened(hub: LoopbackHub, text: str = "", name: str = "a.yaml") -> PullRequest:
+    files = {f".eval_results/{name}": text or entry(hub.head(REPO))}
+    model = Repository(MODEL, hub.url, waits=(0, 0), kind="model")
+    return open_pull_request(model, files, benchmark(hub))
+
+
+def test_it_is_opened_once(hub: LoopbackHub) -> None:
+    first = opened(hub)
+    assert first == PullRequest(MODEL, f"{hub.url}/{MODEL}/discussions/1", True)
+    for number in range(2, 5):  # others, so that ours is on a later page
+        assert opened(hub, entry(hub.head(REPO), value=number)).opened
+    assert opened(hub) == PullRequest(MODEL, first.url, False)
+    assert len(hub.pull_requests(f"models/{MODEL}")) == 4
+    tree = hub.tree(f"models/{MODEL}", "refs/pr/1")
+    assert tree[".eval_results/a.yaml"].decode() == entry(hub.head(REPO))
+    assert ".eval_results/a.yaml" not in hub.tree(f"models/{MODEL}", "main")
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_lost_answer_opens_no_second_one(hub: LoopbackHub, applied: bool) -> None:
+    hub.fail("POST", "/models/.*/commit/main$", applied=applied)
+    assert opened(hub).opened is not applied
+    assert list(hub.pull_requests(f"models/{MODEL}")) == ["1"]
+
+
+def test_what_main_has_is_not_proposed(hub: LoopbackHub) -> None:
+    hub.commit(f"models/{MODEL}", {".eval_results/a.yaml": entry(hub.head(REPO)).encode()})
+    assert opened(hub) == PullRequest(MODEL, f"{hub.url}/{MODEL}", False)
+    assert not hub.pull_requests(f"models/{MODEL}")
+
+
+WRONG: dict[str, tuple[dict[str, object], str]] = {
+    "task": ({"task_id": "spatial_uc"}, f"no task 'spatial_uc': it has {SUITE}"),
+    "dataset": ({"id": "a/b"}, "is of a/b@"),
+    "revision": ({"revision": "v1.0.0"}, "@v1.0.0, not of"),
+    "value": ({"value": "12.5"}, "is '12.5', no number"),
+    "undefined": ({"value": float("nan")}, "is nan, no number"),
+    "n": ({"notes": "hom; n = 0"}, "give no n"),
+    "no n": ({"notes": "min = 4"}, "give no n"),
+    "field": ({"score": 1}, "has fields that the Hub's form doesn't"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_a_reader_could_not_use_is_refused(hub: LoopbackHub, what: str) -> None:
+    changes, why = WRONG[what]
+    with pytest.raises(HubError, match=why):
+        opened(hub, entry(hub.head(REPO), **changes))
+    assert not hub.pull_requests(f"models/{MODEL}")
+
+
+def test_where_and_of_what_is_refused_by_name(hub: LoopbackHub) -> None:
+    with pytest.raises(HubError, match=r"is not directly in \.eval_results/"):
+        opened(hub, name="../README.yaml")
+    with pytest.raises(HubError, match="nothing to open"):
+        check_results({}, benchmark(hub))
+    with pytest.raises(HubError, match=r"^no-revision"):
+        Benchmark.find(Repository(REPO, hub.url, waits=(0,)), "v9.9.9")
+    hub.commit(REPO, {"eval.yaml": b"- a"})
+    with pytest.raises(HubError, match=r"^not-a-benchmark: .* lists no tasks"):
+        benchmark(hub)
+    hub.commit(REPO, {"eval.yaml": None})
+    with pytest.raises(HubError, match=r"^not-a-benchmark: .* has no eval.yaml"):
+        benchmark(hub)
+
+
+def test_the_command_opens_it_for_the_model_of_the_run(hub: LoopbackHub, tmp_path: Path) -> None:
+    run = published_run(tmp_path / "run", SUITE, "g")
+    header = json.loads((run / "run.json").read_text())
+    header["generator"] |= {"model": MODEL, "revision": "a" * 40}
+    (run / "run.json").write_text(json.dumps(header))
+    command = [sys.executable, "-m", "counterprior", "report", run, "--out", tmp_path / "site"]
+    command += ["--dataset", f"{REPO}@{hub.head(REPO)}", "--create-pr"]
+    done = subprocess.run(
+        list(map(str, command)), env=hub.environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{MODEL}: 2 result files, opened: {hub.url}/{MODEL}/discussions/1" in done.stderr
+    tree = hub.tree(f"models/{MODEL}", "refs/pr/1")
+    written = {name: data for name, data in tree.items() if name.startswith(".eval_results/")}
+    assert len(written) == 2
+    for data in written.values():
+        (result,) = parse_eval_result_entries(yaml.safe_load(data))
+        assert (result.dataset_id, result.dataset_revision) == (REPO, hub.head(REPO))
+        assert "n = " in (result.notes or "") and b"/home/" not in data
+    # Whose they are must be known, and be one.
+    assert [*results_by_model(tmp_path / "site")] == [MODEL]
+    report = json.loads((tmp_path / "site" / "report.json").read_text())
+    report["results"][0]["run"]["generator"] = {"kind": "render", "version": "1"}
+    (tmp_path / "site" / "report.json").write_text(
+        json.dumps(report | {"results": report["results"][:1]})
+    )
+    with pytest.raises(UsageError, match="say with --model-id"):
+        results_by_model(tmp_path / "site")
+    assert [*results_by_model(tmp_path / "site", "a/b")] == ["a/b"]
