@@ -30,6 +30,8 @@ PUBLICATION = "publication.json"
 STUDY = "study.yaml"
 FORMAT = 1
 """Of the layout; another one is refused."""
+HOLDOUT = "holdout"
+"""Key of a run's `release` where its rows are the secret part of a hold-out."""
 UNSHIPPED = "0.0.0"
 """Version of a publication that was never pushed."""
 
@@ -255,6 +257,11 @@ class Publication(Struct):
     def address(self) -> str:
         """Repository and version; empty before it was pushed."""
         return f"{self.repo_id}@{self.tag}" if self.changes else ""
+
+    @property
+    def secret(self) -> bool:
+        """Whether it shows prompts that are held out of a public release."""
+        return any(HOLDOUT in run.release for run in self.runs)
 
     @property
     def lossy(self) -> bool:

@@ -66,9 +66,7 @@ class PublicationContent:
     compared: tuple[str, ...] | None = (PUBLICATION,)
 
     def is_secret(self, folder: Path) -> bool:
-        """Never: whether a publication may be public is for the publisher to say."""
-        read_publication(folder)
-        return False
+        return read_publication(folder).secret
 
     def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
         publication = read_publication(folder)

@@ -23,6 +23,7 @@ from ...errors import DataError, UsageError
 from ...images import ImageError, open_image, pixels_digest
 from ...progress import Progress, silent
 from ...publication import (
+    HOLDOUT,
     PUBLICATION,
     STUDY,
     Publication,
@@ -546,8 +547,10 @@ def release_of(data: str) -> tuple[str, dict[str, str]]:
     try:
         manifest = json.loads((root / "manifest.json").read_text("utf-8"))
         changes, bank = manifest["changes"], manifest["bank_sha256"]
-        return "", {"version": str(changes[0]["version"]), "bank_sha256": str(bank)}
-    except (OSError, ValueError, LookupError, TypeError):
+        told = {"version": str(changes[0]["version"]), "bank_sha256": str(bank)}
+        secret = bool((manifest.get("holdout") or {}).get("private"))
+        return "", told | ({HOLDOUT: "private"} if secret else {})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return "", {}
 
 

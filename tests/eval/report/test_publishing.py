@@ -29,6 +29,7 @@ from counterprior.eval.report.publishing import (
     MOST_SHARDS,
     SHARD_BYTES,
     build_publication,
+    release_of,
     score_columns,
     shard_rows,
 )
@@ -108,8 +109,8 @@ def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
 
 
 def test_the_numbers_recompute_from_what_is_published(folder: Path, tmp_path: Path) -> None:
-    assert recompute(folder) == ([], [])
-    assert check_publication(folder, recompute).problems == ()
+    report = check_publication(folder, recompute)
+    assert (report.problems, report.notes) == ((), ())
     publication = read_publication(folder)
     restored = restore_run(folder, publication, publication.runs[0], tmp_path / "run")
     assert {image.status for image in restored.images().values()} == {
@@ -120,13 +121,14 @@ def test_the_numbers_recompute_from_what_is_published(folder: Path, tmp_path: Pa
     }
 
 
-def test_a_changed_verdict_is_found(folder: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(folder, tmp_path / "p"))
+def test_a_changed_verdict_is_found(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "p"
+    publish(run, copy)
     path = copy / shard_path("verdicts", 0, 1)
     table = pq.read_table(path)
     rows = table.to_pylist()
-    first = next(r for r in rows if r["label"] == "first_left" and r["probe"] == "original")
-    first["label"] = "first_right"
+    first = next(r for r in rows if r["label"] == "correct" and r["probe"] == "original")
+    first["label"] = "wrong"
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     assert [p.file for p in verify(copy)] == [shard_path("verdicts", 0, 1)]
     problems = recompute(copy).problems
@@ -266,6 +268,16 @@ def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: 
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(RunError, match="is not empty and no publication"):
         publish(root, tmp_path / "full")
+
+
+def test_the_release_is_named_by_what_it_says_of_itself(tmp_path: Path) -> None:
+    assert release_of("a/b@v1.0.0") == ("a/b@v1.0.0", {})
+    assert release_of("/home/somebody/dist") == release_of("./a/b") == ("", {})
+    manifest = {"changes": [{"version": "1.2.0"}], "bank_sha256": "b", "holdout": None}
+    told = {"version": "1.2.0", "bank_sha256": "b"}
+    for holdout, extra in ((None, {}), ({"private": True}, {"holdout": "private"})):
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"holdout": holdout}))
+        assert release_of(str(tmp_path)) == ("", told | extra)
 
 
 @pytest.mark.parametrize("told", [f"key={KEY}", "workflow in {home}/comfy/flow.json"])
