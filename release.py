@@ -71,6 +71,18 @@ def read_checksums(root: Path) -> dict[str, Any]:
     return checksums
 
 
+def foreign_files(root: Path) -> list[str]:
+    """Files of a folder that its `checksums.json` does not list, sorted; links are files.
+
+    Raises ReleaseError where that file is not the folder's own: who replaces a folder must know
+    that everything in it was written by this package.
+    """
+    listed = read_checksums(root)["files"]
+    entries = (p for p in sorted(root.rglob("*")) if p.is_symlink() or not p.is_dir())
+    names = [path.relative_to(root).as_posix() for path in entries]
+    return [name for name in names if name not in listed and name != CHECKSUMS]
+
+
 def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
     """The rows of one config of a release folder, images as encoded bytes.
 
@@ -215,11 +227,9 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
         root = Path(snapshot_download(str(path_or_repo), repo_type="dataset", revision=commit))
     listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
     problems = []
-    present = {
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in (CHECKSUMS, ".gitattributes")
-    }
+    files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    # The Hub adds the second one to every repository. Deeper down, neither is the Hub's or ours.
+    present = {name for name in files if name not in (CHECKSUMS, ".gitattributes")}
     for name in sorted(present - set(listed)):
         problems.append(Problem(name, f"is not in {CHECKSUMS}"))
     for name, entry in listed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -41,28 +42,37 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """An empty folder to write into; it takes the place of `path` when the block ends well.
 
-    Removes what a killed run left behind. Raises InUseError where another process writes `path`.
+    What was there is deleted only when the new folder stands in its place, and comes back whatever
+    ends the exchange: at once, or at the next start after a kill. A link stays: what it leads to is
+    replaced. Raises InUseError where another process writes `path`.
     """
-    path = path.absolute()
+    path = path.resolve()
     partial, previous = (path.with_name(f".{path.name}.{what}") for what in ("partial", "previous"))
     with folder_lock(path):
-        _tidy(path, partial, previous)
+        _restore(path, previous)
+        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         try:
             yield partial
+            _restore(path, previous)
             if path.exists():
+                shutil.rmtree(previous, ignore_errors=True)
                 path.rename(previous)
             partial.rename(path)
+            shutil.rmtree(previous, ignore_errors=True)
         finally:
-            _tidy(path, partial, previous)
+            _restore(path, previous)
+            shutil.rmtree(partial, ignore_errors=True)
 
 
-def _tidy(path: Path, partial: Path, previous: Path) -> None:
-    """Ends an exchange of folders: `path` is the new one, or the old one again."""
-    if previous.exists() and not path.exists():
+def _restore(path: Path, previous: Path) -> None:
+    """Puts back what was moved aside for a folder that never came, or came empty."""
+    if not previous.exists():
+        return
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+    if not path.exists():
         previous.rename(path)
-    for leftover in (partial, previous):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def write_whole(path: Path, data: str | bytes) -> None:
@@ -164,12 +174,18 @@ class Lock:
     """
 
     def __init__(self, path: Path, what: str, *, shared: bool = False) -> None:
-        """Raises InUseError, naming `what`, where another process holds the lock.
+        """Raises InUseError, naming `what`, where another process holds the lock, and DataError
+        where a link stands in place of the lock: it is not followed.
 
         `shared` locks keep out nobody but who wants the lock alone.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise DataError(f"{path} is a link and no lock: remove it") from None
         try:
             kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
@@ -192,5 +208,5 @@ class Lock:
 
 def folder_lock(path: Path) -> Lock:
     """The lock of a folder that is written as a whole; it lies beside the folder."""
-    path = path.absolute()
+    path = path.resolve()
     return Lock(path.with_name(f".{path.name}.lock"), str(path))

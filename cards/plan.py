@@ -196,7 +196,7 @@ def planned(
     """
     from huggingface_hub import get_token
 
-    folder = folder.absolute()
+    folder = folder.resolve()
     version = Version.parse(settings.version) if settings.version else None
     _check_date(settings.date)
     if get_token() is None:

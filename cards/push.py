@@ -20,7 +20,15 @@ from ..release import Problem, ReleaseError
 from .diff import diff
 from .errors import HubError
 from .plan import Plan
-from .remote import CONFLICT, STALE_PARENT, Repository, differing, is_passing, status_of
+from .remote import (
+    CONFLICT,
+    STALE_PARENT,
+    Repository,
+    differing,
+    hide_secrets,
+    is_passing,
+    status_of,
+)
 from .rules import SIGNATURE, some
 
 Verify = Callable[[Repository, str], list[str]]
@@ -124,7 +132,7 @@ def _send(plan: Plan, parent: str) -> str:
 def _refused(repository: Repository, error: Exception) -> Exception:
     """The error as a HubError; huggingface_hub reports a faulty card as a ValueError."""
     if isinstance(error, ValueError) and not status_of(error):
-        return HubError("hub-refuses", f"{repository.name}: {error}")
+        return HubError("hub-refuses", f"{repository.name}: {hide_secrets(str(error))}")
     return repository.named(error)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +33,12 @@ KEPT = frozenset({".gitattributes"})
 
 BUSY = frozenset({408, 429, 500, 502, 503, 504})
 """HTTP statuses that may pass if tried again."""
+
+REMEDIES = dict.fromkeys(
+    (413, 507),
+    "the Hub has no room for it: free storage in your account's settings, or push less",
+)
+"""What to do about an HTTP status, where it isn't about the token."""
 
 CONFLICT = 409
 STALE_PARENT = 412
@@ -202,12 +209,14 @@ class Repository:
                 f"{self.name} does not exist, or your token can't see it: check the name and "
                 f"`hf auth whoami`",
             )
-        if isinstance(error, HfHubHTTPError):
-            return HubError(
-                "hub-refuses",
-                f"{self.name}: {_told(error)}; for 401 and 403, use a token with write access "
-                f"(HF_TOKEN, or `hf auth login`)",
+        cause = _cause(error)
+        if isinstance(cause, HfHubHTTPError):
+            what = "" if cause is error else f"{_told(error)} "
+            remedy = REMEDIES.get(
+                cause.response.status_code,
+                "for 401 and 403, use a token with write access (HF_TOKEN, or `hf auth login`)",
             )
+            return HubError("hub-refuses", f"{self.name}: {what}{_told(cause)}; {remedy}")
         return error
 
     def head(self) -> Head | None:
@@ -320,10 +329,23 @@ class Repository:
         )
 
 
-def _told(error: Exception) -> str:
-    """First line of an error, with the token removed."""
+def _cause(error: BaseException) -> BaseException:
+    """What broke an upload or download, where the libraries wrap it in an error of their own."""
+    while isinstance(error, RuntimeError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _told(error: BaseException) -> str:
+    """First line of an error, without secrets."""
+    return hide_secrets(next(iter(str(error).splitlines()), "") or type(error).__name__)
+
+
+def hide_secrets(text: str) -> str:
+    """The text on one line, without the token and the signatures of addresses."""
     from huggingface_hub import get_token
 
-    line = next(iter(str(error).splitlines()), "") or type(error).__name__
+    line = " ".join(text.split())
+    line = re.sub(r"(https?://[^\s?']+)\?[^\s']*", r"\1", line)
     token = get_token()
     return line.replace(token, "[token]") if token else line

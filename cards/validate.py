@@ -76,6 +76,9 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     """
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
+    if (root / ".gitattributes").exists():
+        message = "is the Hub's own file and would change how it stores the others: remove it"
+        problems.append(Problem(".gitattributes", message))
     compared = ""
     if origin is not None:
         if skipped := not_comparable(facts, origin):

@@ -8,25 +8,43 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from ..builders.manifest import Build
-from ..release import CHECKSUMS, ReleaseError, sha256_file
+from ..release import CHECKSUMS, ReleaseError, foreign_files, read_checksums, sha256_file
 from ..schema import SeededRow
 from ..storage import whole_folder, write_whole
 from .documents import SAMPLE_COLUMNS, render_documents
 from .facts import MANIFEST, CardSample, Facts, collect, write_facts
 from .parquet import write_parquet
+from .rules import some
 
 
 def staged(out: Path) -> AbstractContextManager[Path]:
     """An empty folder that takes the place of the release at `out` when the block ends well.
 
-    Raises ReleaseError if `out` holds something other than a release, and InUseError if another
+    Raises ReleaseError if `out` holds anything that no build wrote, and InUseError if another
     process is building or pushing it.
     """
-    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
+    _check_ours(out)
+    return whole_folder(out)
+
+
+def _check_ours(out: Path) -> None:
+    """Raises ReleaseError unless a folder is empty, or a release of ours and nothing else."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    try:
+        own = read_checksums(out)["files"].get(MANIFEST, {}).get("sha256")
+        ours = (out / MANIFEST).is_file() and sha256_file(out / MANIFEST) == own
+    except (ReleaseError, OSError, AttributeError):
+        ours = False
+    if not ours:
         raise ReleaseError(
             f"{out} is not empty and not a release: choose another --out or empty it"
         )
-    return whole_folder(out)
+    if foreign := foreign_files(out):
+        raise ReleaseError(
+            f"{out} also holds {some(foreign)}, which no build wrote: move that elsewhere, or "
+            f"choose another --out"
+        )
 
 
 def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) -> dict[Path, Facts]:

@@ -36,7 +36,14 @@ from ...publication import (
     shard_path,
     write_publication,
 )
-from ...release import CHECKSUMS, ReleaseError, sha256_file, verify
+from ...release import (
+    CHECKSUMS,
+    ReleaseError,
+    foreign_files,
+    read_checksums,
+    sha256_file,
+    verify,
+)
 from ...schema import canonical
 from ...storage import whole_folder, write_whole
 from ..core import Score, without_nan
@@ -189,8 +196,17 @@ def build_publication(
 
 def _claim(out: Path) -> None:
     """Raises RunError for a folder that holds something else."""
-    if out.exists() and not (out / PUBLICATION).is_file() and (out.is_file() or any(out.iterdir())):
-        raise RunError(f"{out} is not empty and no publication: choose another --out")
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    try:
+        own = read_checksums(out)["files"].get(PUBLICATION, {}).get("sha256")
+        ours = (out / PUBLICATION).is_file() and sha256_file(out / PUBLICATION) == own
+    except (ReleaseError, OSError, AttributeError):
+        ours = False
+    foreign = foreign_files(out) if ours else []
+    if not ours or foreign:
+        what = f"also holds {foreign[0]}" if foreign else "is not empty and no publication"
+        raise RunError(f"{out} {what}: choose another --out")
 
 
 def _made_from(members: Sequence[Member], study: Path | None, settings: PublishSettings) -> str:

@@ -111,6 +111,10 @@ def test_the_version_follows_from_what_changed(world: Published, tmp_path: Path)
             plan_of(world.next, at(hub.url, "1.0.1"))
         with pytest.raises(HubError, match=r"^version-reused"):
             plan_of(world.next, at(hub.url, "1.0.0"))
+        hub.commit(REPO, {"NOTES.md": b"theirs"})
+        with pytest.raises(HubError, match=r"^foreign-head"):
+            plan_of(world.next, at(hub.url, ""))
+        hub.commit(REPO, {"NOTES.md": None})  # as the refusal says
         push(world.next, at(hub.url, ""))
         with pytest.raises(HubError, match=r"^version-too-small: .* gone.*--version 2.0.0"):
             plan_of(world.first, at(hub.url, ""))

@@ -72,7 +72,18 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return judged(release, tmp_path_factory.mktemp("run") / "colors", draw)
+    files = tmp_path_factory.mktemp("files")
+
+    def elsewhere(prompt: str, seed: int) -> Image.Image | Path:
+        """Every other image is a file that somebody else encoded."""
+        image = draw(prompt, seed)
+        if seed % 2:
+            return image
+        path = files / f"{hashlib.sha256(prompt.encode()).hexdigest()}-{seed}.png"
+        image.save(path, compress_level=0)
+        return path
+
+    return judged(release, tmp_path_factory.mktemp("run") / "colors", elsewhere)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +119,10 @@ def test_lossless_webp_gives_the_same_digests(release: Path, run: Path, tmp_path
     publish(run, tmp_path / "p", replace(CC, image_format="webp"))
     again = judged(release, tmp_path / "again", f"hub:{tmp_path / 'p'}")
     assert numbers(again) == numbers(run)
-    digests = [{i.sha256 for i in Run.open(r).images().values()} for r in (run, again)]
-    assert digests[0] == digests[1]
+    # What this package encoded has its digest again; of another's file the pixels are the same.
+    digests = [{c: i.sha256 for c, i in Run.open(r).images().items()} for r in (run, again)]
+    odd = [c for c in digests[0] if int(c.rpartition("-")[2]) % 2]
+    assert odd and all(digests[0][case] == digests[1][case] for case in odd)
 
 
 def test_other_rows_are_refused_or_compared(release: Path, folder: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from published import CC, KEY, SECRETS, png, publish, published_run, study
 from counterprior.cards.publication import check_publication, write_card
 from counterprior.errors import CounterpriorError, DataError, UsageError
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.verdicts import VERDICTS
+from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report import publishing
 from counterprior.eval.report.publishing import (
     MOST_SHARDS,
@@ -119,6 +119,23 @@ def test_the_numbers_recompute_from_what_is_published(folder: Path, tmp_path: Pa
         "refused",
         "error",
     }
+
+
+def test_a_restored_run_has_every_verdict_whole(run: Path, tmp_path: Path) -> None:
+    publication = publish(run, tmp_path / "p")
+    restored = restore_run(tmp_path / "p", publication, publication.runs[0], tmp_path / "run")
+    assert restored.cases() == Run.open(run).cases()
+
+    def said(root: Run) -> dict[str, dict[str, Answered]]:
+        return {
+            log.root.name: {
+                key: replace(one, verdict=replace(one.verdict, raw=""))
+                for key, one in log.newest.items()
+            }
+            for log in root.judges()
+        }
+
+    assert said(restored) == said(Run.open(run))
 
 
 def test_a_changed_verdict_is_found(run: Path, tmp_path: Path) -> None:
