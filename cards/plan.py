@@ -99,8 +99,8 @@ class PushSettings:
 
     repo_id: str
     """Dataset repository, `namespace/name`."""
-    version: str = ""
-    """Semantic version, without `v`; empty: the smallest that the change allows, never a MAJOR
+    version: str | None = None
+    """Semantic version, without `v`; None: the smallest that the change allows, never a MAJOR
     step."""
     date: str = ""
     """Release day, YYYY-MM-DD; empty: today, or the day of the push being continued."""
@@ -197,7 +197,7 @@ def planned(
     from huggingface_hub import get_token
 
     folder = folder.resolve()
-    version = Version.parse(settings.version) if settings.version else None
+    version = None if settings.version is None else Version.parse(settings.version)
     _check_date(settings.date)
     if get_token() is None:
         raise HubError("no-token", "set HF_TOKEN to a token with write access or `hf auth login`")

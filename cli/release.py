@@ -172,7 +172,9 @@ def publish(
     quality: Annotated[
         int | None, Output(help="Of webp, 1 to 100: lossy. Lossless if not given.")
     ] = None,
-    version: Annotated[str, Output(help="vX.Y.Z; else the smallest that the change allows.")] = "",
+    version: Annotated[
+        str | None, Output(help="vX.Y.Z; else the smallest that the change allows.")
+    ] = None,
     out: Annotated[
         Path | None, Output(help="Folder to write it to, if not RUNS/published.")
     ] = None,
@@ -196,7 +198,7 @@ def publish(
     settings = PublishSettings(license=license, image_format=format, quality=quality)
     pushing = PushSettings(
         repo_id=repo_id,
-        version=version.removeprefix("v"),
+        version=None if version is None else version.removeprefix("v"),
         create=True,
         private=private,
         endpoint=endpoint,

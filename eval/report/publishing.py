@@ -82,7 +82,7 @@ class PublishSettings:
     quality: int | None = None
     """Of WebP, 1 to 100; None: lossless, no pixel changes."""
 
-    def check(self, members: Sequence[Member]) -> None:
+    def check(self, members: Sequence[Publishable]) -> None:
         """Raises UsageError for a missing license, an unknown format and a wrong quality."""
         if not self.license:
             made = {
@@ -108,7 +108,7 @@ class PublishSettings:
             )
 
 
-class Member(NamedTuple):
+class Publishable(NamedTuple):
     """One run of what is published."""
 
     suite: str
@@ -124,20 +124,20 @@ class Member(NamedTuple):
         return f"{self.suite}/{self.generator}"
 
 
-def find_members(roots: Sequence[Path]) -> list[Member]:
+def find_members(roots: Sequence[Path]) -> list[Publishable]:
     """The runs of studies and run folders, by generator, then suite.
 
     In a study a generator is named by its folder, a single run by its own. Raises RunError for a
     folder that is neither, UsageError where two runs would have one name.
     """
-    members: dict[tuple[str, str], Member] = {}
+    members: dict[tuple[str, str], Publishable] = {}
     for root in roots:
         found = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
         if not found and not (root / HEADER).exists():
             raise RunError(f"{root} is neither a study with runs nor a run")
         for folder in found or [root]:
             run = Run.open(folder)
-            member = Member(run.header.suite, folder.resolve().name, run)
+            member = Publishable(run.header.suite, folder.resolve().name, run)
             other = members.setdefault((member.generator, member.suite), member)
             if other is not member:
                 raise UsageError(
@@ -209,7 +209,9 @@ def _claim(out: Path) -> None:
         raise RunError(f"{out} {what}: choose another --out")
 
 
-def _made_from(members: Sequence[Member], study: Path | None, settings: PublishSettings) -> str:
+def _made_from(
+    members: Sequence[Publishable], study: Path | None, settings: PublishSettings
+) -> str:
     """Digest of everything that a publication is made from."""
     digest = hashlib.sha256(canonical([asdict(settings), _versions()]))
     for member in members:
@@ -326,7 +328,7 @@ class _Writer:
         self.scrubber = scrubber
         self.progress = progress
 
-    def write(self, members: Sequence[Member], made_from: str) -> Publication:
+    def write(self, members: Sequence[Publishable], made_from: str) -> Publication:
         """Every parquet file; returns the facts."""
         sizes = [size for member in members for size in image_sizes(member.run)]
         total = len(sizes)
@@ -355,7 +357,7 @@ class _Writer:
             files=[*images.end(), *verdicts.end(), *scores.end()],
         )
 
-    def _image_rows(self, member: Member) -> Iterator[dict[str, Any]]:
+    def _image_rows(self, member: Publishable) -> Iterator[dict[str, Any]]:
         """Every case with its image, or why there is none."""
         known, present = member.run.images(), member.run.present()
         for case in member.run.cases():
@@ -420,7 +422,7 @@ class _Writer:
         }
 
     def _judge(
-        self, member: Member, judged: JudgedRun, verdicts: _Shards, scores: _Shards
+        self, member: Publishable, judged: JudgedRun, verdicts: _Shards, scores: _Shards
     ) -> PublishedJudge:
         """Writes the verdicts and scores of one judge of a run; what the facts say of it."""
         result, log = judged.result, judged.log
@@ -476,7 +478,7 @@ class _Writer:
         }
 
     def _run(
-        self, member: Member, judges: list[PublishedJudge], digest: str, statuses: Counter[str]
+        self, member: Publishable, judges: list[PublishedJudge], digest: str, statuses: Counter[str]
     ) -> PublishedRun:
         header = member.run.header
         data, release = release_of(header.data)

@@ -500,7 +500,7 @@ def test_contents_are_put_and_fetched_by_signed_urls_alone(hub: LoopbackHub) -> 
         ("GET", f"{API}/revision/v%C3%A9", b"", 404, "RevisionNotFound"),
         ("POST", f"{API}/commit/main", operation("moved", path="a"), 400, None),
         ("POST", f"{API}/commit/main", operation("deletedFile", path="f"), 404, "EntryNotFound"),
-        ("POST", "/api/repos/create", b'{"name": "m", "type": "model"}', 400, None),
+        ("POST", "/api/repos/create", b'{"name": "m", "type": "space"}', 400, None),
         ("POST", "/api/repos/create", b'{"name": "..", "type": "dataset"}', 400, None),
         ("GET", "/api/models", b"", 404, None),
     ],

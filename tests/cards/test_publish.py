@@ -75,13 +75,13 @@ def test_a_publication_is_whole_wherever_its_push_ends(
 ) -> None:
     with copied(world, tmp_path) as hub:
         if fault == "kill":
-            killed = push_to_die(world.next, at(hub.url, ""), "lfs")
+            killed = push_to_die(world.next, at(hub.url, None), "lfs")
             hub.before(*POINTS[point], lambda: (killed.kill(), None)[1])
             killed.join()
             assert killed.exitcode == -9
         else:
             hub.fail(*POINTS[point], applied=True)
-            push(world.next, at(hub.url, ""))
+            push(world.next, at(hub.url, None))
             assert hub.tags(REPO)["v1.1.0"] == hub.head(REPO)
         main = hub.tree(REPO, "main")
         if main != world.old:
@@ -91,7 +91,7 @@ def test_a_publication_is_whole_wherever_its_push_ends(
             assert {*listed, "checksums.json", ".gitattributes"} == {*main}
         assert hub.tree(REPO, "v1.0.0") == world.old
         put = [request.path for request in hub.requests if request.method == "PUT"]
-        commit = push(world.next, at(hub.url, ""))
+        commit = push(world.next, at(hub.url, None))
         again = [request.path for request in hub.requests if request.method == "PUT"][len(put) :]
         whole = put[:-1] if (fault, point) == ("kill", "upload") else put
         assert not {*again} & {*whole}, "uploaded twice"
@@ -102,9 +102,9 @@ def test_a_publication_is_whole_wherever_its_push_ends(
 
 def test_the_version_follows_from_what_changed(world: Published, tmp_path: Path) -> None:
     with copied(world, tmp_path) as hub:
-        same = plan_of(world.first, at(hub.url, ""))
+        same = plan_of(world.first, at(hub.url, None))
         assert (same.version, same.steps) == ("1.0.0", ())
-        more = plan_of(world.next, at(hub.url, ""))
+        more = plan_of(world.next, at(hub.url, None))
         assert (more.version, more.demanded) == ("1.1.0", "MINOR")
         assert "t2i_homogenization/other" in more.notes
         with pytest.raises(HubError, match=r"^version-too-small: .* is MINOR"):
@@ -113,18 +113,18 @@ def test_the_version_follows_from_what_changed(world: Published, tmp_path: Path)
             plan_of(world.next, at(hub.url, "1.0.0"))
         hub.commit(REPO, {"NOTES.md": b"theirs"})
         with pytest.raises(HubError, match=r"^foreign-head"):
-            plan_of(world.next, at(hub.url, ""))
+            plan_of(world.next, at(hub.url, None))
         hub.commit(REPO, {"NOTES.md": None})  # as the refusal says
-        push(world.next, at(hub.url, ""))
+        push(world.next, at(hub.url, None))
         with pytest.raises(HubError, match=r"^version-too-small: .* gone.*--version 2.0.0"):
-            plan_of(world.first, at(hub.url, ""))
+            plan_of(world.first, at(hub.url, None))
         push(world.first, at(hub.url, "2.0.0"))
         assert sorted(hub.tags(REPO)) == ["v1.0.0", "v1.1.0", "v2.0.0"]
         stated = read_publication(world.first).model_copy(update={"license": "mit"})
         changed = Path(shutil.copytree(world.first, tmp_path / "changed"))
         (changed / "publication.json").write_text(stated.model_dump_json())
         with pytest.raises(HubError, match=r"--version 3.0.0"):
-            plan_of(changed, at(hub.url, ""))
+            plan_of(changed, at(hub.url, None))
 
 
 @pytest.mark.parametrize(("before", "arrived"), [("/preupload/", False), ("/resolve/", True)])
