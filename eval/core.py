@@ -85,6 +85,8 @@ class Case:
     """Question -> weight, where a score weighs its questions."""
     source: str = ""
     """Image to edit, relative to the run; its stem is its SHA-256. Empty for text-to-image."""
+    fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """The row's own values by name, for generators that need more than a prompt; not recorded."""
 
     @property
     def id(self) -> str:
@@ -108,7 +110,9 @@ class ImageRequest:
     source: Image | None = None
     """RGB image to edit; None for text-to-image."""
     case: Case | None = None
-    """The case, for generators that look an image up instead of making it."""
+    """The case, for generators that look an image up, or need more of the row than its prompt."""
+    references: tuple[Image, ...] = ()
+    """Further RGB images that an edit refers to, where the generator takes several."""
 
 
 class GeneratorError(RunFailed):
@@ -334,6 +338,11 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [without_nan(item) for item in value]
     return value
+
+
+OBSERVED = "served_"
+"""Begins the names in an identity that a server says of itself. A server that is down, or lists
+nothing, is not another one for that."""
 
 
 def describe(identity: Mapping[str, str]) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 from ...errors import UsageError
 from ...release import ReleaseError, iter_records, load, parquet_path, read_checksums
-from ...schema import ROWS, Row, image_columns, rows_digest
+from ...schema import ROWS, Entity, Row, image_columns, rows_digest
 
 
 class Rows(NamedTuple):
@@ -24,6 +27,29 @@ class Rows(NamedTuple):
     def of(cls, rows: Sequence[Row]) -> Rows:
         """Rows that are in no release."""
         return cls(rows, rows_digest([row.model_dump() for row in rows]))
+
+
+_HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "status"}
+
+
+def row_fields(row: Row) -> dict[str, str]:
+    """What a row says, by name and as text: `object_a`, `relation`, `left`, ...
+
+    An entity is its name under the field's own name, and has its parts beside it (`left_kind`,
+    `left_look`). Lists and questions are JSON; what is not there is empty.
+    """
+    found: dict[str, str] = {}
+    for name, value in row:
+        if name in _HIDDEN:
+            continue
+        if isinstance(value, Entity):
+            found[name] = value.name
+            found |= {f"{name}_{part}": text for part, text in value if part != "name"}
+        elif isinstance(value, BaseModel | list | tuple):
+            found[name] = json.dumps(value, default=dict, ensure_ascii=False)
+        else:
+            found[name] = "" if value is None else str(value)
+    return found
 
 
 def read_rows(data: str, config: str, revision: str | None = None) -> Rows:

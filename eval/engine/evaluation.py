@@ -38,7 +38,7 @@ from ..generators import ENCODED, REPORT, Checked, MadeForRows
 from ..generators.paid import USD
 from ..suites import open_suite
 from ..suites.base import Suite
-from .data import Rows, read_rows, sample_rows
+from .data import Rows, read_rows, row_fields, sample_rows
 from .run import LOCK, MadeImage, Run, RunError, RunHeader, stamp_of
 from .verdicts import OpenQuestion, Tally, VerdictLog
 
@@ -92,8 +92,9 @@ class Evaluation:
         found = found or read_rows(settings.data, settings.suite, settings.revision)
         rows = {r.id: r for r in sample_rows(found.rows, settings.limit, suite.together)}
         cases = [
-            replace(case, source=_source_name(row))
+            replace(case, source=_source_name(row), fields=fields)
             for row in rows.values()
+            for fields in [row_fields(row)]  # one for all of its cases
             for case in suite.cases(row, settings.seeds)
         ]
         header = RunHeader(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
 from ...storage import Lock, RecordLog, read_records, write_json, write_whole
-from ..core import Case, describe
+from ..core import OBSERVED, Case, describe
 from .verdicts import VerdictLog
 
 HEADER = "run.json"
@@ -105,12 +106,14 @@ class Run:
         path = root / HEADER
         if path.exists():
             found = cls.open(root)
-            if found.header != header:
-                raise RunError(f"{root} is of another run: {_difference(found.header, header)}")
+            if difference := _difference(found.header, header):
+                raise RunError(f"{root} is of another run: {difference}. Choose another --out")
             return found
         if root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
             raise RunError(f"{root} is not empty and not a run: choose another --out")
-        lines = [json.dumps(asdict(case), sort_keys=True, ensure_ascii=False) for case in cases]
+        # What a case took from its row is in the release, and not written again.
+        plain = ({k: v for k, v in vars(case).items() if k != "fields"} for case in cases)
+        lines = [json.dumps(case, sort_keys=True, ensure_ascii=False) for case in plain]
         write_whole(root / "cases.jsonl", "".join(line + "\n" for line in lines))
         write_json(path, asdict(header))
         return cls(root, header)
@@ -191,6 +194,33 @@ class Run:
     def _is_replaced(self, image: MadeImage) -> bool:
         return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
 
+    def repeats(self, cases: Iterable[Case] | None = None) -> list[str]:
+        """What images that are byte for byte the same say of the generator; empty without any."""
+        made = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
+        if len(set(made.values())) == len(made):  # as usual; the cases need not be read
+            return []
+        same: dict[str, list[tuple[str, str]]] = {}
+        for case in self.cases() if cases is None else cases:
+            if case.id in made:
+                same.setdefault(made[case.id], []).append((case.prompt, case.source))
+        total = sum(map(len, same.values()))
+        groups = [asked for asked in same.values() if len(asked) > 1]
+        of_seeds = sum(n for asked in groups for n in Counter(asked).values() if n > 1)
+        of_prompts = sum(len(asked) for asked in groups if len(set(asked)) > 1)
+        who = describe(self.header.generator)
+        notes = []
+        if of_seeds:
+            notes.append(
+                f"{who} does not use its seeds: {of_seeds:,} of {total:,} images are byte for byte "
+                f"those of another seed of the same prompt, so n counts copies"
+            )
+        if of_prompts:
+            notes.append(
+                f"{of_prompts:,} of {total:,} images are byte for byte those of another prompt: "
+                f"{who} may not read its prompts, or files are named wrongly"
+            )
+        return notes
+
     def judges(self) -> list[VerdictLog]:
         """Every judge that has judged here, by name."""
         folders = sorted(path.parent for path in (self.root / "verdicts").glob("*/judge.json"))
@@ -237,14 +267,30 @@ class Run:
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:
+    """What two headers don't share; empty where they are of one run.
+
+    What a server says of itself is compared where both know it: it may be down now.
+    """
     old, new = asdict(found), asdict(asked)
-    changed = [
-        f"{name} {_shown(old[name])} there, {_shown(new[name])} asked"
-        for name in old
-        if old[name] != new[name]
-    ]
-    return "; ".join(changed) + ". Choose another --out"
+    known = old["generator"].keys() & new["generator"].keys()
+    changed = []
+    for name in old:
+        before, now = old[name], new[name]
+        if name == "generator":
+            before, now = (
+                {k: v for k, v in side.items() if k in known or not k.startswith(OBSERVED)}
+                for side in (before, now)
+            )
+        if before != now:
+            changed.append(f"{name} {_shown(before, now)} there, {_shown(now, before)} asked")
+    return "; ".join(changed)
 
 
-def _shown(value: Any) -> str:
-    return describe(value) if isinstance(value, Mapping) else str(value)
+def _shown(value: Any, other: Any) -> str:
+    """A value, and what an identity has other than another one where its name tells them apart."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    if describe(value) != describe(other):
+        return describe(value)
+    own = ", ".join(f"{k}={v}" for k, v in value.items() if other.get(k) != v)
+    return f"{describe(value)} ({own or 'without'})"

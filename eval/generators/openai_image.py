@@ -1,34 +1,44 @@
 """`openai-image`: OpenAI's images API, and servers that speak it; from a text or as an edit.
 
-``openai-image:MODEL[@BASE_URL][?size=1024x1024&quality=high&attempts=n&timeout=s]``. The API knows
-no seed: images of one prompt differ by chance. ``seed=send`` is for servers that take one.
+``openai-image:MODEL[@BASE_URL][?size=1024x1024&quality=high&num_inference_steps=28&seed=none]``.
+Fields of the request that servers know go by their own name, any other as ``extra.NAME=VALUE``.
+Every request carries its seed, unless the API is known to have none.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import replace
-from io import BytesIO
 from typing import Any
 
 from PIL.Image import Image
 
-from ...agents.backends.http import Wire
 from ...agents.chat import Completion, Permit, always
-from ...errors import UsageError
-from ...images import ImageError, open_image, plain_png
+from ...images import plain_png
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
+from .served import SEED, ServedModel, decode_image
 
-HTTP = ("attempts", "timeout")
-"""Options of the connection: they change no image."""
-CALL = ("background", "input_fidelity", "moderation", "quality", "response_format", "size", "style")
-"""Options that are sent as they are."""
+OPENAI = tuple(
+    "background input_fidelity moderation output_format quality response_format size style".split()
+)
+"""Options that OpenAI's API knows: texts."""
+KNOWN: dict[str, type] = {
+    **dict.fromkeys(OPENAI, str),
+    "output_compression": int,
+    # Of vLLM-Omni and SGLang.
+    "guidance_scale": float,
+    "height": int,
+    "max_sequence_length": int,
+    "negative_prompt": str,
+    "num_inference_steps": int,
+    "strength": float,
+    "true_cfg_scale": float,
+    "width": int,
+}
+"""Option -> type of what is sent."""
 
 
 class OpenAIImages(SpecAdapter, PaidByImage):
@@ -36,22 +46,10 @@ class OpenAIImages(SpecAdapter, PaidByImage):
 
     def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a wrong option, BackendError for a missing key."""
-        import openai
-
-        options = spec.options
-        if unknown := sorted(set(options) - {*HTTP, *CALL, "seed"}):
-            known = ", ".join([*CALL, *HTTP, "seed"])
-            raise UsageError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
-        if options.get("seed", "send") != "send":
-            raise UsageError(f"{spec.kind}: seed is `send`, or left out")
-        self._sends_seed = "seed" in options
-        self._call = {name: options[name] for name in CALL if name in options}
-        http = replace(spec, options={name: options[name] for name in HTTP if name in options})
-        self._wire = Wire.open(http, openai, openai.OpenAI, "OPENAI_API_KEY")
+        self._served = ServedModel(spec, KNOWN)
 
     def identity(self) -> dict[str, str]:
-        seed = "sent" if self._sends_seed else "unknown to the API"
-        return {**self._wire.identity(), **self._call, "seed": seed}
+        return self._served.identity()
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
         """The image, with what the API said of it as JSON in ``info[REPORT]``.
@@ -60,10 +58,9 @@ class OpenAIImages(SpecAdapter, PaidByImage):
         be used: then no further image can be had, and the same command goes on later; and what
         `permit` raises, asked before an attempt after one that may have been billed.
         """
-        answer, lost = self._wire.ask(lambda: self._send(request), dict, permit)
+        answer, lost = self._served.wire.ask(lambda: self._send(request), dict, permit)
         if isinstance(answer, Completion):
-            refused = answer.outcome == "refused"
-            raise GeneratorError(answer.text, "refused" if refused else "error", lost)
+            raise self._served.failure(answer, lost)
         made, image = _read(answer)
         report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt")}
         report["lost_attempts"] = lost
@@ -71,15 +68,19 @@ class OpenAIImages(SpecAdapter, PaidByImage):
         return image
 
     def _send(self, request: ImageRequest) -> Any:
-        images: Any = self._wire.client.images.with_raw_response
-        model = self._wire.settings.model
-        body: dict[str, Any] = {"model": model, "prompt": request.prompt, **self._call}
-        if self._sends_seed:
-            body["extra_body"] = {"seed": request.seed}
+        images: Any = self._served.wire.client.images.with_raw_response
+        call = dict(self._served.call)
+        if self._served.sends_seed:
+            call[SEED] = request.seed
+        body: dict[str, Any] = {"model": self._served.wire.settings.model, "prompt": request.prompt}
+        body |= {name: call.pop(name) for name in OPENAI if name in call}
         if request.source is None:
-            return images.generate(**body)
-        source = ("source.png", plain_png(request.source), "image/png")
-        return images.edit(image=source, **body)
+            return images.generate(**body, extra_body=call)
+        # A form has no objects.
+        form = {n: json.dumps(v) if isinstance(v, dict | list) else v for n, v in call.items()}
+        shown = (request.source, *request.references)
+        files = [(f"source{n or ''}.png", plain_png(s), "image/png") for n, s in enumerate(shown)]
+        return images.edit(image=files if len(files) > 1 else files[0], **body, extra_body=form)
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
@@ -92,7 +93,4 @@ def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
     if not encoded:
         # An address may lead anywhere, also to this network's own machines: it is not followed.
         raise GeneratorError("the answer holds an address only: add response_format=b64_json")
-    try:
-        return made, open_image(BytesIO(base64.b64decode(encoded, validate=True)))
-    except (ImageError, binascii.Error, TypeError, ValueError) as error:
-        raise GeneratorError(f"the image {error}") from None
+    return made, decode_image(encoded)

@@ -6,7 +6,6 @@ Nothing here writes: `write_results` is what the command `score` adds.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -226,12 +225,7 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
             notes.append(
                 f"the {what} is code that nobody versioned ({describe(identity)}): pass identity="
             )
-    made = Counter(i.sha256 for i in run.images().values() if i.status == "made")
-    twice = sum(count for count in made.values() if count > 1)
-    if twice:
-        notes.append(
-            f"{twice:,} of {made.total():,} images are byte for byte those of another case"
-        )
+    notes += run.repeats(outcome.case for outcome in judged)
     unjudged = sum(o.image == "made" and not o.verdicts for o in judged)
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+import counterprior
 from counterprior.agents.chat import BackendError
 from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.steps import generate
 from counterprior.eval.generators import REPORT, open_generator
 from counterprior.images import encode_png
 
@@ -44,6 +51,7 @@ def test_a_text_becomes_an_image(server: Any) -> None:
         "prompt": "a dog",
         "size": "1024x1024",
         "quality": "high",
+        "seed": 7,
     }
 
 
@@ -60,12 +68,168 @@ def test_an_edit_sends_its_source(server: Any) -> None:
     assert made.tobytes() == source.tobytes()
 
 
-def test_a_seed_is_sent_only_where_one_is_taken(server: Any) -> None:
+def test_seeds_are_sent_unless_the_api_is_known_to_have_none(server: Any) -> None:
     server.draw = lambda body: encoded()
-    draw(server, seed="send")
-    draw(server, ImageRequest("x", 7, Image.new("RGB", (32, 32))), seed="send")
     draw(server)
+    draw(server, ImageRequest("x", 7, Image.new("RGB", (32, 32))))
+    draw(server, seed="none")
     assert [a.body.get("seed") for a in server.asked] == [7, "7", None]
+    assert open_generator("openai-image:gpt-image-2").identity()["seed"] == "not sent"
+    gemini = "openai-image:g@https://generativelanguage.googleapis.com/v1beta/openai"
+    assert open_generator(f"{gemini}?seed=send").identity()["seed"] == "sent"
+
+
+def test_options_go_over_the_wire_by_their_own_names(server: Any) -> None:
+    server.draw = lambda body: encoded()
+    options = {
+        "num_inference_steps": "28",
+        "guidance_scale": "3.5",
+        "true_cfg_scale": "4",
+        "negative_prompt": "blurry",
+        "extra.enable_teacache": "true",
+        "extra.diffusers_kwargs": '{"eta": 0.5}',
+        "extra.lora": "detail",
+    }
+    draw(server, **options)
+    draw(server, ImageRequest("x", 7, Image.new("RGB", (32, 32))), **options)
+    made, edited = (asked.body for asked in server.asked)
+    assert made["num_inference_steps"] == 28 and made["guidance_scale"] == 3.5
+    assert made["true_cfg_scale"] == 4.0 and made["negative_prompt"] == "blurry"
+    assert made["enable_teacache"] is True and made["lora"] == "detail"
+    assert made["diffusers_kwargs"] == {"eta": 0.5}
+    assert edited["num_inference_steps"] == "28" and edited["negative_prompt"] == "blurry"
+    assert json.loads(edited["diffusers_kwargs"]) == {"eta": 0.5}
+    identity = open_generator(spec(server, "extra.lora=a&num_inference_steps=4")).identity()
+    assert identity["lora"] == "a" and identity["num_inference_steps"] == "4"
+
+
+def test_an_edit_may_refer_to_a_second_image(server: Any) -> None:
+    server.draw = lambda body: body["image[]"]
+    first, second = (Image.new("RGB", (32, 32), colour) for colour in ("red", "blue"))
+    made = draw(server, ImageRequest("put it there", 7, first, references=(second,)))
+    assert made.getpixel((0, 0)) == (0, 0, 255)  # a form keeps the last of two fields
+
+
+@pytest.fixture
+def sglang(server: Any) -> Any:
+    """A server with SGLang's defaults: without a seed it takes 1024; and it lists its model."""
+
+    def noise(body: dict[str, Any]) -> bytes:
+        rng = random.Random(f"{body['prompt']}/{body.get('seed', 1024)}")
+        buffer = io.BytesIO()
+        Image.frombytes("RGB", (32, 32), rng.randbytes(3 * 32 * 32)).save(buffer, "PNG")
+        return buffer.getvalue()
+
+    server.draw = noise
+    server.listings["/models"] = SGLANG
+    return server
+
+
+SGLANG = {
+    "model_path": "black-forest-labs/FLUX.1-dev",
+    "task_type": "T2I",
+    "pipeline_class": "FluxPipeline",
+    "num_gpus": 4,
+    "dit_precision": "bf16",
+}
+
+
+def run_of(server: Any, release: Path, out: Path, options: str = "") -> Run:
+    settings = RunSettings("t2i_homogenization", str(release), out, seeds=4, limit=1)
+    return generate(settings, spec(server, f"attempts=1&timeout=5{options}")).run
+
+
+def test_four_seeds_are_four_requests_and_four_images(
+    sglang: Any, text_release: Path, tmp_path: Path
+) -> None:
+    run = run_of(sglang, text_release, tmp_path / "run")
+    sent = [(asked.body["prompt"], asked.body["seed"]) for asked in sglang.asked]
+    assert len(sent) == len(set(sent)) == 8 and len({seed for _, seed in sent}) == 4
+    assert len({image.sha256 for image in run.images().values()}) == 8
+    assert run.repeats() == []
+
+
+def test_a_server_that_ignores_its_seeds_is_named(
+    sglang: Any, text_release: Path, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    named = "does not use its seeds: 8 of 8 images are byte for byte those of another seed"
+    words = ["--suite", "t2i_homogenization", "--seeds", "4", "--limit", "1"]
+    words += ["--data", str(text_release), "--out", str(tmp_path / "run")]
+    done = cli("generate", *words, "--generator", spec(sglang, "timeout=5&seed=none"))
+    assert done.returncode == 0, done.stderr
+    assert f"openai-image:img-1 @ {sglang.url.removeprefix('http://')} {named}" in done.stderr
+    result = counterprior.evaluate(
+        "t2i_homogenization",
+        spec(sglang, "timeout=5&seed=none"),
+        lambda question: "invalid",
+        data=str(text_release),
+        limit=1,
+        seeds=4,
+    )
+    assert any(named in note for note in result.notes)
+    assert not any("another prompt" in note for note in result.notes)
+
+
+def test_one_image_for_all_prompts_is_said(sglang: Any, text_release: Path, tmp_path: Path) -> None:
+    sglang.draw = lambda body: encoded()
+    of_seeds, of_prompts = run_of(sglang, text_release, tmp_path / "run").repeats()
+    assert "does not use its seeds" in of_seeds
+    assert of_prompts.startswith("8 of 8 images are byte for byte those of another prompt")
+
+
+def test_what_a_server_lists_is_part_of_the_identity(sglang: Any) -> None:
+    assert (
+        SGLANG.items()
+        >= {
+            name.removeprefix("served_"): value
+            for name, value in open_generator(spec(sglang)).identity().items()
+            if name.startswith("served_")
+        }.items()
+        != {}.items()
+    )
+    vllm = [{"id": "other", "root": "B/b"}, {"id": "img-1", "root": "A/a", "created": 1}]
+    for order in (vllm, vllm[::-1]):
+        sglang.listings["/v1/models"] = {"object": "list", "data": order}
+        identity = open_generator(spec(sglang)).identity()
+        assert {n: v for n, v in identity.items() if "served" in n} == {"served_root": "A/a"}
+
+
+@pytest.mark.parametrize(
+    "listing",
+    ["<html>hello</html>", "", {}, {"data": None}, {"data": [1]}, [], {"data": []}, f'"{KEY}"'],
+)
+def test_a_strange_list_of_models_says_nothing(server: Any, listing: Any) -> None:
+    server.listings["/v1/models"] = listing
+    assert not [name for name in open_generator(spec(server)).identity() if "served" in name]
+
+
+def test_a_run_goes_on_while_the_list_is_away_and_refuses_another_model(
+    sglang: Any, text_release: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    run = run_of(sglang, text_release, out)
+    assert run.header.generator["served_model_path"] == SGLANG["model_path"]
+    header = (out / "run.json").read_bytes()
+    del sglang.listings["/models"]
+    run_of(sglang, text_release, out)
+    sglang.listings["/models"] = {**SGLANG, "num_gpus": 8}
+    run_of(sglang, text_release, out)
+    assert (out / "run.json").read_bytes() == header and len(sglang.asked) == 8
+    sglang.listings["/models"] = {**SGLANG, "dit_precision": "fp8"}
+    with pytest.raises(RunError, match=r"dit_precision=bf16\) there, .*dit_precision=fp8\) asked"):
+        run_of(sglang, text_release, out)
+
+
+def test_a_finished_run_needs_no_server(sglang: Any, text_release: Path, tmp_path: Path) -> None:
+    run_of(sglang, text_release, tmp_path / "run")
+    sglang.close()
+    run_of(sglang, text_release, tmp_path / "run")
+
+
+def test_a_server_that_rejects_seeds_is_told_how_to_go_on(server: Any, fault: Any) -> None:
+    server.faults.append(fault(status=400, message="Unknown parameter: 'seed'."))
+    with pytest.raises(GeneratorError, match=r"Unknown parameter.*needs the option seed=none"):
+        draw(server)
 
 
 def test_what_the_api_said_is_reported_and_never_saved(server: Any, fault: Any, naps: Any) -> None:
@@ -165,9 +329,9 @@ def test_the_identity_names_all_that_changes_images(server: Any) -> None:
         "provider": "custom",
         "size": "512x512",
         "server": server.url.removeprefix("http://"),
-        "seed": "unknown to the API",
+        "seed": "sent",
     }
-    assert open_generator(spec(server, "seed=send")).identity()["seed"] == "sent"
+    assert open_generator(spec(server, "seed=none")).identity()["seed"] == "not sent"
     assert open_generator("openai-image:gpt-image-2").identity()["provider"] == "openai"
 
 
@@ -177,7 +341,10 @@ def test_the_identity_names_all_that_changes_images(server: Any) -> None:
         ("openai-image:", "name a model"),
         ("openai-image:m?n=4", "no option 'n': choose from background"),
         ("openai-image:m?temperature=0", "no option 'temperature'"),
-        ("openai-image:m?seed=7", "seed is `send`"),
+        ("openai-image:m?seed=7", "seed is `send` or `none`, not '7'"),
+        ("openai-image:m?num_inference_steps=many", "num_inference_steps must be int"),
+        ("openai-image:m?guidance=4", "no option 'guidance': choose from .*guidance_scale"),
+        ("openai-image:m?extra.=4", "no option 'extra.'"),
         ("openai-image:m?attempts=0", "attempts must be 1"),
     ],
 )

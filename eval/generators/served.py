@@ -1,0 +1,167 @@
+"""What generators behind an API that OpenAI's SDK speaks share: options, seeds, what is served."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from io import BytesIO
+from typing import Any
+from urllib.parse import urlsplit
+
+from PIL.Image import Image
+
+from ...agents.backends.http import CHECK_SECONDS, Wire, hide
+from ...agents.chat import Completion
+from ...errors import UsageError
+from ...images import ImageError, open_image
+from ...specs import Spec
+from ..core import OBSERVED, GeneratorError
+
+HTTP = ("attempts", "timeout")
+"""Options of the connection: they change no image."""
+EXTRA = "extra."
+"""Before the name of any other field of the request's body: ``extra.NAME=VALUE``."""
+SEED = "seed"
+SEEDLESS = ("api.openai.com", ".openai.azure.com", "generativelanguage.googleapis.com")
+"""Hosts (or their ends) whose API is known to take no seed, and to reject requests with one."""
+
+FACTS = (
+    "model_path",
+    "root",
+    "revision",
+    "task_type",
+    "pipeline_name",
+    "pipeline_class",
+    "dit_precision",
+    "vae_precision",
+    "text_encoder_precisions",
+    "dtype",
+    "quantization",
+)
+"""What of a listing says which model it is; the rest changes with every start (`created`, ...)."""
+
+LONGEST = 100_000_000
+"""Characters of an encoded image above which it is not decoded."""
+
+
+class ServedModel:
+    """A model behind such an API: what is sent with each request, and who answers."""
+
+    def __init__(self, spec: Spec, known: Mapping[str, type]) -> None:
+        """known: option that is sent under its own name -> type of its value.
+
+        Raises UsageError for a wrong option, BackendError for a missing key.
+        """
+        import openai
+
+        self.call: dict[str, Any] = {}
+        for name, text in spec.options.items():
+            if name.startswith(EXTRA) and name != EXTRA:
+                self.call[name.removeprefix(EXTRA)] = _plain(text)
+            elif name in known:
+                self.call[name] = _typed(spec.kind, name, text, known[name])
+            elif name not in (*HTTP, SEED):
+                names = ", ".join([*sorted(known), *HTTP, SEED, f"{EXTRA}NAME"])
+                raise UsageError(f"{spec.kind}: no option {name!r}: choose from {names}")
+        http = replace(spec, options={n: spec.options[n] for n in HTTP if n in spec.options})
+        self.wire = Wire.open(http, openai, openai.OpenAI, "OPENAI_API_KEY")
+        host = urlsplit(str(self.wire.client.base_url)).hostname or ""
+        seed = spec.options.get(SEED, "none" if host.endswith(SEEDLESS) else "send")
+        if seed not in ("send", "none"):
+            raise UsageError(f"{spec.kind}: seed is `send` or `none`, not {seed!r}")
+        # Left out, a server uses its own: SGLang's is always 1024, one image for every seed.
+        self.sends_seed = seed == "send"
+
+    def identity(self) -> dict[str, str]:
+        """Who answers, what is sent, and what the server says that it serves."""
+        call = {name: _shown(value) for name, value in self.call.items()}
+        seed = "sent" if self.sends_seed else "not sent"
+        return {**call, **self.wire.identity(), SEED: seed, **self._served}
+
+    def failure(self, completion: Completion, lost: int) -> GeneratorError:
+        """The error of a request that the server rejected."""
+        if completion.outcome == "refused":
+            return GeneratorError(completion.text, "refused", lost)
+        blames_seed = self.sends_seed and SEED in completion.text.lower()
+        hint = "; a server that takes no seed needs the option seed=none" if blames_seed else ""
+        return GeneratorError(completion.text + hint, lost_attempts=lost)
+
+    @cached_property
+    def _served(self) -> dict[str, str]:
+        """Facts of the server's list of models; nothing of a vendor's, and where there is none."""
+        if "server" not in self.wire.identity():
+            return {}
+        base = str(self.wire.client.base_url).rstrip("/")
+        # SGLang tells about its one model beside `/v1`, where the list is OpenAI's.
+        for address in dict.fromkeys((f"{base}/models", f"{base.removesuffix('/v1')}/models")):
+            if facts := served_facts(self._listing(address), self.wire.settings.model):
+                shown = {name: hide(text, self.wire.key) for name, text in facts.items()}
+                return {OBSERVED + name: text for name, text in shown.items()}
+        return {}
+
+    def _listing(self, address: str) -> Any:
+        options: Any = {"timeout": min(CHECK_SECONDS, self.wire.settings.timeout)}
+        with suppress(self.wire.sdk.APIError, ValueError):
+            response = self.wire.client.get(address, cast_to=str, options=options)
+            return json.loads(response)
+        return None
+
+
+def served_facts(listing: Any, model: str) -> dict[str, str]:
+    """What a list of models says of one model, whatever its order.
+
+    Of OpenAI's list it is the entry of that name, and of a list of one the only one. SGLang gives
+    one object without a list.
+
+    >>> served_facts({"data": [{"id": "b"}, {"id": "a", "root": "X/A", "created": 7}]}, "a")
+    {'root': 'X/A'}
+    >>> served_facts({"model_path": "X/A", "dit_precision": "bf16", "num_gpus": 2}, "any")
+    {'model_path': 'X/A', 'dit_precision': 'bf16'}
+    """
+    entry = listing
+    if isinstance(listing, Mapping) and "data" in listing:
+        data = listing["data"] if isinstance(listing["data"], Sequence) else []
+        entries = [one for one in data if isinstance(one, Mapping)]
+        named = [one for one in entries if one.get("id") == model] or entries
+        entry = named[0] if len(named) == 1 or named is not entries else None
+    if not isinstance(entry, Mapping):
+        return {}
+    found = {name: entry[name] for name in FACTS if entry.get(name) not in (None, "")}
+    return {name: _shown(value) for name, value in found.items()}
+
+
+def decode_image(encoded: Any) -> Image:
+    """The image of base64 text. Raises GeneratorError where it is none."""
+    try:
+        if len(encoded) > LONGEST:
+            raise GeneratorError(f"the image is {len(encoded):,} characters long, which is too big")
+        return open_image(BytesIO(base64.b64decode(encoded, validate=True)))
+    except (ImageError, binascii.Error, TypeError, ValueError) as error:
+        raise GeneratorError(f"the image {error}") from None
+
+
+def _typed(kind: str, name: str, text: str, type_: type) -> Any:
+    if type_ is bool and text in ("true", "false"):
+        return text == "true"
+    with suppress(ValueError):
+        if type_ is not bool:
+            return type_(text)
+    what = "true or false" if type_ is bool else type_.__name__
+    raise UsageError(f"{kind}: {name} must be {what}, not {text!r}")
+
+
+def _plain(text: str) -> Any:
+    """JSON where the text is JSON, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
