@@ -1,8 +1,10 @@
-"""`command`: a program of the user's own that makes one image.
+"""`command`: a program of the user's own that makes images.
 
-``command:./draw.sh {prompt} {seed} {output}?timeout=600``; an edit has ``{source}`` too. The words
-are split as a shell would, and each placeholder is filled inside its word: no shell reads a prompt.
-Options come after the first ``?``. Keys belong into the environment: the command is recorded.
+``command:./draw.sh {prompt} {seed} {output}?timeout=600`` runs once an image; an edit has
+``{source}`` too, and every field of the row can be named (``{object_a}``, ``{relation}``). The
+words are split as a shell would, and each placeholder is filled inside its word: no shell reads a
+prompt. ``command:python draw.py?worker=1`` is started once, see `worker`. Options come after the
+first ``?``. Keys belong into the environment: the command is recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -26,25 +28,29 @@ from ...errors import UsageError
 from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
-from ..core import GeneratorError, ImageRequest
+from ..core import Case, GeneratorError, ImageRequest
+from .worker import SHOWN, Worker, without_secrets
 
 DECLINED = 77
 """Exit status by which a command says that its model declined the request."""
 
-SHOWN = 2000
-"""Characters of a command's last words that an error quotes."""
+OURS = ("prompt", "seed", "source", "output", "row", "variant", "number", "id")
+"""Placeholders of every suite; a row's fields come besides."""
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\{([a-z_0-9]+)\}")
 
 
 class CommandGenerator(SpecAdapter):
-    """Runs the command once an image."""
+    """Runs the command once an image, or keeps it running as a worker."""
 
     def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a command that can't be run or doesn't say where things go."""
-        if unknown := set(spec.options) - {"timeout"}:
-            raise UsageError(f"command: no option {sorted(unknown)[0]!r}")
+        if unknown := set(spec.options) - {"timeout", "worker"}:
+            raise UsageError(
+                f"command: no option {sorted(unknown)[0]!r}: choose from timeout, worker"
+            )
+        if (worker := spec.options.get("worker", "0")) not in ("0", "1"):
+            raise UsageError(f"command: worker is 1 or 0, not {worker!r}")
         try:
             # Program and arguments, with placeholders.
             self._words = shlex.split(spec.argument)
@@ -55,12 +61,18 @@ class CommandGenerator(SpecAdapter):
         if not 0 < self._timeout < math.inf:
             raise UsageError("command: timeout is a number of seconds above 0")
         self._fields = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
-        if unknown := self._fields - {"prompt", "seed", "source", "output"}:
-            raise UsageError(f"command: no placeholder {{{sorted(unknown)[0]}}}")
-        if missing := {"prompt", "output"} - self._fields:
+        missing = {"prompt", "output"} - self._fields
+        if worker == "1":
+            if self._fields or not self._words:
+                raise UsageError(
+                    "command: a worker is a program without placeholders: it reads requests as "
+                    "JSON lines"
+                )
+        elif missing:
             raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"command: {self._words[0]!r} is no program")
+        self._worker = Worker(self._words, self._timeout) if worker == "1" else None
 
     def identity(self) -> dict[str, str]:
         """The command, and the digest of the files that it names: a changed script is another."""
@@ -71,10 +83,25 @@ class CommandGenerator(SpecAdapter):
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
         command = shlex.join(self._words)
-        return {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
+        found = {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
+        return {**found, "worker": "1"} if self._worker else found
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError for a placeholder that the rows have no field for."""
+        for fields in {id(case.fields): case.fields for case in cases}.values():
+            self._check_fields(fields)
+
+    def _check_fields(self, fields: Mapping[str, str]) -> None:
+        if unknown := sorted(self._fields - {*OURS, *fields}):
+            known = ", ".join(dict.fromkeys((*OURS, *fields)))
+            raise UsageError(f"command: no placeholder {{{unknown[0]}}}: choose from {known}")
 
     def generate(self, request: ImageRequest) -> Image:
-        if (request.source is not None) != ("source" in self._fields):
+        """Raises GeneratorError, refused where the program declined; LoadError for a worker that
+        can't be started."""
+        if request.references:
+            raise GeneratorError("a command takes one source, and this edit has several")
+        if self._worker is None and (request.source is not None) != ("source" in self._fields):
             needs = "has no {source}, and this is an edit" if request.source else "needs a source"
             raise GeneratorError(f"the command {needs}")
         with TemporaryDirectory(prefix="counterprior-") as name:
@@ -82,8 +109,12 @@ class CommandGenerator(SpecAdapter):
             output, source = folder / "output.png", folder / "source.png"
             if request.source is not None:
                 source.write_bytes(plain_png(request.source))
-            values = {"prompt": request.prompt, "seed": str(request.seed)}
-            values |= {"source": str(source), "output": str(output)}
+            values = values_of(request)
+            values["output"] = str(output)
+            values["source"] = "" if request.source is None else str(source)
+            if self._worker is not None:
+                return self._worker.draw(values, output)
+            self._check_fields(values)
             # In one pass: a value is never read for placeholders itself.
             words = [_PLACEHOLDER.sub(lambda m: values[m[1]], word) for word in self._words]
             with (folder / "said").open("w+b") as said:
@@ -97,6 +128,17 @@ class CommandGenerator(SpecAdapter):
                     return open_image(output)
                 except ImageError as error:
                     raise GeneratorError(f"the image {error}{_last_words(said)}") from None
+
+
+def values_of(request: ImageRequest) -> dict[str, str]:
+    """What a program can be told of a request, by name: its own values before those of the row."""
+    case = request.case
+    found: dict[str, str] = {}
+    if case is not None:
+        found |= case.fields
+        found |= {"row": case.row, "variant": case.variant, "id": case.id}
+        found["number"] = str(case.number)
+    return {**found, "prompt": request.prompt, "seed": str(request.seed)}
 
 
 def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
@@ -122,9 +164,4 @@ def _last_words(said: IO[bytes]) -> str:
     """The end of what the command printed, without what the environment keeps secret."""
     end = said.seek(0, os.SEEK_END)
     said.seek(max(0, end - 4 * SHOWN))
-    text = said.read().decode("utf-8", "replace")
-    for name, value in os.environ.items():
-        if _SECRET.search(name) and len(value) >= 8:
-            text = text.replace(value, f"[{name}]")
-    text = text.strip()[-SHOWN:]
-    return f": {text}" if text else ""
+    return without_secrets(said.read())

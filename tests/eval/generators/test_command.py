@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -9,12 +10,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.errors import UsageError
+from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.core import Case, GeneratorError, ImageRequest
+from counterprior.eval.engine.data import read_rows, row_fields
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.steps import generate
 from counterprior.eval.generators import open_generator
+from counterprior.eval.generators.command import CommandGenerator
 
 Program = Callable[[str], str]
 HEAD = "import os, sys, time\nfrom PIL import Image\nprompt, seed, output, *rest = sys.argv[1:]\n"
@@ -171,7 +179,10 @@ def test_a_changed_script_is_another_generator(program: Program) -> None:
         ("command:", "write {output}"),
         ("command:true {prompt}", "write {output} where it belongs"),
         ("command:true {output}", "write {prompt} where it belongs"),
-        ("command:true {prompt} {output} {promt}", "no placeholder {promt}"),
+        ("command:true {prompt} {output}?worker=yes", "worker is 1 or 0"),
+        ("command:true {prompt} {output}?worker=1", "a program without placeholders"),
+        ("command:?worker=1", "a program without placeholders"),
+        ("command:true {prompt} {output}?timout=4", "no option 'timout': choose from timeout"),
         ("command:no-such-program {prompt} {output}", "'no-such-program' is no program"),
         ("command:true '{prompt} {output}", "No closing quotation"),
         ("command:true {prompt} {output}?timeout=soon", "could not convert"),
@@ -183,6 +194,193 @@ def test_a_changed_script_is_another_generator(program: Program) -> None:
 def test_a_wrong_spec_says_what_is_wrong(spec: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         open_generator(spec)
+
+
+def test_every_field_of_the_row_is_a_placeholder(
+    program: Program, text_release: Path, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    words = program(f"open({str(seen)!r}, 'a').write('|'.join(rest) + '\\n')\n" + DRAW)
+    words += " {prompt} {seed} {output} {first} {second_kind} {pair_type} {variant} {number}"
+    settings = RunSettings("t2i_homogenization", str(text_release), tmp_path / "run", limit=2)
+    run_folder = generate(settings, f"command:{words}").run
+    rows = {row.id: row for row in read_rows(str(text_release), "t2i_homogenization").rows}
+    told = [line.split("|") for line in seen.read_text().splitlines()]
+    assert len(told) == 4
+    for case, line in zip(run_folder.cases(), told, strict=True):
+        row: Any = rows[case.row]
+        assert line == [row.first.name, row.second.kind, row.pair_type, case.variant, "0"]
+    assert "fields" not in (tmp_path / "run" / "cases.jsonl").read_text()
+
+
+def test_an_unknown_placeholder_is_refused_before_the_first_image(
+    program: Program, text_release: Path, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    words = program(f"open({str(seen)!r}, 'w')\n" + DRAW) + " {prompt} {seed} {output} {object_a}"
+    settings = RunSettings("t2i_homogenization", str(text_release), tmp_path / "run", limit=2)
+    with pytest.raises(
+        UsageError, match=r"no placeholder \{object_a\}: choose from prompt.* first"
+    ):
+        generate(settings, f"command:{words}")
+    assert not seen.exists()
+    with pytest.raises(UsageError, match=r"no placeholder \{object_a\}"):
+        run(words)  # without a row
+
+
+def test_row_fields_are_texts(text_release: Path) -> None:
+    (row, *_) = read_rows(str(text_release), "t2i_homogenization").rows
+    fields = row_fields(row)
+    assert fields["first"] == row.first.name and fields["first_look"] == row.first.look  # type: ignore[attr-defined]
+    assert json.loads(fields["seeds"]) == row.seeds
+    assert not {"canary", "license", "review", "provenance"} & set(fields)
+    assert all(isinstance(value, str) for value in fields.values())
+
+
+LOOP = """
+import json, os, sys, time
+from PIL import Image
+number = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    number += 1
+    reply = {"request": asked["request"], "output": asked["output"]}
+    colour = (int(asked["seed"]) % 256, len(asked["prompt"]), number)
+    Image.new("RGB", (32, 32), colour).save(asked["output"])
+    {body}
+    print(json.dumps(reply), flush=True)
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Callable[[str], CommandGenerator]:
+    """A worker that draws; the body may change its reply, or anything else."""
+
+    def start(body: str = "pass", options: str = "") -> CommandGenerator:
+        path = tmp_path / "worker.py"
+        path.write_text(LOOP.replace("{body}", body))
+        words = shlex.join([sys.executable, str(path)])
+        made = open_generator(f"command:{words}?worker=1{options}")
+        assert isinstance(made, CommandGenerator)
+        return made
+
+    return start
+
+
+Start = Callable[..., CommandGenerator]
+
+
+def pixel(made: Image.Image) -> tuple[int, ...]:
+    found = made.getpixel((0, 0))
+    assert isinstance(found, tuple)
+    return found
+
+
+def test_a_worker_is_started_once(worker: Start) -> None:
+    generator = worker("print('loading 50 %'); print('[1, 2]'); print('{\"progress\": 1}')")
+    made = [pixel(generator.generate(ImageRequest("a dog", seed))) for seed in (7, 8, 9)]
+    assert made == [(7, 5, 1), (8, 5, 2), (9, 5, 3)]
+    assert generator.identity()["worker"] == "1"
+
+
+def test_a_worker_edits_its_source_and_knows_the_row(worker: Start) -> None:
+    generator = worker(
+        "Image.open(asked['source']).save(asked['output']); assert asked['object_a'] == 'cat'"
+    )
+    case = Case("r", "plain", 7, 0, "p", ("c",), fields={"object_a": "cat"})
+    source = Image.new("RGB", (32, 32), (1, 2, 3))
+    assert pixel(generator.generate(ImageRequest("p", 7, source, case))) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ("reply = {'request': asked['request'], 'refused': 'not this'}", "refused", "not this"),
+        ("reply = {'request': asked['request'], 'error': 'no memory'}", "error", "no memory"),
+        ("reply['output'] = '/no/where.png'", "error", "image /no/where.png does not exist"),
+        ("reply['output'] = 7", "error", "output is no path but 7"),
+        ("open(asked['output'], 'w').write('x')", "error", "no readable image"),
+        ("reply['request'] -= 1", "error", "answered request 0 and was asked 1"),
+        ("del reply['request']", "error", "answered request None and was asked 1"),
+    ],
+)
+def test_what_a_worker_may_answer(worker: Start, body: str, status: str, reason: str) -> None:
+    generator = worker(body)
+    with pytest.raises(GeneratorError, match=reason) as caught:
+        generator.generate(ImageRequest("a dog", 7))
+    assert caught.value.status == status
+
+
+def test_an_answer_too_many_is_not_that_of_the_next_request(worker: Start) -> None:
+    generator = worker("print(json.dumps(reply), flush=True)")
+    generator.generate(ImageRequest("a dog", 7))
+    with pytest.raises(GeneratorError, match="answered request 1 and was asked 2"):
+        generator.generate(ImageRequest("a cat", 8))
+    assert pixel(generator.generate(ImageRequest("a cat", 9))) == (9, 5, 1)
+
+
+def test_a_worker_that_dies_is_asked_again_once(worker: Start, tmp_path: Path) -> None:
+    died = tmp_path / "died"
+    once = f"open({str(died)!r}, 'x') if number == 2 and not os.path.exists({str(died)!r}) else 0"
+    generator = worker(f"x = {once}\n    if x: os.kill(os.getpid(), 9)")
+    made = [pixel(generator.generate(ImageRequest("a dog", seed))) for seed in (7, 8, 9)]
+    assert made == [(7, 5, 1), (8, 5, 1), (9, 5, 2)]
+    always = worker("if asked['prompt'] == 'bad': print('oh', file=sys.stderr); sys.exit(3)")
+    always.generate(ImageRequest("good", 7))
+    with pytest.raises(GeneratorError, match=r"the worker ended with status 3: oh$"):
+        always.generate(ImageRequest("bad", 7))
+    always.generate(ImageRequest("good", 8))
+
+
+def test_a_worker_that_never_answers_ends_the_run(worker: Start) -> None:
+    generator = worker("import no_such_module")
+    with pytest.raises(LoadError, match=r"(?s)ended with status 1: .*no_such_module"):
+        generator.generate(ImageRequest("a dog", 7))
+
+
+def test_a_late_worker_is_killed(worker: Start, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    body = f"open({str(pid)!r}, 'w').write(str(os.getpid())); print('hm', flush=True)"
+    generator = worker(f"{body}; time.sleep(60 if number == 2 else 0)", "&timeout=5")
+    generator.generate(ImageRequest("a dog", 7))
+    generator._worker._timeout = 0.3  # type: ignore[union-attr]
+    with pytest.raises(GeneratorError, match=r"took more than 0\.3 s: hm"):
+        generator.generate(ImageRequest("a dog", 7))
+    assert not _alive(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("signal", [2, 9, 15])
+def test_a_worker_ends_with_us(worker: Start, tmp_path: Path, signal: int) -> None:
+    import subprocess
+
+    pid = tmp_path / "pid"
+    worker(f"open({str(pid)!r}, 'w').write(str(os.getpid()))")
+    words = shlex.join([sys.executable, str(tmp_path / "worker.py")])
+    code = (
+        "import time\n"
+        "from counterprior.eval.core import ImageRequest\n"
+        "from counterprior.eval.generators import open_generator\n"
+        f"generator = open_generator({f'command:{words}?worker=1'!r})\n"
+        "generator.generate(ImageRequest('a dog', 7))\n"
+        "print('made', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as ours:
+        assert ours.stdout is not None and ours.stdout.readline() == b"made\n"
+        ours.send_signal(signal)
+    for _ in range(500):
+        if not _alive(int(pid.read_text())):
+            break
+        time.sleep(0.02)
+    assert not _alive(int(pid.read_text()))
+
+
+def test_a_worker_keeps_secrets(worker: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-1")
+    said = "reply = {'request': asked['request'], 'error': os.environ['MY_API_KEY']}"
+    with pytest.raises(GeneratorError, match=r"\[MY_API_KEY\]$"):
+        worker(said).generate(ImageRequest("a dog", 7))
 
 
 def test_an_interrupt_ends_the_command(
