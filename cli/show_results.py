@@ -30,7 +30,7 @@ def print_done(done: Done) -> None:
     failed = next((i for i in run.images().values() if i.status in ("error", "refused")), None)
     if failed is not None:
         print_note(f"the first {failed.status}, of {failed.case}: {failed.message}")
-    for note in run.repeats():
+    for note in run.notes():
         print_note(f"note: {note}")
     for log, tally in done.judged:
         counts = ", ".join(f"{n:,} {label}" for label, n in sorted(tally.labels.items()))

@@ -30,6 +30,8 @@ class Checkpoint:
     """Commit of a repository; None for a folder."""
     version: str
     """The commit, or the digest of a folder's files."""
+    marker: str = ""
+    """The file by which it was found."""
 
     @classmethod
     def find(cls, model: str, revision: str | None, marker: str) -> Checkpoint:
@@ -46,7 +48,7 @@ class Checkpoint:
                 raise UsageError(f"{model} is a folder and has no revision {revision!r}")
             if not (folder / marker).is_file():
                 raise UsageError(f"{model} holds no {marker}")
-            return cls(str(folder), None, f"sha256:{_digest(folder)[:16]}")
+            return cls(str(folder), None, f"sha256:{_digest(folder)[:16]}", marker)
         import huggingface_hub
 
         try:
@@ -55,7 +57,7 @@ class Checkpoint:
             problem = f"neither a folder nor readable on the Hub: {first_line(error)}"
             raise UsageError(f"{model}: {problem}") from None
         commit = Path(path).parent.name
-        return cls(model, commit, commit)
+        return cls(model, commit, commit, marker)
 
     @property
     def name(self) -> str:

@@ -194,8 +194,13 @@ class Run:
     def _is_replaced(self, image: MadeImage) -> bool:
         return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
 
-    def repeats(self, cases: Iterable[Case] | None = None) -> list[str]:
-        """What images that are byte for byte the same say of the generator; empty without any."""
+    def notes(self, cases: Iterable[Case] | None = None) -> list[str]:
+        """What qualifies the images: repeated ones, and what a backend noted while it made them."""
+        reports = {i.report for i in self.images().values() if '"note"' in i.report}
+        noted = sorted({str(json.loads(report).get("note", "")) for report in reports} - {""})
+        return [*noted, *self._repeats(cases)]
+
+    def _repeats(self, cases: Iterable[Case] | None) -> list[str]:
         made = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
         if len(set(made.values())) == len(made):  # as usual; the cases need not be read
             return []

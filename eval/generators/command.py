@@ -29,7 +29,7 @@ from ...images import ImageError, open_image, plain_png
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
 from ..core import Case, GeneratorError, ImageRequest
-from .worker import SHOWN, Worker, without_secrets
+from .worker import SHOWN, WorkerProgram, without_secrets
 
 DECLINED = 77
 """Exit status by which a command says that its model declined the request."""
@@ -72,7 +72,7 @@ class CommandGenerator(SpecAdapter):
             raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"command: {self._words[0]!r} is no program")
-        self._worker = Worker(self._words, self._timeout) if worker == "1" else None
+        self._worker = WorkerProgram(self._words, self._timeout) if worker == "1" else None
 
     def identity(self) -> dict[str, str]:
         """The command, and the digest of the files that it names: a changed script is another."""

@@ -1,18 +1,22 @@
 """`diffusers`: any pipeline of diffusers, from a text or as an edit.
 
-``diffusers:PATH_OR_REPO[?revision=r&device=cuda&dtype=bfloat16&offload=true&steps=28&guidance=3.5]``
-and every other plain argument of the pipeline's call by its own name, e.g. ``width=1024``. One
-request is one call with its own generator on the CPU, so that an image depends neither on what
-else was drawn nor on where noise is made.
+``diffusers:PATH_OR_REPO[?revision=r&pipeline=CLASS&lora=PATH_OR_REPO&device=cuda&dtype=bfloat16
+&steps=28&guidance=3.5]`` and every other plain argument of the pipeline's call by its own name,
+e.g. ``width=1024``. One request is one call with its own generator on the CPU, so that an image
+depends neither on what else was drawn nor on where noise is made; ``batch=n`` draws several in one
+call where that gives the same images.
 """
 
 from __future__ import annotations
 
-import inspect
+import json
+import logging
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -20,19 +24,42 @@ from PIL import Image
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
-from ..checkpoints.placement import Checkpoint, LoadError, Placement
-from ..checkpoints.processors import pipeline_processor
-from ..core import GeneratorError, ImageRequest
+from ..checkpoints.pipelines import (
+    LORA_FILE,
+    Loading,
+    LoraFile,
+    PipelineClass,
+    Scalar,
+    find_files,
+)
+from ..checkpoints.placement import Placement
+from ..core import Case, GeneratorError, ImageRequest
+from . import REPORT
 
-MARKER = "model_index.json"
-OWN = ("revision", "device", "dtype", "offload")
+OWN = ("revision", "pipeline", "device", "dtype", "offload", "compile", "batch", "batch_bound")
+LORA = ("lora", "lora_file", "lora_revision", "lora_scale")
 """Options that are not arguments of the call."""
 SHORT = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
 """Options with a shorter name than the argument."""
-OURS = ("prompt", "image", "generator", "output_type", "return_dict", "num_images_per_prompt")
-"""Arguments that a request decides."""
+OFFLOAD = ("false", "true", "sequential")
+BOUND = 2 / 255
+"""Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
+PROBES = ("A dog.", "A photo of a cat that sits on the left of a red bicycle in a quiet park.")
+"""Prompts of different lengths, to measure batches with."""
+MORE_PROMPTS = ("prompt_2", "prompt_3", "prompt_4")
+"""Arguments that are given once for every image of a batch, besides `negative_prompt...`."""
 
-Scalar = bool | int | float | str
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclass(frozen=True)
+class MeasuredBatch:
+    """What drawing several images in one call does to them."""
+
+    size: int
+    """Images that are drawn in one call."""
+    note: str = ""
+    """Why that is fewer than asked for."""
 
 
 class DiffusersGenerator(SpecAdapter):
@@ -40,101 +67,212 @@ class DiffusersGenerator(SpecAdapter):
 
     def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a wrong option or a model that isn't there."""
-        self._checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), MARKER)
-        self._kind = kind = pipeline_class(self._checkpoint)
-        known = call_options(kind)
+        options = spec.options
+        self._checkpoint = find_files(spec.argument, options.get("revision"))
+        self._drawing = PipelineClass.find(self._checkpoint, options.get("pipeline", ""))
+        known = self._drawing.options
         self._call: dict[str, Scalar] = {}
-        for option, text in spec.options.items():
+        for option, text in options.items():
             name = SHORT.get(option, option)
-            if option in OWN:
+            if option in (*OWN, *LORA):
                 continue
             if name not in known:
-                names = ", ".join([*OWN, *SHORT, *sorted(known)])
-                raise UsageError(f"{kind.__name__} has no option {option!r}: choose from {names}")
+                names = ", ".join([*OWN, *LORA, *SHORT, *sorted(known)])
+                raise UsageError(
+                    f"{self._drawing.name} has no option {option!r}: choose from {names}"
+                )
             self._call[name] = _parse(option, text, known[name])
-        # Parts that are not in use wait in main memory: slower, and fits a smaller device.
-        self._offload = _parse("offload", spec.options.get("offload", "false"), {bool})
-        self._placement = Placement.from_options(spec.options)
+        self._asked = _number("batch", options.get("batch", "1"), least=1, whole=True)
+        self._batches: dict[bool, MeasuredBatch] = {}
+        self._bound = _number("batch_bound", options.get("batch_bound", str(BOUND)))
+        if (offload := options.get("offload", "false")) not in OFFLOAD:
+            raise UsageError(f"diffusers: offload must be true, false or sequential, not {offload}")
+        self._loading = Loading(
+            placement=Placement.from_options(options),
+            offload=offload,
+            compile=bool(_parse("compile", options.get("compile", "false"), {bool})),
+            lora=_lora(options),
+        )
 
     def identity(self) -> dict[str, str]:
         import diffusers
 
-        return {
+        found = {
             "kind": "diffusers",
             "model": self._checkpoint.name,
             "revision": self._checkpoint.version,
-            "pipeline": self._kind.__name__,
+            "pipeline": self._drawing.name,
             "diffusers": diffusers.__version__,
-            **self._placement.identity(),
-            **{name: str(value) for name, value in self._call.items()},
+            **self._loading.placement.identity(),
         }
+        if self._loading.lora is not None:
+            found |= self._loading.lora.identity()
+        if self._loading.compile:
+            found["compile"] = "true"
+        if self._asked > 1:  # what became of it is in the record of each image
+            found |= {"batch": str(int(self._asked)), "batch_bound": f"{self._bound:.4g}"}
+        return {**found, **{name: str(value) for name, value in self._call.items()}}
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError for edits where the pipeline only draws."""
+        if not self._drawing.edits and any(case.source for case in cases):
+            editor = self._drawing.editor()
+            hint = f": add pipeline={editor}" if editor else ""
+            raise UsageError(f"{self._drawing.name} draws from a text and can't edit{hint}")
 
     def generate(self, request: ImageRequest) -> Image.Image:
         """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
         LoadError where there can be no image at all.
         """
+        (made,) = self._draw([request])
+        if isinstance(made, GeneratorError):
+            raise made
+        return made
+
+    @property
+    def batch_size(self) -> int:
+        """Most images that are drawn in one call."""
+        return int(self._asked)
+
+    def generate_batch(
+        self, requests: Sequence[ImageRequest]
+    ) -> list[Image.Image | Path | GeneratorError]:
+        """The images of some requests, in their order, each with its own generator.
+
+        Drawn in one call only where measured images of a batch are the single ones; a call that
+        fails as a whole is made again one by one. Raises LoadError.
+        """
+        sizes = {None if r.source is None else r.source.size for r in requests}
+        if len(sizes) == 1 and 1 < len(requests) <= self._measured(*sizes).size:
+            with suppress(GeneratorError):
+                return [*self._draw(requests)]
+        return [self._draw_one(request) for request in requests]
+
+    def _draw_one(self, request: ImageRequest) -> Image.Image | GeneratorError:
+        try:
+            return self.generate(request)
+        except GeneratorError as error:
+            return error
+
+    def _draw(self, requests: Sequence[ImageRequest]) -> list[Image.Image | GeneratorError]:
+        """Raises GeneratorError where the call fails as a whole."""
+        values, hidden = self._values(requests)
+        found: list[Image.Image | GeneratorError] = []
+        for value, is_hidden in zip(values, hidden, strict=True):
+            try:
+                if is_hidden:
+                    message = "the pipeline's safety checker hid the image"
+                    raise GeneratorError(message, "refused")
+                made = _image(value)
+                if self._asked > 1:
+                    known = self._batches.get(requests[0].source is not None)
+                    note = known.note if known else ""
+                    about = {"batch": len(requests), **({"note": note} if note else {})}
+                    made.info[REPORT] = json.dumps(about, sort_keys=True)
+                found.append(made)
+            except GeneratorError as error:
+                found.append(error)
+        return found
+
+    def _values(self, requests: Sequence[ImageRequest]) -> tuple[Array, Sequence[bool]]:
+        """Images, shape (n, height, width, 3), in [0, 1], and which were hidden."""
         import torch
 
-        call: dict[str, Any] = {"prompt": request.prompt, **self._call}
-        if request.source is not None:
-            if "image" not in inspect.signature(self._kind.__call__).parameters:
-                raise GeneratorError(f"{self._kind.__name__} draws from a text and can't edit")
-            call["image"] = request.source.convert("RGB")
-        # One prompt a call: images of a batch differ from single ones, in some pipelines grossly.
-        generator = torch.Generator("cpu").manual_seed(request.seed)
         pipeline = self.pipeline
+        call = self._arguments(requests)
+        # On the CPU, so that an image does not depend on the device.
+        generators = [torch.Generator("cpu").manual_seed(r.seed) for r in requests]
+        call["generator"] = generators if len(requests) > 1 else generators[0]
         try:
-            made = pipeline(**call, generator=generator, output_type="np")
+            if self._drawing.blocks is not None:
+                values, hidden = pipeline(**call, output_type="np", output="images"), None
+            else:
+                made = pipeline(**call, output_type="np")
+                values, hidden = made.images, getattr(made, "nsfw_content_detected", None)
         except Exception as error:  # a pipeline's own code may raise anything
             raise GeneratorError(f"{type(error).__name__}: {error}") from error
-        if any(getattr(made, "nsfw_content_detected", None) or ()):
-            raise GeneratorError("the pipeline's safety checker hid the image", "refused")
-        return _image(made.images[0])
+        if len(values) != len(requests):
+            raise GeneratorError(f"the pipeline made {len(values)} images of {len(requests)}")
+        return values, hidden or [False] * len(requests)
+
+    def _arguments(self, requests: Sequence[ImageRequest]) -> dict[str, Any]:
+        """What is called besides generators; of several requests, lists in their order."""
+        count = len(requests)
+        call: dict[str, Any] = dict(self._call)
+        call["prompt"] = [r.prompt for r in requests] if count > 1 else requests[0].prompt
+        for name, value in self._call.items():
+            if count > 1 and (name in MORE_PROMPTS or name.startswith("negative_prompt")):
+                call[name] = [value] * count
+        if any(request.references for request in requests):
+            raise GeneratorError(f"{self._drawing.name} takes one source, and this has several")
+        if any(request.source is not None for request in requests):
+            if not self._drawing.edits:
+                raise GeneratorError(f"{self._drawing.name} draws from a text and can't edit")
+            images = [r.source.convert("RGB") for r in requests if r.source is not None]
+            call["image"] = images if count > 1 else images[0]
+        return call
 
     @cached_property
     def pipeline(self) -> Any:
         """Raises LoadError."""
-        checkpoint, device = self._checkpoint, self._placement.device
+        return self._loading.load(self._checkpoint, self._drawing)
+
+    def _measured(self, source: tuple[int, int] | None) -> MeasuredBatch:
+        """Whether images of a batch are the single ones, from one batch and two of its images.
+
+        source: width and height of the images to edit, None without; each kind is measured once.
+        """
+        if (source is not None) not in self._batches:
+            self._batches[source is not None] = self._measure(source)
+        return self._batches[source is not None]
+
+    def _measure(self, source: tuple[int, int] | None) -> MeasuredBatch:
+        size = self.batch_size
+        note = f"batch={size} is off: "
+        requests = [ImageRequest(PROBES[n % 2], n, _noise(n, source)) for n in range(size)]
         try:
-            processor = pipeline_processor(checkpoint.source, checkpoint.commit)
-            dtype = self._placement.torch_dtype
-            pipeline: Any = checkpoint.load(self._kind, dtype=dtype, **processor)
-            pipeline.set_progress_bar_config(disable=True)
-            if self._offload:
-                pipeline.enable_model_cpu_offload(device=device)
-                return pipeline
-            return pipeline.to(device)
-        except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{checkpoint.name} can't be loaded: {error}") from error
+            together, _ = self._values(requests)
+            apart = [self._values([requests[n]])[0][0] for n in (0, size - 1)]
+        except GeneratorError as error:
+            note += f"it can't be drawn: {error}"
+        else:
+            pairs = zip((together[0], together[-1]), apart, strict=True)
+            difference = max(float(np.abs(a - b).max()) for a, b in pairs)
+            if difference <= self._bound:
+                return MeasuredBatch(size)
+            note += f"it changes images by {difference:.2g} of 1, more than {self._bound:.2g}"
+        logging.getLogger(__name__).warning("%s: %s", self._checkpoint.name, note)
+        return MeasuredBatch(1, note)
 
 
-def pipeline_class(checkpoint: Checkpoint) -> Any:
-    """The class that a checkpoint names. Raises UsageError for one that diffusers doesn't have."""
-    import diffusers
+def _noise(seed: int, size: tuple[int, int] | None) -> Image.Image | None:
+    if size is None:
+        return None
+    values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    return Image.fromarray(values)
 
-    index: Any = diffusers.DiffusionPipeline.load_config(
-        checkpoint.source, revision=checkpoint.commit
+
+def _lora(options: Any) -> LoraFile | None:
+    given = [name for name in LORA if name in options]
+    if "lora" not in options:
+        if given:
+            raise UsageError(f"diffusers: {given[0]} is of a LoRA: name it with lora=")
+        return None
+    return LoraFile.find(
+        options["lora"],
+        file=options.get("lora_file", LORA_FILE),
+        revision=options.get("lora_revision"),
+        scale=_number("lora_scale", options.get("lora_scale", "1"), least=-100),
     )
-    name = index.get("_class_name")
-    kind = getattr(diffusers, name, None) if isinstance(name, str) else None
-    if not (inspect.isclass(kind) and issubclass(kind, diffusers.DiffusionPipeline)):
-        raise UsageError(
-            f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline {name!r}; code "
-            "that comes with a model is not run"
-        )
-    return kind
 
 
-def call_options(kind: Any) -> dict[str, set[type]]:
-    """Arguments of a pipeline's call that a spec can give, each with the types it takes."""
-    found = {}
-    for name, parameter in inspect.signature(kind.__call__).parameters.items():
-        annotation = parameter.annotation
-        either = get_origin(annotation) in (Union, UnionType)
-        types = {*get_args(Scalar)} & {*(get_args(annotation) if either else (annotation,))}
-        if types and name not in OURS:
-            found[name] = types
-    return found
+def _number(option: str, text: str, least: float = 0, whole: bool = False) -> float:
+    with suppress(ValueError):
+        value = int(text) if whole else float(text)
+        if least <= value < 1000:
+            return value
+    what = "a whole number" if whole else "a number"
+    raise UsageError(f"diffusers: {option} must be {what} from {least:g} to 1000, not {text!r}")
 
 
 def _parse(option: str, text: str, types: set[type]) -> Scalar:
@@ -151,7 +289,7 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
     raise UsageError(f"diffusers: {option} must be {names}, not {text!r}")
 
 
-def _image(values: np.ndarray[Any, np.dtype[np.float32]]) -> Image.Image:
+def _image(values: Array) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
         raise GeneratorError("the image holds numbers that are none: try other steps or dtype")

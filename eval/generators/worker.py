@@ -39,14 +39,14 @@ SETTLES = 1.0
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
-class Worker:
+class WorkerProgram:
     """The program, started with the first request and again where it died."""
 
     def __init__(self, words: Sequence[str], timeout: float) -> None:
         """timeout: seconds for one image; for the first, loading a model is in them."""
         self._words = words
         self._timeout = timeout
-        self._process: _Running | None = None
+        self._process: _Process | None = None
         self._asked = 0
         self._answered = False
         self._one_at_a_time = threading.Lock()
@@ -60,7 +60,7 @@ class Worker:
         with self._one_at_a_time:
             for last in (False, True):
                 self._asked += 1
-                process = self._process = self._process or _Running(self._words)
+                process = self._process = self._process or _Process(self._words)
                 try:
                     answer = process.ask({**values, "request": self._asked}, self._timeout)
                 except BaseException:  # late, astray, or we are interrupted
@@ -77,7 +77,7 @@ class Worker:
         raise AssertionError("unreachable")
 
 
-class _Running:
+class _Process:
     """One process, with threads that read what it says: a full pipe would stop it."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -170,11 +170,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()  # type: ignore[union-attr]
 
 
-def _image(answer: Mapping[str, Any], output: Path, process: _Running) -> Image:
+def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image:
     for status in ("refused", "error"):
         if status in answer:
             said = without_secrets(str(answer[status]).encode()) or ": without a reason"
-            raise GeneratorError(f"the worker says {status}{said}", status)  # type: ignore[arg-type]
+            raise GeneratorError(f"the worker says {status}{said}", status)
     path = answer["output"]
     if not isinstance(path, str):
         raise GeneratorError(f"the worker's output is no path but {json.dumps(path)[:SHOWN]}")

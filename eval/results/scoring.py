@@ -225,7 +225,7 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
             notes.append(
                 f"the {what} is code that nobody versioned ({describe(identity)}): pass identity="
             )
-    notes += run.repeats(outcome.case for outcome in judged)
+    notes += run.notes(outcome.case for outcome in judged)
     unjudged = sum(o.image == "made" and not o.verdicts for o in judged)
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")

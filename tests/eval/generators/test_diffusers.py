@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.core import GeneratorError, ImageRequest
-from counterprior.eval.generators import open_generator
-from counterprior.eval.generators.diffusion import DiffusersGenerator
+from counterprior.eval.core import Case, GeneratorError, ImageRequest
+from counterprior.eval.generators import REPORT, open_generator
+from counterprior.eval.generators.diffusion import DiffusersGenerator, MeasuredBatch
 
 Checkpoint = Callable[[str], Path]
 SMALL = "device=cpu&steps=2&height=64&width=64"
+HALF = "device=cpu&steps=4&height=64&width=64&strength=0.5"
 DRAWING = pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -27,6 +29,9 @@ DRAWING = pytest.mark.parametrize(
         ("flux", "&max_sequence_length=32"),
         ("sd3", "&guidance=4.5"),
         ("qwen-image", "&negative_prompt= &true_cfg_scale=4"),
+        ("sdxl", ""),
+        ("modular-flux", ""),
+        ("modular-sdxl", ""),
     ],
 )
 
@@ -92,6 +97,11 @@ def test_pixels_are_those_of_the_pipeline_itself(checkpoint: Checkpoint) -> None
         ("pix2pix", "device=cpu&steps=2"),
         ("flux-kontext", SMALL + "&max_sequence_length=32&max_area=4096&_auto_resize=false"),
         ("qwen-image-edit", "device=cpu&steps=2&negative_prompt= "),
+        ("sdxl", "pipeline=StableDiffusionXLImg2ImgPipeline&device=cpu&steps=4&strength=0.5"),
+        ("sd3", f"pipeline=StableDiffusion3Img2ImgPipeline&{HALF}&guidance=4"),
+        ("flux", f"pipeline=FluxImg2ImgPipeline&{HALF}"),
+        ("flux", f"pipeline=FluxKontextPipeline&{SMALL}&max_area=4096&_auto_resize=false"),
+        ("modular-sdxl", "device=cpu&steps=4&strength=0.5&height=64&width=64"),
     ],
 )
 @pytest.mark.usefixtures("exact")
@@ -123,6 +133,268 @@ def test_a_pipeline_that_only_draws_says_so_of_an_edit(checkpoint: Checkpoint) -
     with pytest.raises(GeneratorError, match="draws from a text and can't edit") as caught:
         generator.generate(ImageRequest("a dog", 1, noise(1)))
     assert caught.value.status == "error"
+
+
+def test_edits_that_a_pipeline_cannot_make_are_refused_before_the_first(
+    checkpoint: Checkpoint,
+) -> None:
+    edit = Case("r", "edit", 1, 0, "a dog", ("c",), source="sources/x.png")
+    for kind, name in (
+        ("sdxl", "StableDiffusionXLImg2ImgPipeline"),
+        ("sd3", "StableDiffusion3Img2ImgPipeline"),
+        ("flux", "FluxImg2ImgPipeline"),
+        ("qwen-image", "QwenImageImg2ImgPipeline"),
+    ):
+        generator = open_pipeline(checkpoint(kind))
+        with pytest.raises(UsageError, match=f"can't edit: add pipeline={name}"):
+            generator.check([edit])
+        generator.check([Case("r", "plain", 1, 0, "a dog", ("c",))])
+    for kind in ("pix2pix", "modular-flux"):
+        open_pipeline(checkpoint(kind), "device=cpu").check([edit])
+
+
+def test_an_edit_with_two_sources_is_an_error(checkpoint: Checkpoint) -> None:
+    with pytest.raises(GeneratorError, match="takes one source"):
+        open_pipeline(checkpoint("pix2pix"), "device=cpu").generate(
+            ImageRequest("a dog", 1, noise(1), references=(noise(2),))
+        )
+
+
+def test_a_modular_pipeline_draws_what_the_classic_one_draws(checkpoint: Checkpoint) -> None:
+    options = f"{SMALL}&guidance=3.5"
+    classic = open_pipeline(checkpoint("flux"), f"{options}&max_sequence_length=512")
+    modular = open_pipeline(checkpoint("modular-flux"), options)
+    one, other = (np.asarray(g.generate(ImageRequest("a dog", 1))) for g in (classic, modular))
+    assert np.abs(one.astype(int) - other).max() <= 1
+    identity = modular.identity()
+    assert identity["pipeline"] == "FluxModularPipeline"
+    assert identity["model"] == "checkpoint-modular-flux"
+
+
+@pytest.mark.parametrize("change", ["code", "blocks", "base", "class"])
+def test_code_of_modular_blocks_is_not_run(
+    checkpoint: Checkpoint, tmp_path: Path, change: str
+) -> None:
+    index = json.loads((checkpoint("modular-flux") / "modular_model_index.json").read_text())
+    if change == "code":
+        (tmp_path / "modular_config.json").write_text('{"auto_map": {}}')
+    names = {"blocks": "MyBlocks", "base": "SequentialPipelineBlocks"}
+    index["_blocks_class_name"] = names.get(change, index["_blocks_class_name"])
+    if change == "class":
+        index["_class_name"] = "MyPipeline"
+    (tmp_path / "modular_model_index.json").write_text(json.dumps(index))
+    with pytest.raises(UsageError, match="is not run"):
+        open_generator(f"diffusers:{tmp_path}")
+
+
+def test_a_modular_pipeline_without_a_part_ends_the_run(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    folder = tmp_path / "torn"
+    shutil.copytree(checkpoint("modular-flux"), folder)
+    weights = folder / "vae" / "diffusion_pytorch_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(LoadError, match="torn: vae can't be loaded"):
+        open_pipeline(folder).generate(ImageRequest("a dog", 1))
+
+
+@pytest.mark.parametrize(("kind", "part"), [("sd15", "text_encoder"), ("flux", "text_encoder")])
+def test_four_seeds_encode_their_prompt_once(checkpoint: Checkpoint, kind: str, part: str) -> None:
+    import torch
+    from diffusers import DiffusionPipeline
+
+    generator = open_pipeline(checkpoint(kind))
+    encoded: list[int] = []
+    encoder = getattr(generator.pipeline, part)
+    inner = next(layer for layer in encoder.modules() if not [*layer.children()])
+    inner.register_forward_hook(lambda *_: encoded.append(1))
+    made = [generator.generate(ImageRequest("a dog", seed)).tobytes() for seed in range(4)]
+    once = len(encoded)
+    generator.generate(ImageRequest("a cat", 0))
+    assert 0 < once < len(encoded) <= 2 * once
+    plain: Any = DiffusionPipeline.from_pretrained(checkpoint(kind))
+    plain.set_progress_bar_config(disable=True)
+    for seed, image in enumerate(made):
+        noise = torch.Generator("cpu").manual_seed(seed)
+        size = {"height": 64, "width": 64}
+        again = plain("a dog", num_inference_steps=2, generator=noise, **size).images[0]
+        assert again.tobytes() == image
+
+
+@pytest.fixture(scope="session")
+def lora(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with low-rank weights for the tiny FLUX, large enough to be seen."""
+    import torch
+    from diffusers import FluxPipeline
+    from peft import LoraConfig, get_peft_model_state_dict
+
+    torch.manual_seed(0)
+    pipeline: Any = FluxPipeline.from_pretrained(checkpoint("flux"))
+    config = LoraConfig(r=2, target_modules=["to_q", "to_v"], init_lora_weights=False)
+    pipeline.transformer.add_adapter(config)
+    layers = {n: 20 * t for n, t in get_peft_model_state_dict(pipeline.transformer).items()}
+    folder = tmp_path_factory.mktemp("lora")
+    FluxPipeline.save_lora_weights(folder, transformer_lora_layers=layers)
+    return folder
+
+
+def test_a_lora_changes_the_image_by_its_scale(checkpoint: Checkpoint, lora: Path) -> None:
+    request = ImageRequest("a dog", 1)
+    options = f"{SMALL}&lora={lora}"
+    plain, with_it, without, half = (
+        open_pipeline(checkpoint("flux"), o)
+        for o in (SMALL, options, f"{options}&lora_scale=0", f"{options}&lora_scale=0.5")
+    )
+    images = [g.generate(request).tobytes() for g in (plain, with_it, without, half)]
+    assert images[0] == images[2] and len(set(images)) == 3
+    identity = with_it.identity()
+    assert identity["lora"] == "pytorch_lora_weights.safetensors"
+    assert identity["lora_revision"].startswith("sha256:") and "lora_scale" not in identity
+    assert half.identity()["lora_scale"] == "0.5" and "lora" not in plain.identity()
+    file = lora / "pytorch_lora_weights.safetensors"
+    assert open_pipeline(checkpoint("flux"), f"{SMALL}&lora={file}").identity() == identity
+
+
+@pytest.mark.filterwarnings("ignore:Already found a `peft_config`")
+def test_a_lora_of_another_model_ends_the_run(
+    checkpoint: Checkpoint, lora: Path, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(lora / "pytorch_lora_weights.safetensors")
+    other = {name.replace("to_q", "to_nothing"): value for name, value in weights.items()}
+    save_file(other, tmp_path / "other.safetensors")
+    for kind, file in (("sd15", lora), ("flux", tmp_path / "other.safetensors")):
+        generator = open_pipeline(checkpoint(kind), f"{SMALL}&lora={file}")
+        with pytest.raises(LoadError, match=r"LoRA|to_nothing"):
+            generator.generate(ImageRequest("a dog", 1))
+
+
+REQUESTS = [
+    ImageRequest("a dog", 5),
+    ImageRequest("a cat on the left of a dog and a woman, and a man on the right", 6),
+    ImageRequest("a cat", 7),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("sd15", "&negative_prompt=a cat"),
+        ("sdxl", ""),
+        ("flux", "&max_sequence_length=32"),
+        ("sd3", "&guidance=4.5"),
+        ("qwen-image", "&negative_prompt=a cat&true_cfg_scale=4"),
+        ("modular-flux", ""),
+    ],
+)
+@pytest.mark.usefixtures("exact")
+def test_images_of_a_batch_are_the_single_ones(
+    checkpoint: Checkpoint, kind: str, options: str
+) -> None:
+    generator = open_pipeline(checkpoint(kind), f"{SMALL}{options}&batch=3")
+    assert generator.batch_size == 3 and generator.identity()["batch"] == "3"
+    together = generator.generate_batch(REQUESTS)
+    assert generator._batches == {False: MeasuredBatch(3)}
+    for request, image in zip(REQUESTS, together, strict=True):
+        assert isinstance(image, Image.Image) and json.loads(image.info[REPORT]) == {"batch": 3}
+        single = generator.generate(request)
+        assert np.abs(numbers(image) - numbers(single)).max() < 1e-4
+
+
+def numbers(image: Image.Image) -> Any:
+    return np.frombuffer(image.tobytes(), dtype=np.float32)
+
+
+def test_edits_are_drawn_in_batches_too(checkpoint: Checkpoint) -> None:
+    generator = open_pipeline(checkpoint("pix2pix"), "device=cpu&steps=2&batch=2")
+    requests = [ImageRequest("a dog", 1, noise(1)), ImageRequest("a cat and a dog", 2, noise(2))]
+    for image, request in zip(generator.generate_batch(requests), requests, strict=True):
+        assert isinstance(image, Image.Image)
+        single = np.asarray(generator.generate(request)).astype(int)
+        assert np.abs(np.asarray(image) - single).max() <= 1
+    assert generator._batches == {True: MeasuredBatch(2)}
+
+
+def test_a_batch_that_changes_images_is_not_drawn_and_said(
+    checkpoint: Checkpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    values = DiffusersGenerator._values
+
+    def spoiled(self: DiffusersGenerator, requests: Any) -> Any:
+        made, hidden = values(self, requests)
+        return (np.clip(made + 0.1, 0, 1) if len(requests) > 1 else made), hidden
+
+    monkeypatch.setattr(DiffusersGenerator, "_values", spoiled)
+    generator = open_pipeline(checkpoint("sd15"), f"{SMALL}&batch=3")
+    made = generator.generate_batch(REQUESTS)
+    alone = open_pipeline(checkpoint("sd15"))
+    for image, request in zip(made, REQUESTS, strict=True):
+        assert isinstance(image, Image.Image)
+        assert image.tobytes() == alone.generate(request).tobytes()
+        said = json.loads(image.info[REPORT])
+        assert said["batch"] == 1 and said["note"].startswith("batch=3 is off: it changes images")
+    assert "batch=3 is off: it changes images by 0.1 of 1, more than 0.0078" in caplog.text
+    loose = open_pipeline(checkpoint("sd15"), f"{SMALL}&batch=3&batch_bound=0.2")
+    assert "note" not in json.loads(loose.generate_batch(REQUESTS)[0].info[REPORT])  # type: ignore[union-attr]
+    assert loose.identity()["batch_bound"] == "0.2"
+
+
+def test_one_bad_image_of_a_batch_spoils_no_other(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = open_pipeline(checkpoint("sd15"), f"{SMALL}&batch=3")
+    hidden = [False, False, False]
+    monkeypatch.setattr(
+        generator.pipeline, "run_safety_checker", lambda image, *_: (image, hidden[: len(image)])
+    )
+    generator.generate_batch(REQUESTS)
+    hidden[1] = True
+    first, second, third = generator.generate_batch(REQUESTS)
+    assert isinstance(first, Image.Image) and isinstance(third, Image.Image)
+    assert isinstance(second, GeneratorError) and second.status == "refused"
+    hidden[1] = False
+    failing = generator.pipeline.unet.forward
+    calls: list[int] = []
+
+    def out_of_memory(sample: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(len(sample))
+        if len(sample) > 2:
+            raise RuntimeError("out of memory")
+        return failing(sample, *args, **kwargs)
+
+    generator.pipeline.unet.forward = out_of_memory
+    assert all(isinstance(made, Image.Image) for made in generator.generate_batch(REQUESTS))
+    assert calls[0] == 6 and set(calls[1:]) == {2}
+
+
+def test_compile_and_offload_are_asked_of_the_pipeline(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from diffusers import StableDiffusionPipeline
+
+    compiled = open_pipeline(checkpoint("sd15"), f"{SMALL}&compile=true")
+    parts: list[str] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: parts.append(type(self).__name__))
+    assert compiled.pipeline is not None and parts == ["UNet2DConditionModel"]
+    assert compiled.identity()["compile"] == "true"
+    for option, method in (
+        ("true", "enable_model_cpu_offload"),
+        ("sequential", "enable_sequential_cpu_offload"),
+    ):
+        asked: list[str] = []
+        monkeypatch.setattr(
+            StableDiffusionPipeline, method, lambda self, device, asked=asked: asked.append(device)
+        )
+        offloaded = open_pipeline(checkpoint("sd15"), f"{SMALL}&offload={option}")
+        offloaded.generate(ImageRequest("a dog", 1))
+        assert (
+            asked == ["cpu"]
+            and offloaded.identity() == open_pipeline(checkpoint("sd15")).identity()
+        )
 
 
 def test_an_edit_without_source_is_an_error_of_its_own(checkpoint: Checkpoint) -> None:
@@ -199,7 +471,18 @@ def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> 
         ("diffusers:{sd15}?steps=few", "steps must be int, not 'few'"),
         ("diffusers:{sd15}?steps=2.5", "steps must be int, not '2.5'"),
         ("diffusers:{sd15}?guidance=high", "guidance must be float"),
-        ("diffusers:{sd15}?offload=maybe", "offload must be true or false"),
+        ("diffusers:{sd15}?offload=maybe", "offload must be true, false or sequential"),
+        ("diffusers:{sd15}?compile=max", "compile must be true or false"),
+        ("diffusers:{sd15}?batch=0", "batch must be a whole number from 1"),
+        ("diffusers:{sd15}?batch=2.5", "batch must be a whole number from 1"),
+        ("diffusers:{sd15}?batch_bound=nan", "batch_bound must be a number"),
+        ("diffusers:{sd15}?pipeline=NoSuchPipeline", "has no pipeline 'NoSuchPipeline'"),
+        ("diffusers:{sd15}?pipeline=AutoencoderKL", "has no pipeline 'AutoencoderKL'"),
+        ("diffusers:{sd15}?lora_scale=2", "lora_scale is of a LoRA: name it with lora="),
+        ("diffusers:{sd15}?lora={empty}", "holds no pytorch_lora_weights.safetensors"),
+        ("diffusers:{sd15}?lora={empty}&lora_revision=v1", "has no revision 'v1'"),
+        ("diffusers:{sd15}?lora=nobody/nothing", "neither a folder nor readable on the Hub"),
+        ("diffusers:{sd15}?lora={empty}&lora_scale=much", "lora_scale must be a number"),
         ("diffusers:{sd15}?dtype=int8", "dtype 'int8'"),
         ("diffusers:{sd15}?device=cuda:9", "device 'cuda:9' is not there"),
     ],

@@ -146,7 +146,7 @@ def test_four_seeds_are_four_requests_and_four_images(
     sent = [(asked.body["prompt"], asked.body["seed"]) for asked in sglang.asked]
     assert len(sent) == len(set(sent)) == 8 and len({seed for _, seed in sent}) == 4
     assert len({image.sha256 for image in run.images().values()}) == 8
-    assert run.repeats() == []
+    assert run.notes() == []
 
 
 def test_a_server_that_ignores_its_seeds_is_named(
@@ -172,7 +172,7 @@ def test_a_server_that_ignores_its_seeds_is_named(
 
 def test_one_image_for_all_prompts_is_said(sglang: Any, text_release: Path, tmp_path: Path) -> None:
     sglang.draw = lambda body: encoded()
-    of_seeds, of_prompts = run_of(sglang, text_release, tmp_path / "run").repeats()
+    of_seeds, of_prompts = run_of(sglang, text_release, tmp_path / "run").notes()
     assert "does not use its seeds" in of_seeds
     assert of_prompts.startswith("8 of 8 images are byte for byte those of another prompt")
 
