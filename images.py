@@ -37,9 +37,7 @@ def open_image(file: Path | BytesIO) -> Image.Image:
             # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(file, formats=FORMATS) as image:
-                _check(image)
-                image.load()
-                upright = ImageOps.exif_transpose(image)
+                return settle_image(image)
     except Image.DecompressionBombError:
         raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
     except FileNotFoundError:
@@ -48,7 +46,18 @@ def open_image(file: Path | BytesIO) -> Image.Image:
         if isinstance(error, ImageError):
             raise
         raise ImageError(f"is no readable image: {_reason(error, file)}") from None
-    plain = _on_white(upright)
+
+
+def settle_image(image: Image.Image) -> Image.Image:
+    """An image that was opened and not decoded yet, as `open_image` gives it.
+
+    Raises ImageError for its shape and format, and what Pillow raises for its bytes.
+    """
+    if image.format not in FORMATS:  # whoever opened it may take others
+        raise ImageError(f"is {image.format}, none of {', '.join(FORMATS)}")
+    _check(image)
+    image.load()
+    plain = _on_white(ImageOps.exif_transpose(image))
     plain.info.clear()
     return plain
 

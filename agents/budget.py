@@ -27,6 +27,9 @@ IMAGE_TOKENS = 6000
 DEARER_IMAGES = {"gpt-4o-mini": 50_000}
 """The same for models (by the start of the name) that bill an image at many times its tiles."""
 
+PRICED_BY_IMAGE = ("chat-image", "inference", "openai-image")
+"""Kinds of generators that a price table lists by the image."""
+
 FRAME_TOKENS = 200
 """Upper bound of the tokens that a chat template and the schema's wrapping add to the texts."""
 
@@ -114,7 +117,7 @@ class PriceTable:
 
 
 def _price(path: Path, model: object, entry: Any) -> Price | ImagePrice:
-    kind = ImagePrice if str(model).partition(":")[0] == "openai-image" else Price
+    kind = ImagePrice if str(model).partition(":")[0] in PRICED_BY_IMAGE else Price
     names = [field.name for field in fields(kind)]
     if not isinstance(entry, dict) or set(entry) != set(names):
         raise DataError(f"{path}, {model}: give exactly `{names[0]}` and `{names[1]}`")

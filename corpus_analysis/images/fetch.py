@@ -6,66 +6,20 @@ tools can read the table; `reason` says more.
 
 from __future__ import annotations
 
-import re
-import threading
-import time
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from .addresses import (
-    DEADLINE,
-    CheckedNetwork,
-    OutOfTime,
-    RefusedAddress,
-    Resolve,
-    UnknownHost,
-    resolve,
-)
+from ...addresses import Resolve, resolve
+from ...fetching import Downloader, DownloadSettings, FetchError
 from .pixels import BadImage, PixelLimits, Stored, sniff, store
-
-if TYPE_CHECKING:
-    import httpcore
-    import httpx
 
 FetchStatus = Literal["success", "failed_to_download", "failed_to_resize"]
 
-USER_AGENT = "counterprior-corpus-miner/1 (research; honors X-Robots-Tag noai and noindex)"
-"""Sent with every request, with `FetchSettings.contact` added."""
-
-AGENT_NAME = "counterprior"
-"""The agent name that an X-Robots-Tag can address."""
-
-OPT_OUTS = frozenset(("noai", "noimageai", "noindex", "noimageindex"))
-"""X-Robots-Tag directives that forbid this use."""
-
-_TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
-
 
 @dataclass(frozen=True)
-class FetchSettings:
-    """How politely and how cautiously images are fetched."""
+class FetchSettings(DownloadSettings):
+    """How politely and how cautiously images are fetched, and which are kept."""
 
-    deadline_s: float = 15.0
-    """Seconds for one attempt, from resolving the name to the last byte, including redirects."""
-    max_bytes: int = 20_000_000
-    """Largest body in bytes, after decoding."""
-    redirects: int = 4
-    """Most redirects to follow; each is checked like the first address."""
-    tries: int = 2
-    """Attempts for transient failures: 408, 429, 5xx, failed names or connections."""
-    wait_s: float = 2.0
-    """Seconds before another attempt without a Retry-After."""
-    max_wait_s: float = 20.0
-    """Longest Retry-After to wait for, in seconds; a longer one ends the attempts."""
-    per_host: int = 2
-    """Connections to one host at a time."""
-    contact: str = ""
-    """A page or mail address for site owners; part of the User-Agent."""
-    loopback: bool = False
-    """Allow loopback addresses; only for tests against their own server."""
     pixels: PixelLimits = field(default_factory=PixelLimits)
     """Which images are kept."""
 
@@ -89,51 +43,29 @@ class Fetched:
     """The image, if the status is `success`."""
 
 
-class _Stop(Exception):
-    """Ends a fetch with a reason."""
-
-    def __init__(self, reason: str, message: str = "", wait: float | None = None) -> None:
-        super().__init__(message)
-        self.reason, self.message = reason, message
-        self.wait = wait
-        """Seconds until another attempt makes sense; None for never."""
-
-
-class Fetcher:
+class Fetcher(Downloader):
     """Fetches images; one instance serves many threads."""
 
-    def __init__(self, settings: FetchSettings, resolve: Resolve = resolve) -> None:
-        import httpcore
+    settings: FetchSettings
 
-        self.settings = settings
-        network: Any = CheckedNetwork(resolve, settings.loopback)
-        # Proxies from the environment are not used: they could connect anywhere.
-        self._pool = httpcore.ConnectionPool(
-            max_connections=256, max_keepalive_connections=0, network_backend=network
-        )
-        self._hosts: dict[str, threading.BoundedSemaphore] = {}
-        self._lock = threading.Lock()
-        contact = f"; {settings.contact}" if settings.contact else ""
-        self._agent = f"{USER_AGENT[:-1]}{contact})" if contact else USER_AGENT
+    def __init__(self, settings: FetchSettings, resolve: Resolve = resolve) -> None:
+        super().__init__(settings, resolve)
 
     def fetch(self, url: str) -> Fetched:
         """The image at an address, or why there is none."""
-        for number in range(1, self.settings.tries + 1):
-            token = DEADLINE.set(time.monotonic() + self.settings.deadline_s)
-            try:
-                body = self._follow(url)
-            except _Stop as stop:
-                wait = stop.wait
-                if wait is None or number == self.settings.tries:
-                    return Fetched(
-                        url, "failed_to_download", stop.reason, stop.message, tries=number
-                    )
-            else:
-                return self._keep(url, body, number)
-            finally:
-                DEADLINE.reset(token)
-            time.sleep(wait)
-        raise AssertionError("unreachable")
+        try:
+            body, tries = self.download(url)
+        except FetchError as error:
+            return Fetched(
+                url, "failed_to_download", error.reason, error.message, tries=error.tries
+            )
+        return self._keep(url, body, tries)
+
+    def check_start(self, start: bytes) -> None:
+        try:
+            sniff(start)
+        except BadImage as bad:
+            raise FetchError(bad.reason, str(bad)) from None
 
     def _keep(self, url: str, body: bytes, tries: int) -> Fetched:
         try:
@@ -144,153 +76,3 @@ class Fetcher:
             name = type(error).__name__
             return Fetched(url, "failed_to_resize", "internal", name, tries=tries)
         return Fetched(url, "success", "ok", tries=tries, image=image)
-
-    def _follow(self, url: str) -> bytes:
-        """The body at the end of the redirects."""
-        import httpx
-
-        try:
-            at = httpx.URL(url)
-        except (httpx.InvalidURL, ValueError, TypeError) as error:
-            raise _Stop("bad_url", str(error)) from None
-        for _ in range(self.settings.redirects + 1):
-            found = self._once(at)
-            if isinstance(found, bytes):
-                return found
-            try:
-                at = at.join(found)
-            except (httpx.InvalidURL, ValueError) as error:
-                raise _Stop("bad_url", f"redirect: {error}") from None
-        raise _Stop("redirects", f"more than {self.settings.redirects}")
-
-    def _once(self, url: httpx.URL) -> bytes | str:
-        """The body, or where it redirects to."""
-        import httpcore
-
-        if url.scheme not in ("http", "https"):
-            raise _Stop("scheme", f"{url.scheme or 'no scheme'} is not fetched")
-        if not url.host or url.userinfo:
-            raise _Stop("bad_url", "no host" if not url.host else "holds a user name")
-        if url.port is not None and not 0 < url.port < 65_536:
-            raise _Stop("bad_url", f"port {url.port}")
-        target = httpcore.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-        )
-        headers = [
-            (b"Host", url.netloc),
-            (b"User-Agent", self._agent.encode("ascii", "replace")),
-            (b"Accept", b"image/jpeg,image/png,image/webp,image/gif;q=0.5"),
-            (b"Accept-Encoding", b"identity"),
-        ]
-        try:
-            with (
-                self._host(url.host),
-                self._pool.stream("GET", target, headers=headers) as response,
-            ):
-                return self._read(response)
-        except RefusedAddress as error:
-            raise _Stop("refused_address", str(error)) from None
-        except UnknownHost as error:
-            raise _Stop("dns", str(error), self.settings.wait_s) from None
-        except (OutOfTime, httpcore.TimeoutException) as error:
-            raise _Stop("timeout", str(error)) from None
-        except httpcore.ConnectError as error:
-            tls = "SSL" in str(error) or "certificate" in str(error).lower()
-            if tls:
-                raise _Stop("tls", str(error)) from None
-            raise _Stop("connect", str(error), self.settings.wait_s) from None
-        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise _Stop("protocol", f"{type(error).__name__}: {error}") from None
-
-    def _read(self, response: httpcore.Response) -> bytes | str:
-        headers = [
-            (name.decode("latin-1").lower(), value.decode("latin-1"))
-            for name, value in response.headers
-        ]
-        first = dict(reversed(headers))
-        if opted_out(headers):
-            raise _Stop("opted_out", "X-Robots-Tag or tdm-reservation")
-        status = response.status
-        if status in (301, 302, 303, 307, 308) and "location" in first:
-            return first["location"]
-        if status != 200:
-            wait = self._retry_after(first) if status in _TRANSIENT else None
-            if wait is not None and wait > self.settings.max_wait_s:
-                wait = None
-            raise _Stop(f"http_{status}", "", wait)
-        if (length := first.get("content-length", "")).isdigit() and (
-            int(length) > self.settings.max_bytes
-        ):
-            raise _Stop("too_large", f"{length} bytes announced")
-        body = bytearray()
-        for chunk in self._decoded(response, first.get("content-encoding", "identity").lower()):
-            body += chunk
-            if len(body) > self.settings.max_bytes:
-                raise _Stop("too_large", f"more than {self.settings.max_bytes} bytes")
-            if len(body) >= 16:
-                _known_start(body)
-        _known_start(body)
-        return bytes(body)
-
-    def _decoded(self, response: httpcore.Response, encoding: str) -> Iterator[bytes]:
-        """The body in pieces; decompresses a single gzip layer although none was requested."""
-        if encoding in ("", "identity"):
-            yield from response.iter_stream()
-            return
-        if encoding not in ("gzip", "x-gzip"):
-            raise _Stop("encoding", f"Content-Encoding {encoding}")
-        inflate = zlib.decompressobj(wbits=31)
-        try:
-            for chunk in response.iter_stream():
-                while chunk:
-                    yield inflate.decompress(chunk, 65_536)
-                    chunk = inflate.unconsumed_tail
-        except zlib.error as error:
-            raise _Stop("encoding", f"broken gzip: {error}") from None
-
-    def _retry_after(self, headers: dict[str, str]) -> float:
-        """Seconds to wait before another attempt. Dates are ignored, since such waits are long."""
-        value = headers.get("retry-after", "").strip()
-        return float(value) if re.fullmatch(r"\d{1,6}", value) else self.settings.wait_s
-
-    @contextmanager
-    def _host(self, host: str) -> Iterator[None]:
-        """A turn at a host; waiting for it does not count toward the deadline."""
-        with self._lock:
-            turns = self._hosts.setdefault(
-                host.lower(), threading.BoundedSemaphore(self.settings.per_host)
-            )
-        asked = time.monotonic()
-        with turns:
-            DEADLINE.set(DEADLINE.get() + time.monotonic() - asked)
-            yield
-
-
-def _known_start(body: bytearray) -> None:
-    try:
-        sniff(bytes(body[:16]))
-    except BadImage as bad:
-        raise _Stop(bad.reason, str(bad)) from None
-
-
-def opted_out(headers: list[tuple[str, str]]) -> bool:
-    """Whether a server opts out, for all agents or for this one by name.
-
-    >>> opted_out([("x-robots-tag", "googlebot: noindex")])
-    False
-    >>> opted_out([("x-robots-tag", "nofollow, noai")])
-    True
-    """
-    for name, value in headers:
-        if name == "tdm-reservation" and value.strip() == "1":
-            return True
-        if name != "x-robots-tag":
-            continue
-        agent = ""
-        for part in value.lower().split(","):
-            named, colon, directive = part.strip().rpartition(":")
-            if colon:
-                agent = named.strip()
-            if directive.strip() in OPT_OUTS and agent in ("", "*", AGENT_NAME):
-                return True
-    return False

@@ -58,10 +58,12 @@ class PaidByImage(ABC):
 
 
 GENERATORS = {
+    "chat-image": f"{__name__}.chat_image:ChatImages",
     "command": f"{__name__}.command:CommandGenerator",
     "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
     "folder": f"{__name__}.folder:ImageFolder",
     "hub": f"{__name__}.hub:PublishedImages",
+    "inference": f"{__name__}.inference:HostedModel",
     "openai-image": f"{__name__}.openai_image:OpenAIImages",
     "render": f"{__name__}.render:RenderGenerator",
 }

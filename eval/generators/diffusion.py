@@ -49,7 +49,7 @@ PROBES = ("A dog.", "A photo of a cat that sits on the left of a red bicycle in 
 MORE_PROMPTS = ("prompt_2", "prompt_3", "prompt_4")
 """Arguments that are given once for every image of a batch, besides `negative_prompt...`."""
 
-Array = np.ndarray[Any, np.dtype[np.float32]]
+Values = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class DiffusersGenerator(SpecAdapter):
                 found.append(error)
         return found
 
-    def _values(self, requests: Sequence[ImageRequest]) -> tuple[Array, Sequence[bool]]:
+    def _values(self, requests: Sequence[ImageRequest]) -> tuple[Values, Sequence[bool]]:
         """Images, shape (n, height, width, 3), in [0, 1], and which were hidden."""
         import torch
 
@@ -289,7 +289,7 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
     raise UsageError(f"diffusers: {option} must be {names}, not {text!r}")
 
 
-def _image(values: Array) -> Image.Image:
+def _image(values: Values) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
         raise GeneratorError("the image holds numbers that are none: try other steps or dtype")

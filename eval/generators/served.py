@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from PIL.Image import Image
 
-from ...agents.backends.http import CHECK_SECONDS, Wire, hide
+from ...agents.backends.http import CHECK_SECONDS, Wire, hide, server
 from ...agents.chat import Completion
 from ...errors import UsageError
+from ...fetching import Downloader, DownloadSettings, FetchError
 from ...images import ImageError, open_image
 from ...specs import Spec
 from ..core import OBSERVED, GeneratorError
@@ -62,9 +63,9 @@ class ServedModel:
         self.call: dict[str, Any] = {}
         for name, text in spec.options.items():
             if name.startswith(EXTRA) and name != EXTRA:
-                self.call[name.removeprefix(EXTRA)] = _plain(text)
+                self.call[name.removeprefix(EXTRA)] = plain_option(text)
             elif name in known:
-                self.call[name] = _typed(spec.kind, name, text, known[name])
+                self.call[name] = typed_option(spec.kind, name, text, known[name])
             elif name not in (*HTTP, SEED):
                 names = ", ".join([*sorted(known), *HTTP, SEED, f"{EXTRA}NAME"])
                 raise UsageError(f"{spec.kind}: no option {name!r}: choose from {names}")
@@ -145,7 +146,32 @@ def decode_image(encoded: Any) -> Image:
         raise GeneratorError(f"the image {error}") from None
 
 
-def _typed(kind: str, name: str, text: str, type_: type) -> Any:
+FETCHING = DownloadSettings(
+    deadline_s=60, max_bytes=64_000_000, tries=3, agent="counterprior/1", opt_outs=False
+)
+"""How the images are fetched that a server gives an address of."""
+
+
+def fetch_image(url: str) -> Image:
+    """The image at an address that a server gave, if that is a public one.
+
+    Raises GeneratorError. An address may carry a key, so no error shows more than its host.
+    """
+    try:
+        data, _ = Downloader(FETCHING).download(url)
+    except FetchError as error:
+        host = server(url) or "nowhere"
+        raise GeneratorError(
+            f"the image's address, at {host}, can't be fetched: {error.reason}"
+        ) from None
+    try:
+        return open_image(BytesIO(data))
+    except ImageError as error:
+        raise GeneratorError(f"the image {error}") from None
+
+
+def typed_option(kind: str, name: str, text: str, type_: type) -> Any:
+    """The value of an option. Raises UsageError for a text of another type."""
     if type_ is bool and text in ("true", "false"):
         return text == "true"
     with suppress(ValueError):
@@ -155,7 +181,7 @@ def _typed(kind: str, name: str, text: str, type_: type) -> Any:
     raise UsageError(f"{kind}: {name} must be {what}, not {text!r}")
 
 
-def _plain(text: str) -> Any:
+def plain_option(text: str) -> Any:
     """JSON where the text is JSON, else the text."""
     try:
         return json.loads(text)

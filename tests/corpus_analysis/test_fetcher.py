@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
-from counterprior.corpus_analysis.images.addresses import UnknownHost, is_public
-from counterprior.corpus_analysis.images.fetch import Fetched, Fetcher, FetchSettings, opted_out
+from counterprior.addresses import UnknownHost, is_public
+from counterprior.corpus_analysis.images.fetch import Fetched, Fetcher, FetchSettings
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, dhash, store
 from counterprior.corpus_analysis.images.retrieve import (
     FETCHED,
@@ -33,9 +33,8 @@ from counterprior.corpus_analysis.images.retrieve import (
     retrieve,
     url_key,
 )
+from counterprior.fetching import opted_out
 from counterprior.progress import silent
-
-pytest.importorskip("httpcore")
 
 SIZE = (160, 120)
 
@@ -350,15 +349,15 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(server:
 def test_the_connection_goes_to_the_address_that_was_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import httpcore
+    import httpcore2
 
     went: list[str] = []
 
     def connect(self: object, host: str, port: int, *args: object, **options: object) -> None:
         went.append(host)
-        raise httpcore.ConnectError("stop here")
+        raise httpcore2.ConnectError("stop here")
 
-    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", connect)
+    monkeypatch.setattr(httpcore2.SyncBackend, "connect_tcp", connect)
     answers = iter([["93.184.216.34"], ["127.0.0.1"]])
     fetcher = Fetcher(FetchSettings(tries=1), lambda host, port: next(answers))
     assert fetcher.fetch("http://rebind.example/x.jpg").reason == "connect"

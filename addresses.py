@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import ssl
 
-    import httpcore
+    import httpcore2
 
 Resolve = Callable[[str, int], list[str]]
 """Resolves a host and port to the addresses of the host."""
@@ -68,15 +68,15 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 class CheckedNetwork:
-    """An httpcore network backend that connects only to checked addresses, within the deadline."""
+    """An httpcore2 network backend that connects only to checked addresses, within the deadline."""
 
     def __init__(self, resolve: Resolve = resolve, loopback: bool = False) -> None:
         """`loopback` allows 127.0.0.0/8 and ::1, for tests against their own server."""
-        import httpcore
+        import httpcore2
 
         self._resolve = resolve
         self._loopback = loopback
-        self._network = httpcore.SyncBackend()
+        self._network = httpcore2.SyncBackend()
         # getaddrinfo has no timeout; a name that hangs costs one of these threads.
         self._resolvers = ThreadPoolExecutor(64, thread_name_prefix="resolve")
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
@@ -90,7 +90,7 @@ class CheckedNetwork:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        """Raises RefusedAddress, UnknownHost, OutOfTime or one of httpcore's errors."""
+        """Raises RefusedAddress, UnknownHost, OutOfTime or one of httpcore2's errors."""
         address = self.check(host, port)
         stream = self._network.connect_tcp(address, port, _left(timeout))
         return _Timed(stream)
@@ -131,9 +131,9 @@ class CheckedNetwork:
 
 
 class _Timed:
-    """An httpcore stream on which no operation outlasts the deadline."""
+    """An httpcore2 stream on which no operation outlasts the deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:

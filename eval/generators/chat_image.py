@@ -1,0 +1,170 @@
+"""`chat-image`: a model that answers in a chat with an image, from a text or as an edit.
+
+``chat-image:MODEL[@BASE_URL][?aspect_ratio=1:1&image_size=1K&seed=none]``: Gemini's image models
+through OpenRouter and other servers of OpenAI's chat API. The image stands in the answer's
+`images`, in a part of its content, or as a data address within its text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from PIL.Image import Image
+
+from ...agents.chat import Completion, Permit, always
+from ...images import plain_png
+from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
+from ..core import GeneratorError, ImageRequest
+from . import REPORT, PaidByImage
+from .served import SEED, ServedModel, decode_image, fetch_image
+
+KNOWN: dict[str, type] = {
+    "aspect_ratio": str,
+    "image_size": str,
+    "max_tokens": int,
+    "modalities": str,
+    "temperature": float,
+    "top_p": float,
+}
+"""Option -> type of what is sent."""
+CONFIG = ("aspect_ratio", "image_size")
+"""Options that OpenRouter takes within `image_config`."""
+MODALITIES = "image,text"
+"""What may be answered, unless the option says otherwise."""
+
+REFUSALS = frozenset(
+    "content_filter safety image_safety prohibited_content image_prohibited_content blocklist spii "
+    "recitation image_recitation refusal".split()
+)
+"""Reasons to finish, the server's or the model's own, by which an answer is declined."""
+SHOWN = 300
+"""Characters of an answer's text that an error quotes."""
+
+_DATA = re.compile(r"data:image/[\w.+-]+;base64,([A-Za-z0-9+/=\s]+)")
+
+
+class ChatImages(SpecAdapter, PaidByImage):
+    """One model behind `POST /chat/completions`; key: OPENAI_API_KEY."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Raises UsageError for a wrong option, BackendError for a missing key."""
+        self._served = ServedModel(spec, KNOWN)
+
+    def identity(self) -> dict[str, str]:
+        return self._served.identity()
+
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
+        """The image, with what was said besides as JSON in ``info[REPORT]``.
+
+        Raises GeneratorError: refused where the model or a filter says so by refusal or reason, an
+        error where there is a text and no image; BackendError where the server can't be used; and
+        what `permit` raises, asked before an attempt after one that may have been billed.
+        """
+        answer, lost = self._served.wire.ask(lambda: self._send(request), dict, permit)
+        if isinstance(answer, Completion):
+            raise self._served.failure(answer, lost)
+        try:
+            message, reasons = read_message(answer)
+            found = list(images_of(message))
+            if not found:
+                raise _without_image(message, reasons)
+            image = _open(found[0])
+        except GeneratorError as error:
+            error.lost_attempts = lost
+            raise
+        report = {"usage": answer.get("usage"), "text": text_of(message)[:SHOWN]}
+        report |= {"images": len(found) if len(found) > 1 else 0, "lost_attempts": lost}
+        image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
+        return image
+
+    def _send(self, request: ImageRequest) -> Any:
+        create: Any = self._served.wire.client.chat.completions.with_raw_response.create
+        shown = () if request.source is None else (request.source, *request.references)
+        content: list[dict[str, Any]] = [{"type": "text", "text": request.prompt}]
+        content += [{"type": "image_url", "image_url": {"url": _data(image)}} for image in shown]
+        call = dict(self._served.call)
+        call["modalities"] = call.get("modalities", MODALITIES).split(",")
+        if config := {name: call.pop(name) for name in CONFIG if name in call}:
+            call["image_config"] = config
+        if self._served.sends_seed:
+            call[SEED] = request.seed
+        return create(
+            model=self._served.wire.settings.model,
+            messages=[{"role": "user", "content": content}],
+            extra_body=call,
+        )
+
+
+def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
+    """The first choice's message, and the reasons for which it ended, in lower case.
+
+    Raises GeneratorError where the answer is no chat completion.
+    """
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        reasons = {choice.get("finish_reason"), choice.get("native_finish_reason")}
+    except (KeyError, IndexError, TypeError, AttributeError):
+        error = answer.get("error")
+        said = f": {json.dumps(error)[:SHOWN]}" if error else ""
+        raise GeneratorError(f"the answer is no chat completion{said}") from None
+    if not isinstance(message, Mapping):
+        raise GeneratorError("the answer is no chat completion")
+    return message, {str(reason).lower() for reason in reasons if reason}
+
+
+def images_of(message: Mapping[str, Any]) -> Iterator[str]:
+    """The addresses of a message's images, data or other ones: of `images`, content, text."""
+    content = message.get("content")
+    parts = [*_list(message.get("images")), *_list(content)]
+    for part in parts:
+        url = part.get("image_url") if isinstance(part, Mapping) else None
+        url = url.get("url") if isinstance(url, Mapping) else url
+        if isinstance(url, str) and url:
+            yield url
+    yield from (found[0] for found in _DATA.finditer(text_of(message)))
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """What a message says in words.
+
+    >>> text_of({"content": [{"type": "text", "text": "Here"}, {"type": "image_url"}]})
+    'Here'
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = (part.get("text") for part in _list(content) if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _without_image(message: Mapping[str, Any], reasons: set[str]) -> GeneratorError:
+    refusal = message.get("refusal")
+    said = refusal if isinstance(refusal, str) and refusal else text_of(message)
+    shown = f": {said[:SHOWN]!r}" if said else ""
+    if refusal or reasons & REFUSALS:
+        why = ", ".join(sorted(reasons & REFUSALS)) or "refusal"
+        return GeneratorError(f"declined ({why}){shown}", "refused")
+    cut = " and was cut off" if "length" in reasons else ""
+    return GeneratorError(f"the answer holds no image{cut}{shown}")
+
+
+def _open(url: str) -> Image:
+    if match := _DATA.fullmatch(url.strip()):
+        return decode_image("".join(match[1].split()))
+    if url.startswith("data:"):
+        raise GeneratorError(f"the answer's image is no base64 image: {url[:40]!r}...")
+    return fetch_image(url)
+
+
+def _data(image: Image) -> str:
+    return f"data:image/png;base64,{base64.b64encode(plain_png(image)).decode()}"
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else []

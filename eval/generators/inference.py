@@ -1,0 +1,217 @@
+"""`inference`: models behind Hugging Face's inference providers, from a text or as an edit.
+
+``inference:PROVIDER/NAMESPACE/NAME[?num_inference_steps=28&guidance_scale=3.5&seed=none]``. The
+token is that of `hf auth login`, or HF_TOKEN: a token of Hugging Face, or the provider's own key.
+Some providers answer with the address of an image. It is fetched by our own fetcher, which
+connects to public addresses only, not by the client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+from ...agents.backends.http import DECLINED, SHOWN, UNUSABLE, hide
+from ...agents.chat import BackendError, Permit, always
+from ...agents.retry import RETRIED, RetryPolicy, TransientError
+from ...errors import UsageError
+from ...fetching import Downloader, FetchError
+from ...images import ImageError, plain_png, settle_image
+from ...specs import Spec
+from ..checkpoints.extras import SpecAdapter
+from ..core import Case, GeneratorError, ImageRequest
+from . import REPORT, PaidByImage, served
+from .served import EXTRA, SEED, plain_option, typed_option
+
+if TYPE_CHECKING:
+    import httpx2
+
+DRAWING = ("fal-ai", "hf-inference", "nscale", "replicate", "together", "wavespeed", "zai-org")
+EDITING = ("fal-ai", "hf-inference", "replicate", "together", "wavespeed")
+"""Providers that make images from texts, and from images (huggingface_hub 2.4)."""
+KNOWN: dict[str, type] = {
+    "guidance_scale": float,
+    "height": int,
+    "negative_prompt": str,
+    "num_inference_steps": int,
+    "scheduler": str,
+    "width": int,
+}
+"""Option -> type of what is sent."""
+DRAWING_ONLY = ("height", "scheduler", "width")
+"""Options that an edit takes otherwise, or not."""
+HTTP: dict[str, type] = {"attempts": int, "timeout": float, "bill_to": str}
+
+_ASKING: ContextVar[bool] = ContextVar("asking", default=False)
+
+
+class HostedModel(SpecAdapter, PaidByImage):
+    """One model at one provider."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Raises UsageError for a wrong option, BackendError for a missing token."""
+        self._provider, _, self._model = spec.argument.partition("/")
+        if self._provider not in DRAWING or self._model.count("/") != 1:
+            known = ", ".join(DRAWING)
+            raise UsageError(f"inference: write inference:PROVIDER/NAMESPACE/NAME, of {known}")
+        self._call: dict[str, Any] = {}
+        http: dict[str, Any] = {}
+        for name, text in spec.options.items():
+            if name.startswith(EXTRA) and name != EXTRA:
+                self._call[name.removeprefix(EXTRA)] = plain_option(text)
+            elif name in KNOWN:
+                self._call[name] = typed_option(spec.kind, name, text, KNOWN[name])
+            elif name in HTTP:
+                http[name] = typed_option(spec.kind, name, text, HTTP[name])
+            elif name != SEED:
+                names = ", ".join([*sorted(KNOWN), *HTTP, SEED, f"{EXTRA}NAME"])
+                raise UsageError(f"inference: no option {name!r}: choose from {names}")
+        if (seed := spec.options.get(SEED, "send")) not in ("send", "none"):
+            raise UsageError(f"inference: seed is `send` or `none`, not {seed!r}")
+        self._sends_seed = seed == "send"
+        if http.get("attempts", 1) < 1 or not http.get("timeout", 1.0) > 0:
+            raise UsageError("inference: attempts must be 1 or more, timeout above 0")
+        self._retry = RetryPolicy(http.get("attempts", RetryPolicy.attempts))
+        self._client = self._open(http.get("timeout", 600.0), http.get("bill_to"))
+
+    def _open(self, timeout: float, bill_to: str | None) -> Any:
+        import huggingface_hub
+
+        self._token = huggingface_hub.get_token() or ""
+        if not self._token:
+            raise BackendError("set HF_TOKEN in the environment, or run `hf auth login`")
+        provider: Any = self._provider
+        return huggingface_hub.InferenceClient(
+            provider=provider, token=self._token, timeout=timeout, bill_to=bill_to
+        )
+
+    def identity(self) -> dict[str, str]:
+        call = {n: v if isinstance(v, str) else json.dumps(v) for n, v in self._call.items()}
+        return {
+            **call,
+            "kind": "inference",
+            "model": f"{self._provider}/{self._model}",
+            "provider": self._provider,
+            SEED: "sent" if self._sends_seed else "not sent",
+        }
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError for edits at a provider that makes none."""
+        if self._provider not in EDITING and any(case.source for case in cases):
+            known = ", ".join(EDITING)
+            raise UsageError(f"inference: {self._provider} edits no images: choose from {known}")
+
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image.Image:
+        """The image, with the lost attempts as JSON in ``info[REPORT]``.
+
+        Raises GeneratorError, refused where a filter declined; BackendError where provider, model
+        or token can't be used; and what `permit` raises, asked before an attempt after one that may
+        have been billed.
+        """
+        if request.references:
+            raise GeneratorError("inference takes one source, and this edit has several")
+        made, lost = self._retry.run(lambda: self._asked(request), permit)
+        if isinstance(made, GeneratorError):
+            made.lost_attempts = lost
+            raise made
+        if lost:
+            made.info[REPORT] = json.dumps({"lost_attempts": lost})
+        return made
+
+    def _asked(self, request: ImageRequest) -> Image.Image | GeneratorError:
+        """The image, or the error that ends this request. Raises TransientError, BackendError."""
+        import httpx2
+        from huggingface_hub.errors import HfHubHTTPError, InferenceTimeoutError
+
+        try:
+            with _fetching_safely():
+                return settle_image(self._send(request))
+        except FetchError as error:
+            return GeneratorError(f"the image's address can't be fetched: {error.reason}")
+        except (ImageError, Image.DecompressionBombError) as error:
+            return GeneratorError(f"the image {error}")
+        except (HfHubHTTPError, httpx2.HTTPStatusError) as error:
+            return self._rejected(error.response)
+        except (InferenceTimeoutError, httpx2.TransportError, TimeoutError) as error:
+            raise TransientError(f"no answer: {self._hidden(error)}", billed=True) from None
+        except (LookupError, TypeError, AttributeError, OSError, SyntaxError) as error:
+            said = f"{type(error).__name__}: {self._hidden(error)}"
+            return GeneratorError(f"the answer holds no image ({said})")
+        except ValueError as error:
+            if "support" in str(error) or "mapping" in str(error):  # of provider, model and task
+                raise BackendError(self._hidden(error)) from None
+            return GeneratorError(f"the answer holds no image ({self._hidden(error)})")
+
+    def _send(self, request: ImageRequest) -> Image.Image:
+        call = dict(self._call)
+        if self._sends_seed:
+            call[SEED] = request.seed
+        if request.source is not None:
+            size = {name: call.pop(name) for name in DRAWING_ONLY if name in call}
+            if {"width", "height"} <= size.keys():
+                call["target_size"] = {name: size[name] for name in ("width", "height")}
+            source = plain_png(request.source)
+            made = self._client.image_to_image(source, request.prompt, model=self._model, **call)
+        else:
+            named = {name: call.pop(name) for name in (*KNOWN, SEED) if name in call}
+            made = self._client.text_to_image(
+                request.prompt, model=self._model, extra_body=call, **named
+            )
+        return made  # type: ignore[no-any-return]
+
+    def _rejected(self, response: httpx2.Response) -> GeneratorError:
+        status, text = response.status_code, hide(response.text, self._token)
+        message = f"{self._provider}: HTTP {status}: {text[:SHOWN]}"
+        if status in RETRIED:
+            raise TransientError(message)
+        if status in UNUSABLE or status < 400:
+            raise BackendError(message)
+        return GeneratorError(message, "refused" if any(c in text for c in DECLINED) else "error")
+
+    def _hidden(self, error: Exception) -> str:
+        return hide(str(error), self._token)[:SHOWN]
+
+
+@contextmanager
+def _fetching_safely() -> Iterator[None]:
+    """Meanwhile, and in this thread, huggingface_hub's client opens no address of a stranger."""
+    from huggingface_hub.utils._http import get_session
+
+    _guard(get_session())
+    token = _ASKING.set(True)
+    try:
+        yield
+    finally:
+        _ASKING.reset(token)
+
+
+def _guard(session: Any) -> None:
+    """Makes a client fetch by our own fetcher what it asks for without a token.
+
+    Only what the SDK itself addresses has one: the call and the question for its result. Such a
+    request is not redirected. What an answer names as the image's address has none.
+    """
+    import httpx2
+    from huggingface_hub import constants
+
+    if getattr(session, "guarded", False):
+        return
+    send = session.send
+
+    @wraps(send)
+    def guarded(request: httpx2.Request, **options: Any) -> httpx2.Response:
+        own = str(request.url).startswith(f"{constants.ENDPOINT}/api/")
+        if not _ASKING.get() or own:
+            return send(request, **options)  # type: ignore[no-any-return]
+        if request.method == "POST" or "authorization" in request.headers:
+            return send(request, **{**options, "follow_redirects": False})  # type: ignore[no-any-return]
+        body, _ = Downloader(served.FETCHING).download(str(request.url))
+        return httpx2.Response(200, content=body, request=request)
+
+    session.send, session.guarded = guarded, True
