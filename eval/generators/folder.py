@@ -1,25 +1,31 @@
-"""`folder`: images that somebody made already, found by a name template or a manifest.
+"""`folder`: images that somebody made already, found by name, manifest or another's layout.
 
-``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE][&name=WHOSE]``. That template is the
-default; its fields are `row`, `variant`, `seed`, `number` (which of the row's seeds, from 0) and
-`id` (all of the default). A name without an ending is tried with .png, .jpg, .jpeg and .webp.
+``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
+template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
+seeds, from 0) and `id` (all of the default). A name without an ending is tried with .png, .jpg,
+.jpeg and .webp. For layouts of other benchmarks see `layouts`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from string import Formatter
 
+from PIL.Image import Image
+
 from ...errors import DataError, UsageError
+from ...images import open_image
 from ...specs import Spec
 from ...tables import read_rows
 from ..core import Case, ImageRequest
+from .layouts import ENDINGS, LAYOUTS, FolderOptions, FoundImage, read_layout
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
-"""Tried in this order where the template has none."""
 FIELDS = ("id", "row", "variant", "seed", "number")
 TEMPLATE = "{row}-{variant}-{seed}"
+OPTIONS = ("template", "manifest", "layout", "name", "prompts", "grid", "model", "revision")
 
 
 class ImageFolder:
@@ -56,9 +62,19 @@ class ImageFolder:
     def from_spec(cls, spec: Spec) -> ImageFolder:
         """Raises UsageError for a wrong option, DataError for a bad manifest."""
         options = dict(spec.options)
+        if (unknown := sorted(options.keys() - set(OPTIONS))) or not spec.argument:
+            what = f"no option {unknown[0]!r}" if unknown else "no folder"
+            raise UsageError(
+                f"folder: {what}: write folder:DIR?template=NAME, folder:DIR?manifest=FILE or "
+                f"folder:DIR?layout=NAME, of {', '.join(LAYOUTS)}"
+            )
+        if len(options.keys() & {"template", "manifest", "layout"}) > 1:
+            raise UsageError("folder: choose one of template, manifest and layout")
+        if "layout" in options:
+            return LaidOutFolder.from_spec(spec)
+        if stray := sorted(options.keys() & {"prompts", "grid", "model", "revision"}):
+            raise UsageError(f"folder: {stray[0]} is of a layout: add layout=")
         manifest = options.pop("manifest", "")
-        if options.keys() - {"template", "name"} or not spec.argument:
-            raise UsageError("folder: write folder:DIR?template=NAME or folder:DIR?manifest=FILE")
         files = read_manifest(Path(manifest)) if manifest else None
         return cls(Path(spec.argument), manifest=files, **options)
 
@@ -67,37 +83,62 @@ class ImageFolder:
         return {"kind": "folder", "name": self.name}
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where two cases get one file, or the manifest has unknown cases."""
+        """Raises UsageError where two cases get one file, or the manifest has unknown cases.
+
+        Warns of cases without a file: they are `missing`.
+        """
         if unknown := sorted((self.manifest or {}).keys() - {case.id for case in cases}):
             raise UsageError(
                 f"the manifest has {len(unknown):,} unknown cases, the first {unknown[0]!r}: "
                 f"`counterprior prompts` writes the cases of a suite"
             )
         first: dict[str, Case] = {}
+        without = []
         for case in cases:
             file = self.file_of(case)
-            if file is not None and (other := first.setdefault(file, case)) is not case:
+            if file is None or not self._exists(file):
+                without.append(case)
+            if file is not None and (other := first.setdefault(str(file), case)) is not case:
                 raise UsageError(
                     f"one image can't be of two cases: {file} would be of {other.id} "
                     f"({other.prompt!r}) and of {case.id} ({case.prompt!r}); name them apart, e.g. "
                     f"template={TEMPLATE}"
                 )
+        if without:
+            logging.getLogger(__name__).warning(
+                "%s: %s of %s cases have no file, the first %s (%r)",
+                self.root,
+                f"{len(without):,}",
+                f"{len(cases):,}",
+                without[0].id,
+                without[0].prompt,
+            )
 
-    def file_of(self, case: Case) -> str | None:
-        """The file name of a case; None where the manifest has none."""
+    def file_of(self, case: Case) -> str | FoundImage | None:
+        """The file name of a case, in the folder; None where there is none."""
         if self.manifest is not None:
             return self.manifest.get(case.id)
         return self.template.format(**{name: getattr(case, name) for name in FIELDS})
 
-    def generate(self, request: ImageRequest) -> Path:
+    def generate(self, request: ImageRequest) -> Path | Image:
         """The file. Raises FileNotFoundError where there is none, ValueError for one outside."""
         if request.case is None:
             raise UsageError("folder: holds images and can't make any")
         name = self.file_of(request.case)
         if name is None:
             raise FileNotFoundError(f"the manifest has no {request.case.id}")
+        return self._find(str(name))
+
+    def _names(self, name: str) -> list[str]:
         whole = self.manifest is not None or Path(name).suffix.lower() in ENDINGS
-        names = [name] if whole else [name + ending for ending in ENDINGS]
+        return [name] if whole else [name + ending for ending in ENDINGS]
+
+    def _exists(self, file: str | FoundImage) -> bool:
+        name = file.file if isinstance(file, FoundImage) else file
+        return any((self.root / candidate).is_file() for candidate in self._names(name))
+
+    def _find(self, name: str) -> Path:
+        names = self._names(name)
         for candidate in names:
             path = self.root / candidate
             try:
@@ -113,6 +154,119 @@ class ImageFolder:
                 raise ValueError(f"{candidate} is no file")
             return path
         raise FileNotFoundError(f"{self.root} has no {names[0]}")
+
+
+class LaidOutFolder(ImageFolder):
+    """A folder as another benchmark lays it out; cases find their images by prompt."""
+
+    def __init__(
+        self, options: FolderOptions, layout: str, name: str = "", commit: str = ""
+    ) -> None:
+        """Raises UsageError for a folder that isn't there, and as `read_layout`."""
+        super().__init__(options.root, name=name)
+        self._layout = layout
+        self._commit = commit
+        self._images = read_layout(layout, options)
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> LaidOutFolder:
+        options = spec.options
+        root, commit = Path(spec.argument), ""
+        if not root.is_dir() and options["layout"] == "imagedataset":
+            root, commit = _downloaded(spec.argument, options.get("revision"))
+        elif "revision" in options:
+            raise UsageError(f"folder: {root} is a folder and has no revision")
+        if not root.is_dir():
+            raise UsageError(f"folder: {root} is no folder")
+        if (grid := options.get("grid")) not in (None, "1", "2"):
+            raise UsageError(f"folder: grid is 1 or 2, not {grid!r}")
+        prompts = Path(options["prompts"]) if "prompts" in options else None
+        if prompts is not None and not prompts.exists():
+            raise UsageError(f"folder: {prompts}: no such file")
+        asked = FolderOptions(root, prompts, int(grid) if grid else None, options.get("model", ""))
+        name = options.get("name", spec.argument if commit else "")
+        return cls(asked, options["layout"], name=name, commit=commit)
+
+    def identity(self) -> dict[str, str]:
+        found = {**super().identity(), "layout": self._layout}
+        return {**found, "revision": self._commit} if self._commit else found
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Raises UsageError where no case's prompt is in the folder, and as for every folder."""
+        if cases and not any(case.prompt.strip() in self._images for case in cases):
+            there = next(iter(self._images))
+            raise UsageError(
+                f"{self.root} has no image of this suite: its first prompt is {there!r}, the "
+                f"suite's is {cases[0].prompt!r}"
+            )
+        super().check(cases)
+
+    def file_of(self, case: Case) -> FoundImage | None:
+        """By prompt, and by seed where the layout knows it, else by the seed's number."""
+        images = self._images.get(case.prompt.strip(), [])
+        if any(image.seed is not None for image in images):
+            return next((image for image in images if image.seed == case.seed), None)
+        return images[case.number] if case.number < len(images) else None
+
+    def generate(self, request: ImageRequest) -> Path | Image:
+        """The file, or the image of a grid or a parquet file.
+
+        Raises FileNotFoundError where there is none, ValueError for one outside, or that can't be
+        cut.
+        """
+        if request.case is None:
+            raise UsageError("folder: holds images and can't make any")
+        found = self.file_of(request.case)
+        if found is None:
+            number = f"image {request.case.number + 1}"
+            raise FileNotFoundError(f"{self.root} has no {number} of {request.case.prompt!r}")
+        path = self._find(found.file)
+        if found.row is not None:
+            return self._from_table(path, found.row)
+        return path if found.cell is None else cut_cell(open_image(path), *found.cell)
+
+    def _names(self, name: str) -> list[str]:
+        is_whole = Path(name).suffix.lower() in (*ENDINGS, ".parquet")
+        return [name] if is_whole else [name + ending for ending in ENDINGS]
+
+    def _from_table(self, path: Path, row: int) -> Image:
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(path)
+        for group in range(file.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if row < count:
+                table = file.read_row_group(group, columns=["image"])
+                value = table["image"][row].as_py()
+                data = value.get("bytes") if isinstance(value, dict) else value
+                if not isinstance(data, bytes):
+                    raise ValueError(f"{path.name} holds no bytes of an image")
+                return open_image(BytesIO(data))
+            row -= count
+        raise ValueError(f"{path.name} has no such row")
+
+
+def cut_cell(image: Image, cell: int, side: int) -> Image:
+    """One cell of a square grid, by rows from 0. Raises ValueError for sides that don't divide."""
+    width, height = image.size
+    if width % side or height % side:
+        raise ValueError(f"the image is {width} x {height} and no grid of {side} x {side}")
+    wide, high = width // side, height // side
+    left, top = cell % side * wide, cell // side * high
+    return image.crop((left, top, left + wide, top + high))
+
+
+def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
+    import huggingface_hub
+
+    try:
+        path = huggingface_hub.snapshot_download(repo, repo_type="dataset", revision=revision)
+    except (OSError, ValueError) as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UsageError(
+            f"folder: {repo} is no folder, and not readable on the Hub: {said}"
+        ) from None
+    return Path(path), Path(path).name
 
 
 def read_manifest(path: Path) -> dict[str, str]:
