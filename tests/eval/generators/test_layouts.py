@@ -322,6 +322,29 @@ def test_a_bad_list_names_its_row(
         open_layout(name, tmp_path)
 
 
+def test_a_dataset_of_the_hub_is_pinned_to_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "1a" * 20
+    parquet(tmp_path / commit)
+    asked: list[Any] = []
+
+    def downloaded(repo: str, **options: Any) -> str:
+        asked.append((repo, options["repo_type"], options["revision"]))
+        if repo != "someone/images":
+            raise OSError("no such repository\nand much advice")
+        return str(tmp_path / commit)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", downloaded)
+    folder: Any = open_generator("folder:someone/images?layout=imagedataset&revision=v1")
+    assert asked == [("someone/images", "dataset", "v1")]
+    assert found(folder, CASES[5]).getpixel((1, 1)) == colour(1, 1)
+    identity = folder.identity()
+    assert identity["name"] == "someone/images" and identity["revision"] == commit
+    with pytest.raises(UsageError, match=r"not readable on the Hub: no such repository$"):
+        open_generator("folder:some/typo?layout=imagedataset")
+
+
 def test_a_run_on_another_benchmarks_folder(
     text_release: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
