@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
-from ...agents.backends.http import DECLINED, SHOWN, UNUSABLE, hide
+from ...agents.backends.http import DECLINED, SHOWN, UNUSABLE, hide, retry_after
 from ...agents.chat import BackendError, Permit, always
 from ...agents.retry import RETRIED, RetryPolicy, TransientError
 from ...errors import UsageError
@@ -169,7 +169,7 @@ class HostedModel(SpecAdapter, PaidByImage):
         status, text = response.status_code, hide(response.text, self._token)
         message = f"{self._provider}: HTTP {status}: {text[:SHOWN]}"
         if status in RETRIED:
-            raise TransientError(message)
+            raise TransientError(message, retry_after(response.headers))
         if status in UNUSABLE or status < 400:
             raise BackendError(message)
         return GeneratorError(message, "refused" if any(c in text for c in DECLINED) else "error")
