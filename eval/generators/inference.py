@@ -83,7 +83,7 @@ class HostedModel(SpecAdapter, PaidByImage):
     def _open(self, timeout: float, bill_to: str | None) -> Any:
         import huggingface_hub
 
-        self._token = huggingface_hub.get_token() or ""
+        self._token: str = huggingface_hub.get_token() or ""
         if not self._token:
             raise BackendError("set HF_TOKEN in the environment, or run `hf auth login`")
         provider: Any = self._provider
@@ -175,7 +175,8 @@ class HostedModel(SpecAdapter, PaidByImage):
         return GeneratorError(message, "refused" if any(c in text for c in DECLINED) else "error")
 
     def _hidden(self, error: Exception) -> str:
-        return hide(str(error), self._token)[:SHOWN]
+        shown: str = hide(str(error), self._token)[:SHOWN]
+        return shown
 
 
 @contextmanager
