@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,11 +24,11 @@ PARTIAL = ".partial"
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write into; it takes the place of `path` when the block ends well.
 
-    Makes its folder. The temporary name carries the process id, so that two writers never share
-    one.
+    Makes its folder. The temporary name is random, so that two writers never share one, not even
+    on two machines with one disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with partial.open("wb") as file:
             yield file
@@ -103,13 +104,15 @@ class RecordLog:
         self._file = path.open("a+b")
         self._file.truncate(_whole_lines(self._file))
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Writes a record and waits until it is on disk."""
+    def append(self, record: Mapping[str, Any]) -> int:
+        """Writes a record and waits until it is on disk; returns where it starts, bytes."""
         line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         # A lone surrogate in a model's answer must not lose the record.
+        place = self._file.seek(0, os.SEEK_END)
         self._file.write(line.encode("utf-8", "backslashreplace") + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+        return place
 
     def __enter__(self) -> RecordLog:
         return self
@@ -173,11 +176,11 @@ class Lock:
     The lock file is never removed: a removed one could be locked twice.
     """
 
-    def __init__(self, path: Path, what: str, *, shared: bool = False) -> None:
+    def __init__(self, path: Path, what: str, *, shared: bool = False, wait: bool = False) -> None:
         """Raises InUseError, naming `what`, where another process holds the lock, and DataError
         where a link stands in place of the lock: it is not followed.
 
-        `shared` locks keep out nobody but who wants the lock alone.
+        shared: others may hold it too, if they share it; wait: until it is free, however long.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -186,9 +189,9 @@ class Lock:
             if error.errno != errno.ELOOP:
                 raise
             raise DataError(f"{path} is a link and no lock: remove it") from None
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+            fcntl.flock(self._file, how if wait else how | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
             raise InUseError(f"{what} is in use by another process; wait for its end") from None

@@ -12,6 +12,8 @@ from .options import (
     AcrossJudges,
     Concurrency,
     Data,
+    Devices,
+    EngineName,
     GeneratorSpec,
     Input,
     Json,
@@ -28,9 +30,12 @@ from .options import (
     RunFolder,
     Runs,
     Seeds,
+    ShardText,
     SomeLabels,
     SuiteName,
+    Workers,
     controls,
+    scale_of,
 )
 from .progress import progress_bar
 from .show_release import print_pull_request
@@ -65,6 +70,10 @@ def generate(
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
+    workers: Workers = None,
+    devices: Devices = "",
+    shard: ShardText = "",
+    engine: EngineName = "local",
 ) -> None:
     """Make every image that a suite asks for, or find it in a folder; run again to continue.
 
@@ -76,8 +85,9 @@ def generate(
 
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
-        print_done(make(run, generator, cost, progress))
+        print_done(make(run, generator, cost, progress, scale=scale))
 
 
 def judge(
@@ -89,6 +99,10 @@ def judge(
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
+    workers: Workers = None,
+    devices: Devices = "",
+    shard: ShardText = "",
+    engine: EngineName = "local",
 ) -> None:
     """Ask a judge about every image once; run again to ask only what has no verdict yet.
 
@@ -99,8 +113,9 @@ def judge(
 
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
-        print_done(judge_run(run, judges, settings, cost, progress))
+        print_done(judge_run(run, judges, settings, cost, progress, scale=scale))
 
 
 def score(
@@ -150,6 +165,10 @@ def evaluate(
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
+    workers: Workers = None,
+    devices: Devices = "",
+    shard: ShardText = "",
+    engine: EngineName = "local",
     json: Json = False,
 ) -> None:
     """Run `generate`, `judge` and `score` in a row; run again to continue.
@@ -164,13 +183,23 @@ def evaluate(
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
         print_done(
             evaluate_run(
-                run, generator, judges=judges, settings=settings, cost=cost, progress=progress
+                run,
+                generator,
+                judges=judges,
+                settings=settings,
+                cost=cost,
+                progress=progress,
+                scale=scale,
             )
         )
-    score([out], json=json)
+    if scale.shard is None:  # the last shard to end can't know that it is
+        score([out], json=json)
+    else:
+        print_note(f"shard {shard} of {out} is done: run `counterprior score {out}` after the last")
 
 
 def report(

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..eval.engine.workers import Scale
 
 Input = partial(typer.Option, rich_help_panel="Input")
 Model = partial(typer.Option, rich_help_panel="Model")
@@ -52,6 +55,16 @@ MaxUsd = Annotated[float | None, Cost(min=0, help="Cap in US dollars; no call ex
 Prices = Annotated[Path | None, Cost(help="YAML of your own prices, in US dollars.")]
 Concurrency = Annotated[int, Cost(min=1, help="Calls at the same time.")]
 
+# Processes that share the work
+Workers = Annotated[
+    int | None, Cost(min=1, help="Processes that make or judge images; else one, or one a device.")
+]
+Devices = Annotated[str, Cost(help="GPUs of the workers: 0,1,...; else all that are visible.")]
+ShardText = Annotated[
+    str, Cost("--shard", help="I/N: make and judge only this part of the run, e.g. 2/8.")
+]
+EngineName = Annotated[str, Cost("--engine", help="local, or ray: workers on a Ray cluster.")]
+
 # Writing content with models
 Backend = Annotated[str, Model(help="openai:MODEL[@URL], anthropic:MODEL or scripted:FILE.")]
 Reviewer = Annotated[str, Model(help="A second model that reviews; else the writer does.")]
@@ -75,3 +88,17 @@ LabelKind = Annotated[str, Input("--kind", help="What is labeled: verdict, judge
 def controls(probes: str) -> tuple[str, ...]:
     """The controls that ``--probes mirror,swap`` names."""
     return tuple(probe for probe in probes.split(",") if probe)
+
+
+def scale_of(workers: int | None, devices: str, shard: str, engine: str) -> Scale:
+    """What ``--workers``, ``--devices``, ``--shard`` and ``--engine`` ask for together."""
+    from ..eval.engine.records import parse_shard
+    from ..eval.engine.workers import Scale, as_engine
+
+    names = tuple(name.strip() for name in devices.split(",") if name.strip())
+    return Scale(
+        workers=workers or max(1, len(names)),
+        devices=names,
+        shard=parse_shard(shard) if shard else None,
+        engine=as_engine(engine),
+    )

@@ -213,5 +213,5 @@ def _ask(
     ]
     known = [one for one in asked if not log.needs(one)]
     tally.known += len(known)
-    yield from (log.newest[one.key] for one in known)
+    yield from (log.of(one.question.case)[one.key] for one in known)
     yield from log.ask(judge, (one for one in asked if log.needs(one)), tally)

@@ -169,7 +169,7 @@ def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Ali
     write_whole(out / PAGE, render_page(result, out.name))
     verdicts = [
         {"pair": a.case, "question": a.question, "probe": a.probe, **a.verdict.to_record()}
-        for a in log.newest.values()
+        for a in log
         if a.case in answers
     ]
     write_dataset(

@@ -6,9 +6,9 @@ self-test) is a loop around `make` and `ask`.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -19,31 +19,34 @@ from PIL import Image
 
 from ...agents.threads import in_threads
 from ...errors import UsageError
-from ...images import FORMATS, ImageError, encode_png, open_image
+from ...images import FORMATS, ImageError
 from ...progress import Progress, silent
 from ...schema import Row, SeededRow
-from ...storage import Lock, write_whole
+from ...storage import write_whole
 from ...tables import write_rows
-from ..core import (
-    Case,
-    Generator,
-    GeneratorError,
-    ImageRequest,
-    Judge,
-    Outcome,
-    Question,
-    probes_of,
-)
-from ..generators import ENCODED, REPORT, Checked, MadeForRows
-from ..generators.paid import USD
+from ..core import Case, Generator, Judge, Outcome, probes_of
+from ..generators import Checked, MadeForRows, PaidByImage
+from ..generators.paid import PaidGenerator
+from ..judges import Answering
 from ..suites import open_suite
 from ..suites.base import Suite
+from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
-from .run import LOCK, MadeImage, Run, RunError, RunHeader, stamp_of
+from .making import (
+    CaseToMake,
+    ImageStore,
+    MakeImages,
+    batch_of,
+    found_image,
+    make_batch,
+    make_images,
+)
+from .records import RunLock, RunShard
+from .run import MadeImage, Run, RunError, RunHeader
 from .verdicts import OpenQuestion, Tally, VerdictLog
+from .workers import HERE, Scale, farm
 
 MANIFEST = "manifest.jsonl"
-_BLANK = Image.new("RGB", (1, 1))
 
 
 @dataclass(frozen=True)
@@ -75,28 +78,32 @@ class Evaluation:
     rows: Mapping[str, Row]
     """By id."""
     cases: Sequence[Case]
-    """In the order of the config."""
-    lock: Lock
+    """In the order of the config; of a shard, its own."""
+    lock: RunLock
     """Keeps other processes out."""
 
     @classmethod
     def start(
-        cls, settings: RunSettings, generator: Mapping[str, str], found: Rows | None = None
+        cls,
+        settings: RunSettings,
+        generator: Mapping[str, str],
+        found: Rows | None = None,
+        shard: RunShard | None = None,
     ) -> Evaluation:
         """A new run of a generator with this identity, or the one that is there.
 
-        `found` are the rows, where they are not to be read from `settings.data`. Raises RunError
-        for a folder of another run, InUseError for one that another process writes.
+        `found` are the rows, where they are not to be read from `settings.data`; `shard` is the
+        part that this process makes and judges. Raises RunError for a folder of another run,
+        InUseError for one that another process writes.
         """
         suite = open_suite(settings.suite)
         found = found or read_rows(settings.data, settings.suite, settings.revision)
         rows = {r.id: r for r in sample_rows(found.rows, settings.limit, suite.together)}
-        cases = [
-            replace(case, source=_source_name(row), fields=fields)
+        cases = (
+            replace(case, source=_source_name(row))
             for row in rows.values()
-            for fields in [row_fields(row)]  # one for all of its cases
             for case in suite.cases(row, settings.seeds)
-        ]
+        )
         header = RunHeader(
             suite=settings.suite,
             data=settings.data,
@@ -106,20 +113,29 @@ class Evaluation:
             limit=settings.limit,
             generator=dict(generator),
         )
-        lock = Lock(settings.out / LOCK, f"the run {settings.out}")
+        lock = RunLock(settings.out, shard)
         try:
-            evaluation = cls(Run.start(settings.out, header, cases), suite, rows, cases, lock)
-            evaluation._keep_sources()
+            run = Run(settings.out, header, shard)
+            with run.starting() if shard else nullcontext():
+                run = Run.start(settings.out, header, cases, shard)
+                evaluation = cls(run, suite, rows, run.own_cases(), lock)
+                evaluation._keep_sources()
         except BaseException:
             lock.release()
             raise
         return evaluation
 
     @classmethod
-    def open(cls, root: Path, revision: str | None = None, found: Rows | None = None) -> Evaluation:
-        """A run that is there, to be judged. Raises RunError unless its images are all there, and
-        where its release has other rows by now."""
-        run = Run.open(root)
+    def open(
+        cls,
+        root: Path,
+        revision: str | None = None,
+        found: Rows | None = None,
+        shard: RunShard | None = None,
+    ) -> Evaluation:
+        """A run that is there, to be judged. Raises RunError unless its images, or those of the
+        shard, are all there, and where its release has other rows by now."""
+        run = Run.open(root, shard)
         run.check_complete()
         header = run.header
         suite = open_suite(header.suite)
@@ -130,7 +146,9 @@ class Evaluation:
                 f"with; judge it with the release of that time"
             )
         rows = {r.id: r for r in sample_rows(found.rows, header.limit, suite.together)}
-        evaluation = cls(run, suite, rows, run.cases(), run.lock())
+        lock = run.lock()
+        # Read now that nobody else adds anything.
+        evaluation = cls(Run.open(root, shard), suite, rows, run.own_cases(), lock)
         evaluation._look_again()
         return evaluation
 
@@ -154,7 +172,7 @@ class Evaluation:
         if isinstance(generator, MadeForRows):
             generator.check_rows(self.run.header.suite, self.run.header.rows_sha256)
         if isinstance(generator, Checked):
-            generator.check(self.cases)
+            generator.check([self._full(case) for case in self.run.cases()])
 
     def make(
         self,
@@ -162,28 +180,39 @@ class Evaluation:
         cases: Sequence[Case] | None = None,
         concurrency: int = 1,
         progress: Progress = silent,
+        scale: Scale = HERE,
+        spec: Any = None,
     ) -> None:
         """Makes what is not made yet; an image that failed is tried again, a refused one is not.
 
-        Files elsewhere are looked at again: a replaced one is a new image. Raises BudgetError where
-        a cap ends the run.
+        Files elsewhere are looked at again: a replaced one is a new image. A generator behind a
+        server is asked `concurrency` times at once, from threads here; any other makes its images
+        in the workers of `scale`, who open `spec` or get the generator itself. Raises BudgetError
+        where a cap ends the run.
         """
         cases = self.cases if cases is None else cases
-        waiting = [case for case in cases if not self._is_settled(case)]
+        # Numbers, not cases: a run may have more than fit into memory.
+        waiting = array("Q", (n for n, case in enumerate(cases) if not self._is_settled(case)))
+        left = (self._full(cases[n]) for n in waiting)
         one_at_a_time = ThreadLock()
+        images = self.run.images()
 
-        def make_one(case: Case) -> None:
-            image = self._made(generator, case)
-            # By who made it: what is paid is recorded, whatever ends the run meanwhile.
+        def record(image: MadeImage) -> None:
             with one_at_a_time:
-                if image != self.run.images().get(case.id):
+                if image != images.get(image.case):
                     self.run.add(log, image)
 
+        served = isinstance(generator, (PaidByImage, PaidGenerator))
+        made: Iterator[None]
         done = len(cases) - len(waiting)
-        with (
-            self.run.image_log() as log,
-            closing(in_threads(make_one, waiting, concurrency)) as made,
-        ):
+        with self.run.image_log() as log:
+            if served or concurrency > 1:
+                made = self._in_threads(generator, left, concurrency, record)
+            elif scale.alone or not waiting:
+                store = ImageStore(self.run.root)
+                made = map(record, make_images(generator, store, left, images.get))
+            else:
+                made = map(record, self._by_workers(generator, left, scale, spec))
             progress("images", done, len(cases))
             for number, _ in enumerate(made, done + 1):
                 progress("images", number, len(cases))
@@ -195,75 +224,128 @@ class Evaluation:
         persona: str = "standard",
         cases: Sequence[Case] | None = None,
         progress: Progress = silent,
+        scale: Scale = HERE,
+        spec: Any = None,
     ) -> tuple[VerdictLog, Tally]:
         """Asks what has no verdict yet and records each verdict as it comes.
 
         A verdict is known by question, image and judge: an image that was made anew is judged anew,
-        and no question is asked twice. Failures of the judge itself (`error`) are asked again.
+        and no question is asked twice. Failures of the judge itself (`error`) are asked again. A
+        judge behind a server is asked from here; any other judges in the workers of `scale`, who
+        open `spec` or get the judge itself.
         """
-        probes = probes_of(controls)
-        suite = open_suite(self.suite.name, persona)
-        log = self.run.judge({**judge.identity(), "persona": persona})
+        root = self.run.root.resolve()
+        asking = Asking(root, self.suite.name, persona, probes_of(controls))
+        identity = judge.identity()
+        log = self.run.judge({**identity, "persona": persona})
         cases = self.cases if cases is None else cases
         tally = Tally()
+        todo = self._to_judge(asking, log, cases, tally, progress)
+        if scale.alone or isinstance(getattr(judge, "inner", judge), Answering):
+            suite = asking.open_suite()
 
-        def open_questions() -> Iterator[OpenQuestion]:
-            """What has no verdict yet, the images of one case in memory at a time."""
-            for number, case in enumerate(cases):
-                progress("verdicts", number, len(cases))
-                image = self.run.images().get(case.id)
-                if image is None or image.status != "made":
-                    continue
-                # What is asked does not depend on the pixels, so only what is needed is decoded.
-                planned = _questions(suite, self.rows[case.row], case, [_BLANK] * 2, probes)
-                if any(log.needs(OpenQuestion(q, image.sha256)) for q in planned):
-                    yield from self._open_questions(
-                        suite, log, case=case, image=image, probes=probes, tally=tally
-                    )
-                else:
-                    tally.known += len(planned)
+            def open_questions() -> Iterator[OpenQuestion]:
+                """What has no verdict yet, the images of one case in memory at a time."""
+                for piece in todo:
+                    try:
+                        yield from asking.questions(suite, piece)
+                    except ImageError as error:
+                        self._record(unreadable(piece.case, error))
 
-        for _ in log.ask(judge, open_questions(), tally):
-            pass
+            for _ in log.ask(judge, open_questions(), tally):
+                pass
+        else:
+            bundle = max(1, getattr(judge, "batch", 1))
+            task = AskJudge(asking, judge if spec is None else spec, identity, bundle)
+            sent = (replace(piece, row=_without_image(piece.row)) for piece in todo)
+            with log.log() as verdicts, closing(farm(task, sent, scale)) as found:
+                for _, said in found:
+                    if isinstance(said, MadeImage):
+                        self._record(said)
+                        continue
+                    for answered in said:
+                        log.add(verdicts, answered, tally)
         progress("verdicts", len(cases), len(cases))
         return log, tally
 
+    def _to_judge(
+        self,
+        asking: Asking,
+        log: VerdictLog,
+        cases: Sequence[Case],
+        tally: Tally,
+        progress: Progress,
+    ) -> Iterator[CaseToJudge]:
+        """The images with open questions."""
+        suite, images = asking.open_suite(), self.run.images()
+        for number, case in enumerate(cases):
+            progress("verdicts", number, len(cases))
+            image = images.get(case.id)
+            if image is None or image.status != "made":
+                continue
+            row = self.rows[case.row]
+            planned = asking.planned(suite, row, case)
+            names = [q.id for q in planned if log.needs(OpenQuestion(q, image.sha256))]
+            tally.known += len(planned) - len(names)
+            if names:
+                yield CaseToJudge(row, case, image, frozenset(names))
+
+    def _in_threads(
+        self,
+        generator: Generator,
+        cases: Iterable[Case],
+        concurrency: int,
+        record: Callable[[MadeImage], None],
+    ) -> Iterator[None]:
+        store = ImageStore(self.run.root)
+
+        def make_one(case: Case) -> None:
+            (made,) = make_batch(generator, [store.request(case)])
+            # By who made it: what is paid is recorded, whatever ends the run meanwhile.
+            record(store.keep(case, made, self.run.images().get(case.id)))
+
+        with closing(in_threads(make_one, cases, concurrency)) as done:
+            yield from done
+
+    def _by_workers(
+        self, generator: Generator, cases: Iterable[Case], scale: Scale, spec: Any
+    ) -> Iterator[MadeImage]:
+        given = generator if spec is None else spec
+        root = self.run.root.resolve()
+        task = MakeImages(root, given, generator.identity(), batch_of(generator))
+        images = self.run.images()
+        work = (CaseToMake(case, images.get(case.id)) for case in cases)
+        with closing(farm(task, work, scale)) as found:
+            for _, image in found:
+                yield image
+
+    def _full(self, case: Case) -> Case:
+        """A case as a generator gets it: with the fields of its row, which are not recorded."""
+        return replace(case, fields=row_fields(self.rows[case.row]))
+
+    def _record(self, image: MadeImage) -> None:
+        with self.run.image_log() as log:
+            self.run.add(log, image)
+
     def write_manifest(self) -> None:
         """Lists every image of a suite that `detect` and `audit` can read, missing ones too."""
-        entries = []
-        for case in self.cases:
+        if next(self._manifest(self.run), None) is None:
+            return
+        if self.run.shard is None:
+            write_rows(self.run.root / MANIFEST, self._manifest(self.run))
+            return
+        with self.run.starting():  # so that the last shard to end has seen the others' images
+            run = Run.open(self.run.root)
+            write_rows(run.root / MANIFEST, self._manifest(run))
+
+    def _manifest(self, run: Run) -> Iterator[dict[str, Any]]:
+        images = run.images()
+        for case in run.cases():
             about = self.suite.manifest(self.rows[case.row], case)
             if about is not None:
-                image = self.run.images().get(case.id)
+                image = images.get(case.id)
                 file = (image.file if image else "") or f"images/{case.file}"
-                entries.append({"sample_id": case.id, "file": file, "prompt": case.prompt, **about})
-        if entries:
-            write_rows(self.run.root / MANIFEST, entries)
-
-    def _open_questions(
-        self,
-        suite: Suite[Any],
-        log: VerdictLog,
-        case: Case,
-        image: MadeImage,
-        probes: Sequence[str],
-        tally: Tally,
-    ) -> Iterator[OpenQuestion]:
-        row = self.rows[case.row]
-        try:
-            opened = open_image(self.run.image_path(image))
-        except ImageError as error:  # it was an image when it was made
-            with self.run.image_log() as images_log:
-                self.run.add(images_log, MadeImage(case.id, "error", message=f"the image {error}"))
-            return
-        source = source_image(row)
-        images = (opened,) if source is None else (source, opened)
-        for question in _questions(suite, row, case, images, probes):
-            asked = OpenQuestion(question, image.sha256)
-            if log.needs(asked):
-                yield asked
-            else:
-                tally.known += 1
+                yield {"sample_id": case.id, "file": file, "prompt": case.prompt, **about}
 
     def _is_settled(self, case: Case) -> bool:
         image = self.run.images().get(case.id)
@@ -273,52 +355,15 @@ class Evaluation:
             return self.run.image_path(image).exists()
         return image.status == "refused"
 
-    def _made(self, generator: Generator, case: Case) -> MadeImage:
-        """What becomes of a case's image. Raises only what ends the run."""
-        request = ImageRequest(case.prompt, case.seed, source_image(self.rows[case.row]), case)
-        try:
-            made = generator.generate(request)
-            if isinstance(made, Path):
-                return self._found(case, made)
-            data = made.info.get(ENCODED) or encode_png(made)
-        except FileNotFoundError as error:
-            return MadeImage(case.id, "missing", message=str(error))
-        except GeneratorError as error:
-            return MadeImage(case.id, error.status, message=str(error), usd=error.usd)
-        except (OSError, ValueError) as error:
-            return MadeImage(case.id, "error", message=str(error))
-        name = f"images/{case.file}"
-        write_whole(self.run.root / name, data)
-        return MadeImage(
-            case=case.id,
-            status="made",
-            file=name,
-            sha256=hashlib.sha256(data).hexdigest(),
-            report=made.info.get(REPORT, ""),
-            usd=made.info.get(USD, ""),
-        )
-
-    def _found(self, case: Case, path: Path) -> MadeImage:
-        """A file elsewhere, decoded unless its bytes are known to be an image."""
-        stamp = stamp_of(path)
-        data = path.read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        known = self.run.images().get(case.id)
-        if known is None or known.status != "made" or known.sha256 != digest:
-            try:
-                open_image(BytesIO(data))
-            except ImageError as error:
-                raise ImageError(f"{path} {error}") from None
-        return MadeImage(case.id, "made", str(path.resolve()), digest, stamp=stamp)
-
     def _look_again(self) -> None:
         """Hashes files elsewhere again: a replaced one is a new image."""
+        images = self.run.images()
         with self.run.image_log() as log:
             for case in self.cases:
-                image = self.run.images()[case.id]
+                image = images[case.id]
                 if image.status == "made" and image.stamp is not None:
                     try:
-                        now = self._found(case, self.run.image_path(image))
+                        now = found_image(case, self.run.image_path(image), image)
                     except FileNotFoundError as error:
                         now = MadeImage(case.id, "missing", message=str(error))
                     except (OSError, ValueError) as error:
@@ -367,11 +412,9 @@ def source_image(row: Row) -> Image.Image | None:
     return image
 
 
-def _questions(
-    suite: Suite[Any], row: Row, case: Case, images: Sequence[Image.Image], probes: Sequence[str]
-) -> list[Question]:
-    shown = [image.convert("RGB") for image in images]
-    return [q for probe in probes for q in suite.questions(row, case, shown, probe)]
+def _without_image(row: Row) -> Row:
+    """The row for a worker, who reads the source from the run."""
+    return row.model_copy(update={"seed_image": None}) if isinstance(row, SeededRow) else row
 
 
 def _source_name(row: Row) -> str:

@@ -8,28 +8,34 @@ sources/            the images that edits start from
 manifest.jsonl      images of a spatial suite, as `detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
+
+A shard of a run writes `images.I-of-N.jsonl` and `verdicts.I-of-N.jsonl` instead, see `records`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
-from ...storage import Lock, RecordLog, read_records, write_json, write_whole
+from ...storage import Lock, RecordLog, whole_file, write_json
 from ..core import OBSERVED, Case, describe
+from .records import CaseFile, CaseRecords, RunLock, RunShard, owned
 from .verdicts import VerdictLog
 
 HEADER = "run.json"
 FORMAT = 2
 """Of a run folder; older ones can't be gone on with."""
 LEDGERS = "ledgers"
-LOCK = "run.lock"
+IMAGES = "images"
+"""Stem of the logs of images."""
 
 
 class RunError(RunFailed, ValueError):
@@ -58,7 +64,7 @@ class RunHeader:
     """Version of the folder's layout."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MadeImage:
     """What became of one case's image."""
 
@@ -80,6 +86,36 @@ class MadeImage:
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
 
 
+class Images(Mapping[str, MadeImage]):
+    """What became of the cases so far, by case id; the newest record of each."""
+
+    def __init__(self, records: CaseRecords) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._records.cases()
+
+    def __contains__(self, case: object) -> bool:
+        return case in self._records
+
+    def __getitem__(self, case: str) -> MadeImage:
+        record = self._records.newest(case)
+        if record is None:
+            raise KeyError(case)
+        return self.of(record)
+
+    def of(self, record: Mapping[str, Any]) -> MadeImage:
+        """The image of a record. Raises DataError for a record of something else."""
+        try:
+            stamp = record.get("stamp")
+            return MadeImage(**{**record, "stamp": tuple(stamp) if stamp else None})
+        except TypeError as error:
+            raise DataError(f"{self._records.where(record)}: {error}") from None
+
+
 def stamp_of(path: Path) -> tuple[int, int] | None:
     """Size and modification time (ns) of a file; None where there is none."""
     try:
@@ -97,29 +133,34 @@ class Run:
     """The folder."""
     header: RunHeader
     """What it is of."""
-    _made: dict[str, MadeImage] | None = field(default=None, repr=False)
+    shard: RunShard | None = None
+    """Which part of it this process adds to; None for all of it."""
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def start(cls, root: Path, header: RunHeader, cases: Sequence[Case]) -> Run:
+    def start(
+        cls, root: Path, header: RunHeader, cases: Iterable[Case], shard: RunShard | None = None
+    ) -> Run:
         """A new run, or the one that is there if it is of the same. Raises RunError if not."""
         path = root / HEADER
         if path.exists():
-            found = cls.open(root)
+            found = cls.open(root, shard)
             if difference := _difference(found.header, header):
                 raise RunError(f"{root} is of another run: {difference}. Choose another --out")
             return found
-        if root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
+        if root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
             raise RunError(f"{root} is not empty and not a run: choose another --out")
         # What a case took from its row is in the release, and not written again.
-        plain = ({k: v for k, v in vars(case).items() if k != "fields"} for case in cases)
-        lines = [json.dumps(case, sort_keys=True, ensure_ascii=False) for case in plain]
-        write_whole(root / "cases.jsonl", "".join(line + "\n" for line in lines))
+        with whole_file(root / "cases.jsonl") as file:
+            for case in cases:
+                plain = {name: value for name, value in vars(case).items() if name != "fields"}
+                line = json.dumps(plain, sort_keys=True, ensure_ascii=False)
+                file.write(line.encode() + b"\n")
         write_json(path, asdict(header))
-        return cls(root, header)
+        return cls(root, header, shard)
 
     @classmethod
-    def open(cls, root: Path) -> Run:
+    def open(cls, root: Path, shard: RunShard | None = None) -> Run:
         """A run that was started. Raises RunError where there is none, or an older one."""
         try:
             plain = json.loads((root / HEADER).read_text("utf-8"))
@@ -130,45 +171,44 @@ class Run:
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise RunError(f"{root} was made by another version: make it again in another --out")
         try:
-            return cls(root, RunHeader(**plain))
+            return cls(root, RunHeader(**plain), shard)
         except TypeError as error:
             raise DataError(f"{root / HEADER} is damaged: {error}") from None
 
-    def lock(self) -> Lock:
-        """Held while something is added. Raises InUseError where another process adds."""
-        return Lock(self.root / LOCK, f"the run {self.root}")
+    def lock(self) -> RunLock:
+        """Held while something is added. Raises InUseError where another process adds the same."""
+        return RunLock(self.root, self.shard)
 
-    def cases(self) -> list[Case]:
+    def starting(self) -> Lock:
+        """Held for a moment by one shard after the other, for what all of them write alike."""
+        return Lock(self.root / "start.lock", f"the run {self.root}", wait=True)
+
+    def cases(self) -> CaseFile:
         """Every case, in the order of the config."""
-        records = read_records(self.root / "cases.jsonl")
-        try:
-            return [Case(**{**record, "clusters": tuple(record["clusters"])}) for record in records]
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{self.root / 'cases.jsonl'} is damaged: {error}") from None
+        return CaseFile(self.root / "cases.jsonl")
 
-    def images(self) -> dict[str, MadeImage]:
-        """What became of the cases so far, by case id; the newest record of each."""
-        if self._made is None:
-            self._made = {image.case: image for image in self.attempts()}
-        return self._made
+    def own_cases(self) -> CaseFile:
+        """The cases of this process' shard; all where there is none."""
+        return CaseFile(self.root / "cases.jsonl", self.shard)
+
+    @cached_property
+    def _records(self) -> CaseRecords:
+        return CaseRecords(self.root, IMAGES, self.shard)
+
+    def images(self) -> Images:
+        """What became of the cases so far, as this process has read or recorded it."""
+        return Images(self._records)
 
     def attempts(self) -> Iterator[MadeImage]:
         """Every record of an image, those that a later one replaced too, oldest first."""
-        path = self.root / "images.jsonl"
-        for number, record in enumerate(read_records(path), 1):
-            try:
-                stamp = record.get("stamp")
-                yield MadeImage(**{**record, "stamp": tuple(stamp) if stamp else None})
-            except TypeError as error:
-                raise DataError(f"{path}:{number}: {error}") from None
+        return map(self.images().of, self._records)
 
     def add(self, log: RecordLog, image: MadeImage) -> None:
         """Records what became of a case's image."""
-        log.append({k: v for k, v in asdict(image).items() if v})
-        self.images()[image.case] = image
+        self._records.append(log, {k: v for k, v in asdict(image).items() if v})
 
     def image_log(self) -> RecordLog:
-        return RecordLog(self.root / "images.jsonl")
+        return RecordLog(self._records.path)
 
     def image_path(self, image: MadeImage) -> Path:
         """Where the image lies."""
@@ -184,11 +224,12 @@ class Run:
         cases: only these are looked at; all where None.
         """
         known = self.images()
-        names = known if cases is None else [case.id for case in cases if case.id in known]
+        names = known if cases is None else (case.id for case in cases if case.id in known)
+        made = (known[name] for name in names)
         return {
-            name: known[name].sha256
-            for name in names
-            if known[name].status == "made" and not self._is_replaced(known[name])
+            image.case: image.sha256
+            for image in made
+            if image.status == "made" and not self._is_replaced(image)
         }
 
     def _is_replaced(self, image: MadeImage) -> bool:
@@ -236,7 +277,7 @@ class Run:
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
         folder = self.root / "verdicts" / f"{identity['kind']}-{digest[:8]}"
         if folder not in self._logs:  # read once: a race asks for one case after the other
-            self._logs[folder] = VerdictLog.start(folder, identity)
+            self._logs[folder] = VerdictLog.start(folder, identity, self.shard)
         return self._logs[folder]
 
     def chosen_judges(self, names: Sequence[str]) -> list[VerdictLog]:
@@ -262,13 +303,33 @@ class Run:
         return chosen or found
 
     def check_complete(self) -> None:
-        """Raises RunError where images were never made, as after a kill of `generate`."""
-        waiting = sum(case.id not in self.images() for case in self.cases())
+        """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
+        where its own were not."""
+        cases, images = self.own_cases(), self.images()
+        waiting = [case for case in cases if case.id not in images]
         if waiting:
             raise RunError(
-                f"{self.root}: {waiting:,} of {len(self.cases()):,} images were never made; run "
-                f"`counterprior generate` again first"
+                f"{self.root}: {len(waiting):,} of {len(cases):,} images were never made"
+                f"{self.lacking(waiting)}; run `counterprior generate` again first"
             )
+
+    def lacking(self, cases: Iterable[Case]) -> str:
+        """Which shards lack these cases, in words; empty where the run was not made in shards."""
+        pattern = re.compile(rf"{IMAGES}\.\d+-of-(\d+)\.jsonl")
+        found = map(pattern.fullmatch, (path.name for path in self.root.glob(f"{IMAGES}.*")))
+        counts = {int(match[1]) for match in found if match}
+        if len(counts) != 1 or self.shard is not None:
+            return ""
+        (count,) = counts
+        rows = {
+            row: number for number, row in enumerate(dict.fromkeys(c.row for c in self.cases()))
+        }
+        lost = Counter(
+            next(part for part in range(1, count + 1) if owned((part, count), rows[case.row]))
+            for case in cases
+        )
+        parts = (f"shard {part}/{count} lacks {n:,}" for part, n in sorted(lost.items()))
+        return f" ({', '.join(parts)})"
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:

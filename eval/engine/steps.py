@@ -20,6 +20,7 @@ from .data import Rows
 from .evaluation import Evaluation, RunSettings
 from .run import Run
 from .verdicts import Tally, VerdictLog, check_tally
+from .workers import HERE, Scale
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,17 @@ def generate(
     cost: Cost | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
+    scale: Scale = HERE,
 ) -> Done:
     """Makes every image that a suite asks for, or finds it; what is there stays.
 
     Raises RunError for a folder of another run, UsageError for a bad spec, ReleaseError for bad
     data, BudgetError where a cap ends the run.
     """
-    generator = as_generator(generator)
-    with Evaluation.start(settings, generator.identity(), found) as evaluation:
-        plan = (cost or Cost()).plan(settings.out)
-        _make(evaluation, generator, plan, progress)
+    opened = as_generator(generator)
+    with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
+        plan = (cost or Cost()).plan(settings.out, scale.shard)
+        _make(evaluation, opened, plan, progress, scale=scale, spec=generator)
         return Done(evaluation.run)
 
 
@@ -72,20 +74,22 @@ def judge_run(
     cost: Cost | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
+    scale: Scale = HERE,
 ) -> Done:
     """Asks judges about every image of a run, once.
 
     Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
     judge failed, BudgetError where a cap ends the run.
     """
-    plan = (cost or Cost()).plan(root)
+    plan = (cost or Cost()).plan(root, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
-    with Evaluation.open(root, settings.revision, found) as evaluation:
+    with Evaluation.open(root, settings.revision, found, scale.shard) as evaluation:
         count_images(plan, evaluation.run)
         evaluation.check_sources()
         _check(opened)
-        return _ask(evaluation, opened, settings, plan, progress)
+        pairs = list(zip(opened, judges, strict=True))
+        return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
 
 
 def evaluate_run(
@@ -96,6 +100,7 @@ def evaluate_run(
     cost: Cost | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
+    scale: Scale = HERE,
 ) -> Done:
     """`generate` and `judge_run` in a row, with one cap over both.
 
@@ -103,22 +108,31 @@ def evaluate_run(
     """
     open_suite(run.suite, settings.persona)
     probes_of(settings.controls)
-    generator = as_generator(generator)
-    plan = (cost or Cost()).plan(run.out)
+    maker = as_generator(generator)
+    plan = (cost or Cost()).plan(run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
-    with Evaluation.start(run, generator.identity(), found) as evaluation:
+    with Evaluation.start(run, maker.identity(), found, scale.shard) as evaluation:
         evaluation.check_sources()
         _check(opened)
-        _make(evaluation, generator, plan, progress)
+        _make(evaluation, maker, plan, progress, scale=scale, spec=generator)
         count_images(plan, evaluation.run)
-        return _ask(evaluation, opened, settings, plan, progress)
+        pairs = list(zip(opened, judges, strict=True))
+        return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
 
 
-def _make(evaluation: Evaluation, generator: Generator, plan: CallPlan, progress: Progress) -> None:
+def _make(
+    evaluation: Evaluation,
+    generator: Generator,
+    plan: CallPlan,
+    progress: Progress,
+    *,
+    scale: Scale,
+    spec: Generator | str,
+) -> None:
     evaluation.check_sources()
     evaluation.check_generator(generator)
     maker, several = capped(generator, plan, evaluation.run)
-    evaluation.make(maker, concurrency=several, progress=progress)
+    evaluation.make(maker, concurrency=several, progress=progress, scale=scale, spec=spec)
     evaluation.write_manifest()
 
 
@@ -130,14 +144,23 @@ def _check(judges: Sequence[Judge]) -> None:
 
 def _ask(
     evaluation: Evaluation,
-    judges: Sequence[Judge],
+    judges: Sequence[tuple[Judge, Judge | str]],
     settings: JudgeSettings,
     plan: CallPlan,
     progress: Progress,
+    *,
+    scale: Scale,
 ) -> Done:
     done = Done(evaluation.run)
-    for judge in judges:
-        log, tally = evaluation.ask(judge, settings.controls, settings.persona, progress=progress)
+    for judge, spec in judges:
+        log, tally = evaluation.ask(
+            judge,
+            settings.controls,
+            settings.persona,
+            progress=progress,
+            scale=scale,
+            spec=spec,
+        )
         check_tally(log.name, tally)
         done.judged.append((log, tally))
     done.spending = plan.budget.spending

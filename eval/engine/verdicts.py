@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError, RunFailed
-from ...storage import RecordLog, read_records, write_json
+from ...storage import RecordLog, write_json
 from ..core import Judge, Question, Verdict, describe
+from .records import CaseRecords, RunShard, shard_log
 
 HEADER = "judge.json"
-VERDICTS = "verdicts.jsonl"
+VERDICTS = shard_log("verdicts", None)
 
 
 class JudgeFailed(RunFailed):
@@ -39,7 +40,7 @@ class OpenQuestion(NamedTuple):
         return hashlib.sha256(words.encode()).hexdigest()[:24]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answered:
     """A recorded verdict."""
 
@@ -112,13 +113,19 @@ class VerdictLog:
     """Folder."""
     identity: Mapping[str, str]
     """The judge."""
+    shard: RunShard | None = None
+    """Which part of its run this process judges; None for all of it."""
+    _known: tuple[str, dict[str, Answered]] = field(default=("", {}), repr=False)
+    """The case that was looked at last, with its answers by key."""
 
     @classmethod
-    def start(cls, root: Path, identity: Mapping[str, str]) -> VerdictLog:
+    def start(
+        cls, root: Path, identity: Mapping[str, str], shard: RunShard | None = None
+    ) -> VerdictLog:
         """The log of a judge, made where it isn't there."""
         if not (root / HEADER).exists():
             write_json(root / HEADER, dict(identity))
-        return cls(root, dict(identity))
+        return cls(root, dict(identity), shard)
 
     @classmethod
     def open(cls, root: Path) -> VerdictLog:
@@ -145,54 +152,77 @@ class VerdictLog:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no verdict."""
-        return not self.newest
+        return not self._records
 
     @cached_property
-    def newest(self) -> dict[str, Answered]:
-        """The newest verdict of every question about every image, by key."""
-        path = self.root / VERDICTS
-        found = {}
-        for number, record in enumerate(read_records(path), 1):
-            try:
-                found[record["key"]] = Answered.from_record(record)
-            except (KeyError, TypeError) as error:
-                raise DataError(f"{path}:{number}: not a verdict ({error})") from None
-        return found
+    def _records(self) -> CaseRecords:
+        return CaseRecords(self.root, "verdicts", self.shard)
+
+    def __iter__(self) -> Iterator[Answered]:
+        """The newest verdict of every question about every image."""
+        for case in self._records.cases():
+            yield from self.of(case).values()
+
+    def of(self, case: str) -> Mapping[str, Answered]:
+        """The newest verdict of every question about every image of a case, by key."""
+        if self._known[0] != case:
+            found = {}
+            for record in self._records.of(case):
+                try:
+                    found[record["key"]] = Answered.from_record(record)
+                except (KeyError, TypeError) as error:
+                    where = self._records.where(record)
+                    raise DataError(f"{where}: not a verdict ({error})") from None
+            self._known = case, found
+        return self._known[1]
 
     def present(self, images: Mapping[str, str]) -> list[Answered]:
         """The newest verdict of every question about the present images: case -> SHA-256."""
-        newest = {
-            (a.case, a.question, a.probe): a
-            for a in self.newest.values()
-            if images.get(a.case) == a.image
-        }
-        return list(newest.values())
+        found: list[Answered] = []
+        for case, image in images.items():
+            of_case = (a for a in self.of(case).values() if a.image == image)
+            found += {(a.question, a.probe): a for a in of_case}.values()
+        return found
 
     def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
-        found = self.newest.get(asked.key)
+        found = self.of(asked.question.case).get(asked.key)
         return found is None or found.verdict.label == "error"
+
+    def log(self) -> RecordLog:
+        """Where this process' verdicts are written."""
+        return RecordLog(self._records.path)
+
+    def add(self, log: RecordLog, answered: Answered, tally: Tally) -> None:
+        """Records a verdict and counts it."""
+        self._records.append(log, answered.to_record())
+        if self._known[0] == answered.case:
+            self._known[1][answered.key] = answered
+        tally.labels[answered.verdict.label] += 1
+        if answered.verdict.label == "error" and not tally.first_error:
+            tally.first_error = answered.verdict.raw
 
     def ask(
         self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally
     ) -> Iterator[Answered]:
         """Asks every question and records each verdict as it comes, in any order."""
-        waiting: dict[str, OpenQuestion] = {}
-
-        def taken() -> Iterator[Question]:
-            for asked in questions:
-                waiting[asked.question.id] = asked
-                yield asked.question
-
-        with RecordLog(self.root / VERDICTS) as log:
-            for question, verdict in judge.judge(taken()):
-                answered = Answered.of(waiting.pop(question.id), verdict)
-                log.append(answered.to_record())
-                self.newest[answered.key] = answered
-                tally.labels[verdict.label] += 1
-                if verdict.label == "error" and not tally.first_error:
-                    tally.first_error = verdict.raw
+        with self.log() as log:
+            for answered in answers(judge, questions):
+                self.add(log, answered, tally)
                 yield answered
+
+
+def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answered]:
+    """What a judge says of every question, as soon as it is there, in any order."""
+    waiting: dict[str, OpenQuestion] = {}
+
+    def taken() -> Iterator[Question]:
+        for asked in questions:
+            waiting[asked.question.id] = asked
+            yield asked.question
+
+    for question, verdict in judge.judge(taken()):
+        yield Answered.of(waiting.pop(question.id), verdict)
 
 
 def check_tally(name: str, tally: Tally) -> None:

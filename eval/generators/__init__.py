@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ...images import open_image
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
-from ..core import Case, Generator, ImageRequest
+from ..core import Case, Generator, GeneratorError, ImageRequest
 from .python import FunctionGenerator, MappingGenerator, spec_identity
 
 REPORT = "report"
@@ -41,6 +41,32 @@ class MadeForRows(Protocol):
 
     def check_rows(self, suite: str, digest: str) -> None:
         """Raises UsageError unless its images of a suite are of the rows with this digest."""
+        ...
+
+
+@runtime_checkable
+class BatchGenerator(Protocol):
+    """A generator that can make several images in one call, the same ones as one by one."""
+
+    batch_size: int
+    """Requests that it takes in one call, at most; 1 where it takes them one by one."""
+
+    def generate(self, request: ImageRequest) -> Image | Path:
+        """As `Generator.generate`."""
+        ...
+
+    def generate_batch(
+        self, requests: Sequence[ImageRequest]
+    ) -> list[Image | Path | GeneratorError]:
+        """What became of each request, in their order.
+
+        Raises as `Generator.generate` where the call as a whole failed: its requests are then made
+        one by one.
+        """
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """As `Generator.identity`."""
         ...
 
 

@@ -102,9 +102,12 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     if not settings.partial:
         replaced = len(run.replaced())
         for log in logs:
-            waiting = sum(o.image == "made" and not o.verdicts for o in judged[log.root])
+            waiting = [o.case for o in judged[log.root] if o.image == "made" and not o.verdicts]
             if replaced or waiting:  # e.g. after a kill of `judge`
-                what = f"{waiting:,} of {len(judged[log.root]):,} images are not judged"
+                what = (
+                    f"{len(waiting):,} of {len(judged[log.root]):,} images are not judged"
+                    f"{run.lacking(waiting)}"
+                )
                 if replaced:
                     what = f"{replaced:,} images were replaced since they were judged"
                 raise RunError(

@@ -137,8 +137,8 @@ def test_a_pipeline_is_judged_by_a_local_model(
     done = evaluate_run(settings, pipeline, [judge])
     assert [image.status for image in done.run.images().values()] == ["made", "made"]
     ((log, _),) = done.judged
-    assert len(log.newest) == 2
-    for answered in log.newest.values():
+    assert len(list(log)) == 2
+    for answered in log:
         verdict = answered.verdict
         assert verdict.label in answered.labels and 0 < (verdict.mass or 0) < 1
         assert sum((verdict.probabilities or {}).values()) == pytest.approx(1)

@@ -1,0 +1,243 @@
+"""Images of cases: made or found, encoded and written, and told as records; nothing is recorded.
+
+The generator goes on while images are encoded and written, so that a GPU does not wait for a PNG.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from PIL import Image
+
+from ...errors import RunFailed
+from ...images import FORMATS, ImageError, encode_png, open_image
+from ...storage import write_whole
+from ..core import Case, Generator, GeneratorError, ImageRequest
+from ..generators import ENCODED, REPORT, BatchGenerator, as_generator
+from ..generators.paid import USD
+from .run import MadeImage, stamp_of
+from .workers import Numbered
+
+Made = Image.Image | Path | Exception
+"""What a generator gave for a request, or raised of what one image may fail by."""
+
+ENCODERS = 2
+"""Threads that encode and write images."""
+UNWRITTEN = 4
+"""Images a thread that may wait to be written: what a killed worker loses."""
+
+FAILURES = (FileNotFoundError, GeneratorError, OSError, ValueError)
+"""What a generator may raise for one image; anything else ends the run."""
+
+T = TypeVar("T")
+
+
+def batch_of(generator: Generator) -> int:
+    """Requests that a generator takes in one call."""
+    return max(1, generator.batch_size) if isinstance(generator, BatchGenerator) else 1
+
+
+def make_batch(generator: Generator, requests: Sequence[ImageRequest]) -> list[Made]:
+    """What became of each request; a failure of one, or of the batch, costs no other its image."""
+    if len(requests) > 1 and isinstance(generator, BatchGenerator):
+        try:
+            made: list[Made] = list(generator.generate_batch(requests))
+            if len(made) == len(requests):
+                return made
+        except FAILURES:
+            pass  # whose failure it was shows one by one
+    return [_make_one(generator, request) for request in requests]
+
+
+def _make_one(generator: Generator, request: ImageRequest) -> Made:
+    try:
+        return generator.generate(request)
+    except FAILURES as error:
+        return error
+
+
+class ImageStore:
+    """The image files of a run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def request(self, case: Case) -> ImageRequest:
+        """What a generator is asked for, with the source of an edit."""
+        return ImageRequest(case.prompt, case.seed, read_source(self.root, case), case)
+
+    def keep(self, case: Case, made: Made, known: MadeImage | None = None) -> MadeImage:
+        """Writes a case's image, or looks at the file that was found, and says what became of it.
+
+        known: what was recorded of it last, so that a file of the same bytes is not decoded again.
+        """
+        try:
+            if isinstance(made, Path):
+                return found_image(case, made, known)
+            if isinstance(made, Exception):
+                raise made
+            data = made.info.get(ENCODED) or encode_png(made)
+        except FileNotFoundError as error:
+            return MadeImage(case.id, "missing", message=str(error))
+        except GeneratorError as error:
+            return MadeImage(case.id, error.status, message=str(error), usd=error.usd)
+        except (OSError, ValueError) as error:
+            return MadeImage(case.id, "error", message=str(error))
+        name = f"images/{case.file}"
+        write_whole(self.root / name, data)
+        return MadeImage(
+            case=case.id,
+            status="made",
+            file=name,
+            sha256=hashlib.sha256(data).hexdigest(),
+            report=made.info.get(REPORT, ""),
+            usd=made.info.get(USD, ""),
+        )
+
+
+def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
+    """A file elsewhere, decoded unless its bytes are known to be an image.
+
+    Raises FileNotFoundError and ImageError.
+    """
+    stamp = stamp_of(path)
+    data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    if known is None or known.status != "made" or known.sha256 != digest:
+        try:
+            open_image(BytesIO(data))
+        except ImageError as error:
+            raise ImageError(f"{path} {error}") from None
+    return MadeImage(case.id, "made", str(path.resolve()), digest, stamp=stamp)
+
+
+def read_source(root: Path, case: Case) -> Image.Image | None:
+    """The image that a case edits, as the run keeps it; None for text-to-image."""
+    if not case.source:
+        return None
+    image = Image.open(BytesIO((root / case.source).read_bytes()), formats=FORMATS)
+    image.load()
+    return image
+
+
+class Encoders:
+    """A few threads with a short queue: results come in the order given, a little later."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(ENCODERS)
+        self._due: deque[Future[Any]] = deque()
+
+    def put(self, work: Callable[[], T]) -> None:
+        """Starts a piece of work, or queues it."""
+        self._due.append(self._pool.submit(work))
+
+    def ready(self) -> Iterator[Any]:
+        """Results that are there; where too many are due, it waits for some."""
+        most = ENCODERS * UNWRITTEN
+        while self._due and (self._due[0].done() or len(self._due) > most):
+            yield self._due.popleft().result()
+
+    def rest(self) -> Iterator[Any]:
+        """All results that are due."""
+        while self._due:
+            yield self._due.popleft().result()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+def make_images(
+    generator: Generator,
+    store: ImageStore,
+    cases: Iterable[Case],
+    known: Callable[[str], MadeImage | None],
+) -> Iterator[MadeImage]:
+    """Makes the images of cases in this process, one call of the generator after the other."""
+    waiting = iter(cases)
+    size = batch_of(generator)
+    encoders = Encoders()
+    try:
+        while batch := list(islice(waiting, size)):
+            made = make_batch(generator, [store.request(case) for case in batch])
+            for case, one in zip(batch, made, strict=True):
+                encoders.put(lambda c=case, m=one: store.keep(c, m, known(c.id)))  # type: ignore[misc]
+            yield from encoders.ready()
+        yield from encoders.rest()
+    except (Exception, KeyboardInterrupt):  # what was made is recorded, whatever ends the run
+        yield from encoders.rest()
+        raise
+    finally:
+        encoders.close()
+
+
+@dataclass(frozen=True)
+class CaseToMake:
+    """A case for a worker."""
+
+    case: Case
+    """Whose image to make."""
+    known: MadeImage | None
+    """What was recorded of it last."""
+
+
+@dataclass(frozen=True)
+class MakeImages:
+    """The task of workers that make images."""
+
+    root: Path
+    """Folder of the run, absolute."""
+    generator: Any
+    """Spec, or the generator itself."""
+    identity: dict[str, str]
+    """What the run is of."""
+    bundle: int
+    """Cases in one call."""
+
+    def open(self) -> ImageWorker:
+        """Raises UsageError where the generator is another one in a worker."""
+        generator = as_generator(self.generator)
+        check_same(self.identity, generator.identity(), "generator")
+        return ImageWorker(generator, ImageStore(self.root))
+
+    def lost(self, piece: CaseToMake, deaths: int) -> MadeImage:
+        """An image on which that many workers died."""
+        return MadeImage(piece.case.id, "error", message=f"{deaths} workers died making it")
+
+
+class ImageWorker:
+    """Makes images in a worker; those of earlier bundles are written meanwhile."""
+
+    def __init__(self, generator: Generator, store: ImageStore) -> None:
+        self._generator = generator
+        self._store = store
+        self._encoders = Encoders()
+
+    def do(self, work: Sequence[Numbered[CaseToMake]]) -> Iterator[Numbered[MadeImage]]:
+        requests = [self._store.request(piece.case) for _, piece in work]
+        for (number, piece), made in zip(work, make_batch(self._generator, requests), strict=True):
+            self._encoders.put(
+                lambda n=number, p=piece, m=made: (n, self._store.keep(p.case, m, p.known))  # type: ignore[misc]
+            )
+        yield from self._encoders.ready()
+
+    def finish(self) -> Iterator[Numbered[MadeImage]]:
+        yield from self._encoders.rest()
+
+
+def check_same(expected: dict[str, str], found: dict[str, str], what: str) -> None:
+    """Raises RunFailed where a worker opens something else than the run is of."""
+    changed = [k for k in {**expected, **found} if expected.get(k) != found.get(k)]
+    if changed:
+        name = changed[0]
+        raise RunFailed(
+            f"the {what} is another one in a worker: {name} is {found.get(name)}, and "
+            f"{expected.get(name)} in this process; give workers the same libraries and devices"
+        )

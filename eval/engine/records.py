@@ -1,0 +1,240 @@
+"""What a run's files hold, read without holding it: cases, and records of several processes.
+
+A run of 100,000 images is gone through line by line; in memory is where each line stands. A shard
+of a run writes logs of its own (`images.1-of-2.jsonl` beside `images.jsonl`), and whoever reads
+takes all logs of a kind as one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import weakref
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from ...errors import DataError, InUseError, UsageError
+from ...storage import Lock, RecordLog, read_places
+from ..core import Case
+
+RunShard = tuple[int, int]
+"""Which part of how many, from (1, N) to (N, N)."""
+
+SESSION = "session"
+"""Key of a record: how many processes had written about its run before; none is 0."""
+
+_LOG_BITS, _PLACE_BITS = 16, 44
+
+
+def parse_shard(text: str) -> RunShard:
+    """The shard that ``I/N`` names. Raises UsageError for anything else.
+
+    >>> parse_shard("2/8")
+    (2, 8)
+    """
+    part, _, count = text.partition("/")
+    if part.isdecimal() and count.isdecimal() and 1 <= int(part) <= int(count):
+        return int(part), int(count)
+    raise UsageError(f"shard {text!r}: write I/N with I from 1 to N, e.g. 2/8")
+
+
+def shard_log(stem: str, shard: RunShard | None) -> str:
+    """The file that a process writes.
+
+    >>> shard_log("images", None), shard_log("images", (1, 2))
+    ('images.jsonl', 'images.1-of-2.jsonl')
+    """
+    return f"{stem}.jsonl" if shard is None else f"{stem}.{shard[0]}-of-{shard[1]}.jsonl"
+
+
+def owned(shard: RunShard | None, row: int) -> bool:
+    """Whether a shard has the cases of the row with this number: every Nth row is one's own, so
+    that the seeds of a prompt stay together."""
+    return shard is None or row % shard[1] == shard[0] - 1
+
+
+class RunLock:
+    """Keeps others out of a run: one process has all of it, or one has each shard."""
+
+    def __init__(self, root: Path, shard: RunShard | None = None) -> None:
+        """Raises InUseError where another process has the run, this shard of it, or a shard of
+        another number of shards, which may own the same cases."""
+        what = f"the run {root}"
+        self._held: list[Lock] = []
+        try:
+            self._held.append(Lock(root / "run.lock", what, shared=shard is not None))
+            if shard is not None:
+                own = root / f"run.of-{shard[1]}.lock"
+                self._held.append(Lock(own, what, shared=True))
+                # After our own: of two that start together, at least one sees the other.
+                for other in sorted(root.glob("run.of-*.lock")):
+                    if other != own:
+                        _refuse_shards(other, what)
+                name = f"run.{shard[0]}-of-{shard[1]}.lock"
+                part = f"shard {shard[0]}/{shard[1]} of the run {root}"
+                self._held.append(Lock(root / name, part))
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Lets the next process in."""
+        while self._held:
+            self._held.pop().release()
+
+
+def _refuse_shards(path: Path, what: str) -> None:
+    try:
+        Lock(path, what).release()
+    except InUseError:
+        count = path.name.removeprefix("run.of-").removesuffix(".lock")
+        raise InUseError(
+            f"{what} is in use by shards of {count}; wait for their end, or run shards of {count}"
+        ) from None
+
+
+class CaseFile(Sequence[Case]):
+    """The cases of a run, read from their file one by one."""
+
+    def __init__(self, path: Path, shard: RunShard | None = None) -> None:
+        """Only the cases of a shard, where one is given."""
+        self._path = path
+        self._places = array("Q")
+        self._file = _Reader(path)
+        row, number = "", -1
+        for (place, _), record in read_places(path):
+            if record.get("row") != row:
+                row, number = record.get("row", ""), number + 1
+            if owned(shard, number):
+                self._places.append(place)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, number: int) -> Case: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Case]: ...
+    def __getitem__(self, number: int | slice) -> Case | list[Case]:
+        if isinstance(number, slice):
+            return [self._case(place) for place in self._places[number]]
+        return self._case(self._places[number])
+
+    def __iter__(self) -> Iterator[Case]:
+        return map(self._case, self._places)
+
+    def _case(self, place: int) -> Case:
+        record = self._file.record(place)
+        try:
+            return Case(**{**record, "clusters": tuple(record["clusters"])})
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{self._path} is damaged: {error}") from None
+
+
+class CaseRecords:
+    """Every record of one kind about a run's cases, oldest first, whoever wrote it.
+
+    A process that goes on with what others wrote stamps its records with a higher `SESSION`. Two
+    processes that write at the same time have other cases, so the newest record of a case is that
+    of the highest session, and in one log the last.
+    """
+
+    def __init__(self, folder: Path, stem: str, shard: RunShard | None = None) -> None:
+        """shard: which process this is, if it writes. Raises DataError for a record of no case."""
+        self.path = folder / shard_log(stem, shard)
+        """The log that this process writes."""
+        others = sorted(folder.glob(f"{stem}.*-of-*.jsonl"))
+        whole = folder / shard_log(stem, None)
+        self._paths = [whole, *others]
+        if self.path not in self._paths:
+            self._paths.append(self.path)
+        self._files = [_Reader(path) for path in self._paths]
+        self._places: dict[str, int | tuple[int, ...]] = {}
+        newest = 0
+        for number, path in enumerate(self._paths):
+            for line, ((place, _), record) in enumerate(read_places(path), 1):
+                if not isinstance(case := record.get("case"), str):
+                    raise DataError(f"{path}:{line}: a record of no case; restore the file")
+                session = record.get(SESSION, 0)
+                newest = max(newest, session)
+                self._note(case, session, number, place)
+        # One process after the other in one log needs no stamp: the last line is the newest.
+        self._session = newest + 1 if others or shard is not None else 0
+
+    def __len__(self) -> int:
+        """Cases with a record."""
+        return len(self._places)
+
+    def __contains__(self, case: object) -> bool:
+        return case in self._places
+
+    def cases(self) -> Iterator[str]:
+        """Ids of the cases that have a record."""
+        return iter(self._places)
+
+    def of(self, case: str) -> list[dict[str, Any]]:
+        """The records of a case, oldest first."""
+        return [self._read(place) for place in sorted(_as_tuple(self._places.get(case, ())))]
+
+    def newest(self, case: str) -> dict[str, Any] | None:
+        """The last record of a case; None where it has none."""
+        places = _as_tuple(self._places.get(case, ()))
+        return self._read(max(places)) if places else None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Every record, oldest first."""
+        found = array("Q")
+        for places in self._places.values():
+            found.extend(_as_tuple(places))
+        return map(self._read, sorted(found))
+
+    def append(self, log: RecordLog, record: Mapping[str, Any]) -> None:
+        """Writes a record of a case to this process' log."""
+        stamped = {**record, SESSION: self._session} if self._session else record
+        number = self._paths.index(log.path)
+        self._note(record["case"], self._session, number, log.append(stamped))
+
+    def where(self, record: Mapping[str, Any]) -> str:
+        """File and line of a record, for messages."""
+        for path in self._paths:
+            for line, (_, found) in enumerate(read_places(path), 1):
+                if {k: v for k, v in found.items() if k != SESSION} == record:
+                    return f"{path}:{line}"
+        return str(self.path)
+
+    def _note(self, case: str, session: int, log: int, place: int) -> None:
+        at = (((session << _LOG_BITS) | log) << _PLACE_BITS) | place
+        before = self._places.get(case)
+        # One string for all logs of a run.
+        self._places[sys.intern(case)] = at if before is None else (*_as_tuple(before), at)
+
+    def _read(self, place: int) -> dict[str, Any]:
+        log = (place >> _PLACE_BITS) & ((1 << _LOG_BITS) - 1)
+        record = self._files[log].record(place & ((1 << _PLACE_BITS) - 1))
+        record.pop(SESSION, None)
+        return record
+
+
+def _as_tuple(places: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (places,) if isinstance(places, int) else places
+
+
+class _Reader:
+    """Reads single lines of a file that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def record(self, place: int) -> dict[str, Any]:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+        size = 4096
+        while b"\n" not in (read := os.pread(self._file, size, place)) and len(read) == size:
+            size *= 4
+        record: dict[str, Any] = json.loads(read[: read.index(b"\n")])
+        return record

@@ -1,0 +1,282 @@
+"""Many processes on one run: the same images and verdicts, none twice, none lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from piecework import Changing, Telling
+from PIL import Image
+
+from counterprior.errors import RunFailed
+from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.engine import making
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.steps import JudgeSettings, generate, judge_run
+from counterprior.eval.engine.workers import Scale
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.storage import read_records
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def settings_of(data: Path, out: Path, limit: int = 4) -> RunSettings:
+    return RunSettings("t2i_homogenization", str(data), out, limit=limit)
+
+
+def made(run: Path) -> dict[str, tuple[str, str]]:
+    return {i.case: (i.status, i.sha256) for i in Run.open(run).images().values()}
+
+
+def said(run: Path) -> list[str]:
+    """Every verdict, whoever wrote it down."""
+    logs = run.glob("verdicts/*/verdicts*.jsonl")
+    records = [{**r, "session": 0} for log in logs for r in read_records(log)]
+    return sorted(json.dumps(record, sort_keys=True) for record in records)
+
+
+def words(data: Path, out: Path, *more: object) -> list[str]:
+    command = ["--suite", "t2i_homogenization", "--data", data, "--limit", 4, "--out", out, *more]
+    return [str(word) for word in command]
+
+
+def start(*command: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "counterprior", *map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 0, told
+
+
+@pytest.fixture(scope="module")
+def alone(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made and judged by one process; read only."""
+    out = tmp_path_factory.mktemp("alone") / "run"
+    generate(settings_of(text_release, out), "render:")
+    judge_run(out, ["pixels"], JudgeSettings(("mirror",)))
+    return out
+
+
+def test_workers_make_and_judge_what_one_process_does(
+    alone: Path, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    asked = words(text_release, tmp_path / "run", "--generator", "render:", "--judge", "pixels")
+    done = cli("eval", *asked, "--probes", "mirror", "--workers", 2, "--json")
+    assert done.returncode == 0, done.stderr
+    assert made(tmp_path / "run") == made(alone) and len(made(alone)) == 8
+    assert said(tmp_path / "run") == said(alone) and len(said(alone)) == 16
+
+
+def red(body: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    color = random.Random(body["prompt"]).randbytes(3)
+    Image.new("RGB", (32, 32), tuple(color)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_two_shards_are_one_run_and_pay_for_nothing_twice(
+    text_release: Path, tmp_path: Path, server: Any, cli: Cli
+) -> None:
+    server.draw, server.answer = red, lambda body: "1"
+    painter = f"openai-image:img-1@{server.url}/v1?attempts=2&timeout=5"
+    asked = ["--generator", painter, "--judge", server.spec("openai")]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert cli("eval", *words(text_release, whole, *asked)).returncode == 0
+    before = Counter(json.dumps(a.body, sort_keys=True) for a in server.asked)
+    server.asked.clear()
+    command = ("eval", *words(text_release, parts, *asked))
+    ended(start(*command, "--shard", "1/2"), start(*command, "--shard", "2/2"))
+    assert Counter(json.dumps(a.body, sort_keys=True) for a in server.asked) == before
+    assert before.total() == 16 and max(before.values()) == 1
+    assert made(parts) == made(whole) and said(parts) == said(whole)
+    scores = [cli("score", run, "--json") for run in (whole, parts)]
+    assert scores[0].stdout.replace(str(whole), str(parts)) == scores[1].stdout
+    again = cli(*command)  # one process finds everything, and adds nothing
+    assert again.returncode == 0 and "8 verdicts were there" in again.stderr
+    assert len(server.asked) == 16 and not (parts / "images.jsonl").read_text()
+
+
+def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
+    alone: Path, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    run = tmp_path / "run"
+    asked = words(text_release, run, "--generator", "render:")
+    assert cli("generate", *asked, "--shard", "2/3").returncode == 0
+    assert len(made(run)) == 2
+    partly = cli("judge", run, "--judge", "pixels", "--probes", "mirror", "--shard", "2/3")
+    assert partly.returncode == 0 and len(said(run)) == 4
+    refused = cli("score", run)
+    assert refused.returncode == 1
+    assert "6 of 8 images were never made (shard 1/3 lacks 4, shard 3/3 lacks 2)" in refused.stderr
+    other = cli("judge", run, "--judge", "pixels", "--shard", "3/3")
+    assert other.returncode == 1 and "2 of 2 images were never made; run" in other.stderr
+    first = (run / "images.2-of-3.jsonl").read_text()
+    assert cli("generate", *asked, "--shard", "1/2").returncode == 0
+    generate(settings_of(text_release, run), "render:")
+    assert made(run) == made(alone) and (run / "images.2-of-3.jsonl").read_text() == first
+    logged = [r["case"] for log in run.glob("images*.jsonl") for r in read_records(log)]
+    assert sorted(logged) == sorted(made(alone))
+    with pytest.raises(RunError, match=r"6 of 8 images are not judged; run"):
+        score_run(run, ScoreSettings())
+    judge_run(run, ["pixels"], JudgeSettings(("mirror",)))
+    assert said(run) == said(alone)
+
+
+@pytest.mark.parametrize("victim", ["worker", "parent"])
+def test_a_killed_run_goes_on_and_loses_what_was_under_way(
+    text_release: Path, tmp_path: Path, server: Any, victim: str
+) -> None:
+    server.draw = red
+    seen, run = tmp_path / "seen", tmp_path / "run"
+    seen.mkdir()
+
+    spec = f"python:piecework:Telling?url={server.url}&folder={seen}&seconds="
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path}
+    asked = words(text_release, run, "--generator", f"{spec}0.3", "--workers", 2)
+    line = [sys.executable, "-m", "counterprior", "generate", *asked]
+    process = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    log = run / "images.jsonl"
+    while (not log.exists() or not log.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pids = [int(path.stem) for path in seen.glob("*.worker")]
+    os.kill(pids[0] if victim == "worker" else process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    if victim == "parent":
+        assert 0 < len(made(run)) < 8
+        subprocess.run(line, env=environment, check=True, stderr=subprocess.DEVNULL)
+    else:
+        assert process.returncode == 0
+    counts = Counter(asked.body["prompt"] for asked in server.asked)
+    expected = tmp_path / "expected"
+    generate(settings_of(text_release, expected), Telling(server.url, str(seen)))
+    assert made(run) == made(expected) and len(counts) == 8
+    # Two bundles of one image and those that wait to be written are under way in a worker.
+    assert counts.total() - 8 <= (1 if victim == "worker" else 2) * 3
+
+
+# Images in batches, and written beside the generator.
+
+
+class Batching:
+    """Draws by prompt and seed, several at a time; fails as told."""
+
+    batch_size = 3
+
+    def __init__(self, fails: Iterable[int] = (), breaks: bool = False, short: bool = False):
+        self.fails, self.breaks, self.short = set(fails), breaks, short
+        self.calls: list[int] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "batching"}
+
+    def generate(self, request: ImageRequest) -> Image.Image:
+        self.calls.append(1)
+        return self._draw(request)
+
+    def _draw(self, request: ImageRequest) -> Image.Image:
+        if request.seed in self.fails:
+            raise GeneratorError(f"no {request.seed}", "refused")
+        return Image.new("RGB", (32, 32), (request.seed % 256, len(request.prompt), 0))
+
+    def generate_batch(
+        self, requests: Sequence[ImageRequest]
+    ) -> list[Image.Image | Path | GeneratorError]:
+        self.calls.append(len(requests))
+        if self.breaks:
+            raise GeneratorError("the batch failed")
+        found: list[Image.Image | Path | GeneratorError] = []
+        for request in requests:
+            try:
+                found.append(self._draw(request))
+            except GeneratorError as error:
+                found.append(error)
+        return found[: 1 if self.short else None]
+
+
+@pytest.mark.parametrize("how", [{}, {"breaks": True}, {"short": True}])
+def test_a_batch_gives_the_images_of_single_calls(
+    how: dict[str, bool], text_release: Path, tmp_path: Path
+) -> None:
+    plain = Batching()
+    plain.batch_size = 1
+    settings = settings_of(text_release, tmp_path / "plain")
+    cases = generate(settings, plain).run.cases()
+    fails = {cases[1].seed}
+    plain.fails = fails
+    assert plain.calls == [1] * 8
+    generate(settings_of(text_release, tmp_path / "single"), plain)
+    batching = Batching(fails, **how)
+    generate(settings_of(text_release, tmp_path / "batch"), batching)
+    assert made(tmp_path / "batch") == made(tmp_path / "single")
+    refused = [i for i in Run.open(tmp_path / "batch").images().values() if i.status == "refused"]
+    assert {i.message for i in refused} == {f"no {cases[1].seed}"}
+    assert batching.calls == ([3, 1, 1, 1, 3, 1, 1, 1, 2, 1, 1] if how else [3, 3, 2])
+
+
+def test_the_generator_goes_on_while_images_are_written(
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    real = making.encode_png
+
+    def slow(image: Image.Image) -> bytes:
+        deadline = time.monotonic() + 10
+        while len(drawn) < 6 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert len(drawn) >= 6, "the generator waits for the encoder"
+        return real(image)
+
+    class Drawing(Batching):
+        batch_size = 1
+
+        def generate(self, request: ImageRequest) -> Image.Image:
+            drawn.append(request.seed)
+            return super().generate(request)
+
+    monkeypatch.setattr(making, "encode_png", slow)
+    run = generate(settings_of(text_release, tmp_path / "run"), Drawing()).run
+    assert [image.status for image in run.images().values()] == ["made"] * 8
+
+
+def test_what_was_made_is_recorded_whatever_ends_the_run(
+    text_release: Path, tmp_path: Path
+) -> None:
+    class Ending(Batching):
+        batch_size = 1
+
+        def generate(self, request: ImageRequest) -> Image.Image:
+            if len(self.calls) == 5:
+                raise LoadError("the device is gone")
+            return super().generate(request)
+
+    with pytest.raises(LoadError):
+        generate(settings_of(text_release, tmp_path / "run"), Ending())
+    assert [status for status, _ in made(tmp_path / "run").values()] == ["made"] * 5
+
+
+def test_a_worker_that_opens_another_generator_is_noticed(
+    text_release: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(RunFailed, match=r"the generator is another one in a worker: pid is \d+"):
+        generate(settings_of(text_release, tmp_path / "run"), Changing(), scale=Scale(2))

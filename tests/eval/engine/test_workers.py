@@ -1,0 +1,130 @@
+"""Workers: real processes that work, die, and end with their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from piecework import Squares
+
+from counterprior.errors import RunFailed, UsageError
+from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.engine.workers import Scale, farm, visible_devices
+
+TWO = Scale(workers=2)
+
+
+def pids(folder: Path) -> set[int]:
+    """Of every worker that was ever started."""
+    return {int(path.stem) for path in folder.glob("*.worker")}
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def wait_until_gone(folder: Path) -> None:
+    deadline = time.monotonic() + 20
+    while any(map(is_running, pids(folder))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not [pid for pid in pids(folder) if is_running(pid)]
+
+
+def test_a_dead_worker_costs_the_pieces_that_it_had(tmp_path: Path) -> None:
+    task = Squares(tmp_path, kills=(7,), kills_once=(3,))
+    scale = Scale(workers=2, devices=("5", "6"))
+    found = dict(farm(task, range(12), scale))
+    assert found.pop(7) == "3 died"
+    assert {piece: text.split()[0] for piece, text in found.items()} == {
+        n: str(n**2) for n in range(12) if n != 7
+    }
+    assert {text.split()[-1] for text in found.values()} == {"5", "6"}
+    assert 5 <= len(pids(tmp_path)) <= 6  # two, and one for each of the four that died
+    wait_until_gone(tmp_path)
+
+
+def test_workers_that_die_at_once_end_the_work(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=r"workers died 4 times in a row and did nothing"):
+        list(farm(Squares(tmp_path, dies_at_once=True), range(3), Scale(1, ("0",))))
+    assert len(pids(tmp_path)) == 4
+
+
+def test_work_is_taken_as_it_is_needed_and_errors_end_it(tmp_path: Path) -> None:
+    taken = []
+
+    def work() -> Iterator[int]:
+        for number in [*range(20), -4, *range(1000)]:
+            taken.append(number)
+            yield number
+
+    with (
+        closing(farm(Squares(tmp_path), work(), TWO)) as found,
+        pytest.raises(LoadError, match="no root of -4") as raised,
+    ):
+        next(found)
+        assert len(taken) < 20
+        list(found)
+    assert "piecework.py" in "".join(raised.value.__notes__)
+    assert len(taken) < 40
+    wait_until_gone(tmp_path)
+
+
+def test_what_cannot_be_sent_is_refused_in_one_line(tmp_path: Path) -> None:
+    class Local(Squares):
+        pass
+
+    with pytest.raises(UsageError, match=r"can't be sent to worker processes .*python:MODULE"):
+        list(farm(Local(tmp_path), range(3), TWO))
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, sys\n"
+        "from piecework import Squares\n"
+        "from counterprior.eval.engine.workers import Scale, farm\n"
+        "task = Squares(pathlib.Path(sys.argv[1]), seconds=60)\n"
+        "list(farm(task, range(9), Scale(2)))"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], env={**os.environ, "PYTHONPATH": path}
+    )
+    deadline = time.monotonic() + 60
+    while len(pids(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(pids(tmp_path)) == 2 and all(map(is_running, pids(tmp_path)))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_until_gone(tmp_path)
+
+
+def test_devices_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-8f")
+    assert visible_devices() == ("2", "GPU-8f")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert visible_devices() == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"workers": 0}, "give at least 1"),
+        ({"shard": (3, 2)}, "I from 1 to N"),
+        ({"engine": "magic"}, "no engine 'magic'"),
+        ({"engine": "ray", "devices": ("0",)}, "drop --devices"),
+    ],
+)
+def test_impossible_scales_are_refused(wrong: dict, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        Scale(**wrong)
