@@ -1,12 +1,18 @@
-"""Opt-in: the Ray engine writes the bytes of the local one, on a Ray of its own here."""
+"""Opt-in: what runs on Ray writes the bytes of what runs here, on a Ray of its own here."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,3 +61,57 @@ def test_ray_writes_the_same_bytes(python: Path, tmp_path: Path, workers: str) -
         found[engine] = {p.name: p.read_bytes() for p in sorted((out / "pairs").iterdir())}
     assert found["ray"] == found["local"]
     assert len(found["ray"]) == 6
+
+
+def contents(run: Path) -> tuple[dict[str, str], list[str]]:
+    """SHA-256 of every image, and every verdict."""
+    images = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (run / "images").iterdir()
+    }
+    logs = run.glob("verdicts/*/verdicts.jsonl")
+    return images, sorted(line for log in logs for line in log.read_text().splitlines())
+
+
+def test_a_run_on_ray_is_a_run_here(python: Path, text_release: Path, tmp_path: Path) -> None:
+    found = {}
+    for interpreter, more in (
+        (python, ["--engine", "ray", "--workers", "2"]),
+        (sys.executable, []),
+    ):
+        out = tmp_path / f"{len(more)}"
+        words = ["--suite", "t2i_homogenization", "--data", text_release, "--limit", "10"]
+        words += ["--generator", "render:", "--judge", "pixels", "--probes", "mirror", "--out", out]
+        command = [interpreter, "-m", "counterprior", "eval", *words, *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, done.stderr[-3000:]
+        found[bool(more)] = contents(out)
+    assert found[True] == found[False] and len(found[True][0]) == 20
+
+
+@pytest.mark.parametrize("victim", ["actor", "driver"])
+def test_what_dies_on_ray_costs_what_it_had(
+    python: Path, text_release: Path, tmp_path: Path, server: Any, victim: str
+) -> None:
+    seen, run = tmp_path / "seen", tmp_path / "run"
+    seen.mkdir()
+    spec = f"python:piecework:Telling?url={server.url}&folder={seen}&seconds=0.3"
+    words = ["--suite", "t2i_homogenization", "--data", text_release, "--limit", "10"]
+    words += ["--generator", spec, "--out", run, "--engine", "ray", "--workers", "2"]
+    command = [str(word) for word in (python, "-m", "counterprior", "generate", *words)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    log = run / "images.jsonl"
+    deadline = time.monotonic() + 200
+    while (not log.exists() or not log.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pids = [int(path.stem) for path in seen.glob("*.worker")]
+    os.kill(pids[0] if victim == "actor" else process.pid, signal.SIGKILL)
+    _, told = process.communicate(timeout=200)
+    if victim == "driver":
+        subprocess.run(command, env=environment, check=True, timeout=200)
+    else:
+        assert process.returncode == 0, told[-3000:]
+    counts = Counter(asked.body["prompt"] for asked in server.asked)
+    assert len(counts) == 20 == len(log.read_text().splitlines())
+    assert counts.total() - 20 <= (1 if victim == "actor" else 2) * 3

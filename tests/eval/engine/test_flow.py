@@ -173,6 +173,24 @@ def test_images_of_a_server_are_made_several_at_a_time(
     assert {status for status, _ in made[4].values()} == {"made"}
 
 
+def test_a_server_is_asked_96_questions_at_a_time(
+    images: Path, tmp_path: Path, server: Any
+) -> None:
+    all_there, under_way = threading.Event(), []
+
+    def answer(body: dict[str, Any]) -> str:
+        under_way.append(1)
+        if len(under_way) == 96:
+            all_there.set()
+        return "1" if all_there.wait(20) else "not enough"
+
+    server.answer = answer
+    judge = server.spec("openai", "timeout=30")
+    shutil.copytree(images, tmp_path / "run")
+    ((_, tally),) = judge_run(tmp_path / "run", [judge], cost=Cost(concurrency=96)).judged
+    assert tally.labels.total() == 100 and "unparsed" not in tally.labels
+
+
 def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
     text_release: Path, tmp_path: Path, server: Any, fault: Any, cli: Cli
 ) -> None:
