@@ -267,7 +267,7 @@ class Outcome:
         the question was never asked."""
         if self.image != "made":
             return Verdict(self.image)
-        return self.verdicts.get((question, probe), Verdict("missing"))
+        return self.verdicts.get((question, probe)) or Verdict("missing")
 
     def label(self, question: str, probe: str = ORIGINAL) -> str:
         """The label of a verdict."""

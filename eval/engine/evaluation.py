@@ -43,7 +43,7 @@ from .making import (
 )
 from .records import RunLock, RunShard
 from .run import MadeImage, Run, RunError, RunHeader
-from .verdicts import OpenQuestion, Tally, VerdictLog
+from .verdicts import Answered, OpenQuestion, Tally, VerdictLog
 from .workers import HERE, Scale, farm
 
 MANIFEST = "manifest.jsonl"
@@ -385,9 +385,20 @@ def outcomes(run: Run, log: VerdictLog, cases: Sequence[Case] | None = None) -> 
 
     An image that was never made, and one whose file was replaced since, is `missing`.
     """
-    images, present = run.images(), run.present(cases)
+    present = run.present(cases)
+    return outcomes_of(run, log.present(present), present, cases)
+
+
+def outcomes_of(
+    run: Run,
+    answers: Iterable[Answered],
+    present: Mapping[str, str],
+    cases: Sequence[Case] | None = None,
+) -> list[Outcome]:
+    """As `outcomes`, of a judge's answers about the images that are present."""
+    images = run.images()
     said: dict[str, dict[tuple[str, str], Any]] = {}
-    for answered in log.present(present):
+    for answered in answers:
         of_case = said.setdefault(answered.case, {})
         of_case[answered.question, answered.probe] = answered.verdict
     found = []

@@ -233,8 +233,8 @@ class _Reader:
         if self._file is None:
             self._file = os.open(self._path, os.O_RDONLY)
             weakref.finalize(self, os.close, self._file)
-        size = 4096
+        size = 1024
         while b"\n" not in (read := os.pread(self._file, size, place)) and len(read) == size:
             size *= 4
-        record: dict[str, Any] = json.loads(read[: read.index(b"\n")])
+        record: dict[str, Any] = json.loads(read[: read.index(b"\n")].decode())
         return record

@@ -135,6 +135,7 @@ class Run:
     """What it is of."""
     shard: RunShard | None = None
     """Which part of it this process adds to; None for all of it."""
+    _held: tuple[Sequence[Case], Mapping[str, MadeImage]] | None = field(default=None, repr=False)
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -183,9 +184,15 @@ class Run:
         """Held for a moment by one shard after the other, for what all of them write alike."""
         return Lock(self.root / "start.lock", f"the run {self.root}", wait=True)
 
-    def cases(self) -> CaseFile:
+    def held(self) -> Run:
+        """The run with its cases and images in memory, for who looks at all of them often and adds
+        nothing."""
+        self._held = list(self.cases()), dict(self.images())
+        return self
+
+    def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""
-        return CaseFile(self.root / "cases.jsonl")
+        return self._held[0] if self._held else CaseFile(self.root / "cases.jsonl")
 
     def own_cases(self) -> CaseFile:
         """The cases of this process' shard; all where there is none."""
@@ -195,13 +202,13 @@ class Run:
     def _records(self) -> CaseRecords:
         return CaseRecords(self.root, IMAGES, self.shard)
 
-    def images(self) -> Images:
+    def images(self) -> Mapping[str, MadeImage]:
         """What became of the cases so far, as this process has read or recorded it."""
-        return Images(self._records)
+        return self._held[1] if self._held else Images(self._records)
 
     def attempts(self) -> Iterator[MadeImage]:
         """Every record of an image, those that a later one replaced too, oldest first."""
-        return map(self.images().of, self._records)
+        return map(Images(self._records).of, self._records)
 
     def add(self, log: RecordLog, image: MadeImage) -> None:
         """Records what became of a case's image."""
@@ -305,7 +312,7 @@ class Run:
     def check_complete(self) -> None:
         """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
         where its own were not."""
-        cases, images = self.own_cases(), self.images()
+        cases, images = self.cases() if self.shard is None else self.own_cases(), self.images()
         waiting = [case for case in cases if case.id not in images]
         if waiting:
             raise RunError(

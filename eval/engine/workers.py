@@ -8,10 +8,13 @@ imports it before it knows its device.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -20,7 +23,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -268,20 +271,37 @@ class _Farm(Generic[W, R]):
                 self._again.append((number, piece))
 
 
+_START = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from counterprior.eval.engine.workers import serve
+serve(int(sys.argv[2]))
+"""
+
+
 class _Processes:
-    """Spawned processes on this machine, each with its device; they end with this one."""
+    """Processes on this machine, each with its device; they end with this one.
+
+    Interpreters of their own: `multiprocessing` would import the user's script again in each, and
+    run what stands in it without a guard.
+    """
 
     def __init__(self, payload: bytes, devices: Sequence[str]) -> None:
         self._payload = payload
         self._devices = devices
-        self._spawn = get_context("spawn")
         self._all: list[_Link] = []
 
     def hire(self, number: int) -> Hand[Any]:
-        ours, theirs = self._spawn.Pipe()
-        device = self._devices[number % len(self._devices)] if self._devices else None
-        process = self._spawn.Process(target=_serve, args=(theirs, device), daemon=True)
-        process.start()
+        ours, theirs = Pipe()
+        environment = dict(os.environ)
+        if self._devices:
+            environment["CUDA_VISIBLE_DEVICES"] = self._devices[number % len(self._devices)]
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno())],
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
         theirs.close()  # else its end would not be noticed
         link = _Link(ours, process)
         self._all.append(link)
@@ -319,12 +339,11 @@ class _Processes:
 @dataclass(eq=False)
 class _Link:
     connection: Connection
-    process: Any
+    process: subprocess.Popen[bytes]
 
     def end(self) -> None:
         self.process.kill()
-        self.process.join()
-        self.process.close()
+        self.process.wait()
         self.connection.close()
 
 
@@ -338,12 +357,11 @@ def visible_devices() -> tuple[str, ...]:
     return tuple(str(n) for n, _ in enumerate(filter(None, numbers)))
 
 
-def _serve(connection: Connection, device: str | None) -> None:
-    """The life of a worker process."""
+def serve(number: int) -> None:
+    """The life of a worker process, which hears of its work by an open file."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it and ends this process
     end_with_parent()
-    if device is not None:  # before anything can ask CUDA what there is
-        os.environ["CUDA_VISIBLE_DEVICES"] = device
+    connection = Connection(number)
     try:
         worker, reply = opened(connection.recv_bytes())
         connection.send_bytes(reply)

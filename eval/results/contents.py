@@ -49,7 +49,7 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
     found = score_runs(roots, settings)
     contents = []
     for root, name in zip(roots, _names(resolved), strict=True):
-        run, slug = Run.open(root), slugify(name)
+        run, slug = Run.open(root).held(), slugify(name)
         own = [judged for judged in found if judged.result.folder == str(root)]
         judged = [replace(one, name=name, slug=slug) for one in own]
         told = run_labels(run, settings.labels, len(roots) > 1)

@@ -15,9 +15,9 @@ from ...errors import DataError
 from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
-from ..engine.evaluation import outcomes
+from ..engine.evaluation import outcomes_of
 from ..engine.run import Run, RunError, RunHeader
-from ..engine.verdicts import VerdictLog
+from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
 from ..suites import open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
@@ -93,12 +93,14 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     several: whether the labels are of several runs. Raises RunError where nobody has judged it or
     it is not complete, DataError for bad labels and for a card of none of its judges.
     """
-    run = Run.open(root)
+    run = Run.open(root).held()
     logs = run.chosen_judges(settings.judges)
     if not settings.partial:
         run.check_complete()
     told = run_labels(run, settings.labels, several)
-    judged = {log.root: outcomes(run, log) for log in logs}
+    present = run.present()
+    answers = {log.root: log.present(present) for log in logs}
+    judged = {log.root: outcomes_of(run, answers[log.root], present) for log in logs}
     if not settings.partial:
         replaced = len(run.replaced())
         for log in logs:
@@ -116,7 +118,15 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                 )
     alpha = _alpha(list(judged.values()), told)
     return [
-        _score(run, log, judged=judged[log.root], told=told, alpha=alpha, settings=settings)
+        _score(
+            run,
+            log,
+            answers=answers[log.root],
+            judged=judged[log.root],
+            told=told,
+            alpha=alpha,
+            settings=settings,
+        )
         for log in logs
     ]
 
@@ -187,13 +197,15 @@ def check_comparable(results: Sequence[Result]) -> None:
 def _score(
     run: Run,
     log: VerdictLog,
+    *,
+    answers: Sequence[Answered],
     judged: Sequence[Outcome],
     told: Labels,
     alpha: Mapping[str, float],
     settings: ScoreSettings,
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
-    card = judge_card(log.identity, suite, log.present(run.present()), told)
+    card = judge_card(log.identity, suite, answers, told)
     scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)

@@ -115,10 +115,14 @@ def _resampled(
     if not len(filled):
         return
     counts = [int(group.max()) + 1 for group in groups]
-    if len(groups) == 1:
-        sums = np.zeros((counts[0], filled.shape[1]))
-        np.add.at(sums, groups[0], filled)
-        filled = sums
+    # Items of the same clusters always weigh the same: their sums are enough.
+    place = groups[0] if len(groups) == 1 else groups[0] * counts[1] + groups[1]
+    kinds, which = np.unique(place, return_inverse=True)
+    sums = np.zeros((len(kinds), filled.shape[1]))
+    np.add.at(sums, which, filled)
+    filled = sums
+    if len(groups) == 2:
+        groups = [kinds // counts[1], kinds % counts[1]]
     size = max(1, _CELLS // max(1, len(filled)))
     for start in range(0, resamples, size):
         drawn = [_weights(count, min(size, resamples - start), rng) for count in counts]

@@ -128,3 +128,21 @@ def test_devices_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatc
 def test_impossible_scales_are_refused(wrong: dict, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         Scale(**wrong)
+
+
+def test_a_script_needs_no_guard_but_what_it_defines_cannot_be_sent(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pathlib, sys\n"
+        "from piecework import Squares\n"
+        "from counterprior.eval.engine.workers import Scale, farm\n"
+        "class Mine(Squares): pass\n"
+        "for kind in (Squares, Mine):\n"
+        "    print(sorted(farm(kind(pathlib.Path(sys.argv[1])), range(3), Scale(2, ('7',)))))\n"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout == "[(0, '0 on 7'), (1, '1 on 7'), (2, '4 on 7')]\n"
+    assert "UsageError: workers can't import this from __main__" in done.stderr
