@@ -25,7 +25,7 @@ from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.engine import making
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.steps import JudgeSettings, generate, judge_run
+from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate, judge_run
 from counterprior.eval.engine.workers import Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.storage import read_records
@@ -94,13 +94,14 @@ def red(body: dict[str, Any]) -> bytes:
 
 
 def test_two_shards_are_one_run_and_pay_for_nothing_twice(
-    text_release: Path, tmp_path: Path, server: Any, cli: Cli
+    text_release: Path, tmp_path: Path, server: Any
 ) -> None:
     server.draw, server.answer = red, lambda body: "1"
     painter = f"openai-image:img-1@{server.url}/v1?attempts=2&timeout=5"
-    asked = ["--generator", painter, "--judge", server.spec("openai")]
+    judges = [server.spec("openai")]
+    asked = ["--generator", painter, "--judge", *judges]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert cli("eval", *words(text_release, whole, *asked)).returncode == 0
+    evaluate_run(settings_of(text_release, whole), painter, judges)
     before = Counter(json.dumps(a.body, sort_keys=True) for a in server.asked)
     server.asked.clear()
     command = ("eval", *words(text_release, parts, *asked))
@@ -108,10 +109,10 @@ def test_two_shards_are_one_run_and_pay_for_nothing_twice(
     assert Counter(json.dumps(a.body, sort_keys=True) for a in server.asked) == before
     assert before.total() == 16 and max(before.values()) == 1
     assert made(parts) == made(whole) and said(parts) == said(whole)
-    scores = [cli("score", run, "--json") for run in (whole, parts)]
-    assert scores[0].stdout.replace(str(whole), str(parts)) == scores[1].stdout
-    again = cli(*command)  # one process finds everything, and adds nothing
-    assert again.returncode == 0 and "8 verdicts were there" in again.stderr
+    scores = [score_run(run, ScoreSettings())[0].result.scores for run in (whole, parts)]
+    assert repr(scores[0]) == repr(scores[1])
+    again = evaluate_run(settings_of(text_release, parts), painter, judges)  # all is there
+    assert [tally.known for _, tally in again.judged] == [8]
     assert len(server.asked) == 16 and not (parts / "images.jsonl").read_text()
 
 
@@ -119,25 +120,25 @@ def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
     alone: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
     run = tmp_path / "run"
-    asked = words(text_release, run, "--generator", "render:")
-    assert cli("generate", *asked, "--shard", "2/3").returncode == 0
+    controls = JudgeSettings(("mirror",))
+    generate(settings_of(text_release, run), "render:", scale=Scale(shard=(2, 3)))
     assert len(made(run)) == 2
-    partly = cli("judge", run, "--judge", "pixels", "--probes", "mirror", "--shard", "2/3")
-    assert partly.returncode == 0 and len(said(run)) == 4
+    judge_run(run, ["pixels"], controls, scale=Scale(shard=(2, 3)))
+    assert len(said(run)) == 4
     refused = cli("score", run)
     assert refused.returncode == 1
     assert "6 of 8 images were never made (shard 1/3 lacks 4, shard 3/3 lacks 2)" in refused.stderr
-    other = cli("judge", run, "--judge", "pixels", "--shard", "3/3")
-    assert other.returncode == 1 and "2 of 2 images were never made; run" in other.stderr
+    with pytest.raises(RunError, match="2 of 2 images were never made; run"):
+        judge_run(run, ["pixels"], scale=Scale(shard=(3, 3)))
     first = (run / "images.2-of-3.jsonl").read_text()
-    assert cli("generate", *asked, "--shard", "1/2").returncode == 0
+    generate(settings_of(text_release, run), "render:", scale=Scale(shard=(1, 2)))
     generate(settings_of(text_release, run), "render:")
     assert made(run) == made(alone) and (run / "images.2-of-3.jsonl").read_text() == first
     logged = [r["case"] for log in run.glob("images*.jsonl") for r in read_records(log)]
     assert sorted(logged) == sorted(made(alone))
     with pytest.raises(RunError, match=r"6 of 8 images are not judged; run"):
         score_run(run, ScoreSettings())
-    judge_run(run, ["pixels"], JudgeSettings(("mirror",)))
+    judge_run(run, ["pixels"], controls)
     assert said(run) == said(alone)
 
 
