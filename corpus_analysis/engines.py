@@ -18,11 +18,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import UsageError
+from ..eval.engine.workers import end_with_parent
 from .captions.gate import QualityGateSettings
 from .captions.miner import MinerSettings
 from .captions.parser import single_threaded
 from .errors import CorpusError
-from .shards import Job, ShardSettings, Worker, end_with_parent
+from .shards import Job, ShardSettings, Worker
 from .sources import Shard, SourceSettings
 
 Engine = Callable[[Sequence[Job], ShardSettings, int], Iterator[dict[str, Any]]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import os
 import resource
 import threading
 import time
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..eval.engine.workers import end_with_parent
 from ..release import sha256_file
 from ..storage import whole_file
 from .captions.gate import QualityGateSettings, gate
@@ -206,15 +206,3 @@ def write_parquet(table: pa.Table, target: Path) -> None:
 
     with whole_file(target) as file:
         pq.write_table(table, file, compression="zstd", store_schema=True)
-
-
-def end_with_parent() -> None:
-    """Ends this process when its parent is gone: a killed run must leave no writing worker."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.3)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="end-with-parent").start()
