@@ -80,6 +80,12 @@ class RunLock:
             self.release()
             raise
 
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     def release(self) -> None:
         """Lets the next process in."""
         while self._held:
