@@ -19,7 +19,6 @@ import yaml
 
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
-from ..engine.verdicts import VERDICTS
 from ..results.contents import RunContents, slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
@@ -213,7 +212,8 @@ FORMS: dict[str, Callable[[RunContents, JudgedRun, Dataset | None], dict[str, st
 
 def _judged_at(judged: JudgedRun) -> datetime:
     """When the last verdict was written."""
-    written = (judged.log.root / VERDICTS).stat().st_mtime
+    logs = judged.log.root.glob("verdicts*.jsonl")  # one of each shard
+    written = max(path.stat().st_mtime for path in logs)
     return datetime.fromtimestamp(int(written), UTC)
 
 

@@ -216,8 +216,8 @@ def _made_from(
     digest = hashlib.sha256(canonical([asdict(settings), _versions()]))
     for member in members:
         root = member.run.root
-        logs = [HEADER, "cases.jsonl", "images.jsonl"]
-        files = [*(root / name for name in logs), *sorted(root.glob("verdicts/*/*.json*"))]
+        logs = [root / HEADER, root / "cases.jsonl", *sorted(root.glob("images*.jsonl"))]
+        files = [*logs, *sorted(root.glob("verdicts/*/*.json*"))]
         for path in files:
             digest.update(canonical([member.name, path.relative_to(root).as_posix()]))
             digest.update(bytes.fromhex(sha256_file(path)))
