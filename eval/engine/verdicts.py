@@ -163,6 +163,11 @@ class VerdictLog:
         for case in self._records.cases():
             yield from self.of(case).values()
 
+    @property
+    def newest(self) -> dict[str, Answered]:
+        """All that iterating gives, by key; read anew each time."""
+        return {answered.key: answered for answered in self}
+
     def of(self, case: str) -> Mapping[str, Answered]:
         """The newest verdict of every question about every image of a case, by key."""
         if self._known[0] != case:
