@@ -1,6 +1,7 @@
 """The steps that the command line and the Python API share: generate, judge, and both in a row.
 
-Before the first image or call there is one look at everything that can be known.
+Before the first image or call there is one look at everything that can be known. A study calls
+the same steps for each of its cells, with one call plan for all of them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Done:
 def generate(
     settings: RunSettings,
     generator: Generator | str,
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
 ) -> Done:
@@ -60,7 +61,7 @@ def generate(
     """
     generator = as_generator(generator)
     with Evaluation.start(settings, generator.identity(), found) as evaluation:
-        plan = (cost or Cost()).plan(settings.out)
+        plan = _plan(cost, settings.out)
         _make(evaluation, generator, plan, progress)
         return Done(evaluation.run)
 
@@ -69,7 +70,7 @@ def judge_run(
     root: Path,
     judges: Sequence[Judge | str],
     settings: JudgeSettings = JudgeSettings(),
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
 ) -> Done:
@@ -78,13 +79,13 @@ def judge_run(
     Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
     judge failed, BudgetError where a cap ends the run.
     """
-    plan = (cost or Cost()).plan(root)
+    plan = _plan(cost, root)
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
     with Evaluation.open(root, settings.revision, found) as evaluation:
         count_images(plan, evaluation.run)
         evaluation.check_sources()
-        _check(opened)
+        check_answering(opened)
         return _ask(evaluation, opened, settings, plan, progress)
 
 
@@ -93,7 +94,7 @@ def evaluate_run(
     generator: Generator | str,
     judges: Sequence[Judge | str],
     settings: JudgeSettings = JudgeSettings(),
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
 ) -> Done:
@@ -104,14 +105,19 @@ def evaluate_run(
     open_suite(run.suite, settings.persona)
     probes_of(settings.controls)
     generator = as_generator(generator)
-    plan = (cost or Cost()).plan(run.out)
+    plan = _plan(cost, run.out)
     opened = [as_judge(judge, plan) for judge in judges]
     with Evaluation.start(run, generator.identity(), found) as evaluation:
         evaluation.check_sources()
-        _check(opened)
+        check_answering(opened)
         _make(evaluation, generator, plan, progress)
         count_images(plan, evaluation.run)
         return _ask(evaluation, opened, settings, plan, progress)
+
+
+def _plan(cost: Cost | CallPlan | None, root: Path) -> CallPlan:
+    """The call plan of one run, or the one that it shares with others, as in a study."""
+    return cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root)
 
 
 def _make(evaluation: Evaluation, generator: Generator, plan: CallPlan, progress: Progress) -> None:
@@ -122,7 +128,8 @@ def _make(evaluation: Evaluation, generator: Generator, plan: CallPlan, progress
     evaluation.write_manifest()
 
 
-def _check(judges: Sequence[Judge]) -> None:
+def check_answering(judges: Sequence[Judge]) -> None:
+    """Raises BackendError for a judge that would not answer, UnpricedError under a cap."""
     for judge in judges:
         if isinstance(judge, Answering):
             judge.check()
