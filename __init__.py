@@ -1,7 +1,8 @@
 """Does an image generator follow the prompt, or its prior?
 
-`evaluate` scores a generator on a suite, `prompts` lists what a suite asks to draw, `load` reads a
-config of a release and `verify` checks all of it. Everything else is the `counterprior` command.
+`evaluate` scores a generator on a suite, `run_study` many of both; `prompts` lists what a suite
+asks to draw, `load` reads a config of a release and `verify` checks all of it. Everything else is
+the `counterprior` command.
 The folders of the repository are the parts of the package: ``agents/`` is ``counterprior.agents``.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from .eval.studies.evaluation import Evaluated, PromptCase, evaluate, prompts
+    from .eval.study.study import run_study
     from .release import load, verify
 
 __version__ = "0.1.0"
@@ -44,11 +46,13 @@ __all__ = [
     "evaluate",
     "load",
     "prompts",
+    "run_study",
     "verify",
 ]
 _ELSEWHERE = {
     "CounterpriorError": ".errors",
     "load": ".release",
+    "run_study": ".eval.study.study",
     "verify": ".release",
     **dict.fromkeys(("Evaluated", "PromptCase", "evaluate", "prompts"), ".eval.studies.evaluation"),
 }

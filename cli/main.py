@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
-from . import audit, author, corpus, evaluate, money, release, spatial, studies
+from . import audit, author, corpus, evaluate, money, release, spatial, studies, study
 from .console import failing
 
 Commands = dict[str, Callable[..., None]]
@@ -68,6 +68,15 @@ AUDIT: Commands = {
     "gate": audit.gate,
 }
 
+STUDY: Commands = {
+    "run": study.run,
+    "plan": study.plan,
+    "status": study.status,
+    "table": study.table,
+    "report": study.report,
+    "recipes": study.recipes,
+}
+
 
 class FailingCommand(TyperCommand):
     """A command that ends as `failing` says."""
@@ -106,6 +115,9 @@ app = typer.Typer(
 app.callback(invoke_without_command=True)(print_version)
 for panel, commands in PANELS.items():
     app.add_typer(group(commands, panel))
+
+studying = group(STUDY, help=study.__doc__, no_args_is_help=True)
+app.add_typer(studying, name="study", rich_help_panel="Evaluate")
 
 writing = group(AUTHOR)
 writing.callback(invoke_without_command=True)(author.show_prompts)

@@ -47,7 +47,7 @@ MAY_IMPORT = {
 
 EVAL = (
     "stats core rules prompts checkpoints detectors generators judges suites engine results people "
-    "report studies"
+    "report studies study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000

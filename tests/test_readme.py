@@ -45,6 +45,7 @@ NEED_MORE = {
     "race",
     "settle",
     "report",
+    "study",
     "flips",
     "push",
     "publish",

@@ -338,6 +338,14 @@ class Run:
         parts = (f"shard {part}/{count} lacks {n:,}" for part, n in sorted(lost.items()))
         return f" ({', '.join(parts)})"
 
+    def check_made(self) -> None:
+        """Raises RunFailed where there is no image at all to judge."""
+        images = list(self.images().values())
+        if images and not any(image.status == "made" for image in images):
+            counts = Counter(image.status for image in images)
+            what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
+            raise RunFailed(f"no image to judge ({what}); the first: {images[0].message}")
+
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:
     """What two headers don't share; empty where they are of one run.

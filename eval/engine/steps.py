@@ -1,6 +1,7 @@
 """The steps that the command line and the Python API share: generate, judge, and both in a row.
 
-Before the first image or call there is one look at everything that can be known.
+Before the first image or call there is one look at everything that can be known. A study calls
+the same steps for each of its cells, with one call plan for all of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Done:
 def generate(
     settings: RunSettings,
     generator: Generator | str,
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
@@ -62,7 +63,7 @@ def generate(
     """
     opened = as_generator(generator)
     with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
-        plan = (cost or Cost()).plan(settings.out, scale.shard)
+        plan = _plan(cost, settings.out, scale.shard)
         _make(evaluation, opened, plan, progress, scale=scale, spec=generator)
         return Done(evaluation.run)
 
@@ -71,7 +72,7 @@ def judge_run(
     root: Path,
     judges: Sequence[Judge | str],
     settings: JudgeSettings = JudgeSettings(),
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
@@ -81,13 +82,13 @@ def judge_run(
     Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
     judge failed, BudgetError where a cap ends the run.
     """
-    plan = (cost or Cost()).plan(root, scale.shard)
+    plan = _plan(cost, root, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
     with Evaluation.open(root, settings.revision, found, scale.shard) as evaluation:
         count_images(plan, evaluation.run)
         evaluation.check_sources()
-        _check(opened)
+        check_answering(opened)
         pairs = list(zip(opened, judges, strict=True))
         return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
 
@@ -97,7 +98,7 @@ def evaluate_run(
     generator: Generator | str,
     judges: Sequence[Judge | str],
     settings: JudgeSettings = JudgeSettings(),
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
@@ -109,15 +110,20 @@ def evaluate_run(
     open_suite(run.suite, settings.persona)
     probes_of(settings.controls)
     maker = as_generator(generator)
-    plan = (cost or Cost()).plan(run.out, scale.shard)
+    plan = _plan(cost, run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     with Evaluation.start(run, maker.identity(), found, scale.shard) as evaluation:
         evaluation.check_sources()
-        _check(opened)
+        check_answering(opened)
         _make(evaluation, maker, plan, progress, scale=scale, spec=generator)
         count_images(plan, evaluation.run)
         pairs = list(zip(opened, judges, strict=True))
         return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
+
+
+def _plan(cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None) -> CallPlan:
+    """The call plan of one run, or the one that it shares with others, as in a study."""
+    return cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
 
 
 def _make(
@@ -136,7 +142,8 @@ def _make(
     evaluation.write_manifest()
 
 
-def _check(judges: Sequence[Judge]) -> None:
+def check_answering(judges: Sequence[Judge]) -> None:
+    """Raises BackendError for a judge that would not answer, UnpricedError under a cap."""
     for judge in judges:
         if isinstance(judge, Answering):
             judge.check()

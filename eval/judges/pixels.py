@@ -33,6 +33,9 @@ UNDECIDED = 0.02
 class PixelJudge(OneByOne):
     """Finds the subjects of a question by template matching and measures the answer."""
 
+    tasks = frozenset(("order", "arrangement", "gate", "actor", "binding"))
+    """What it can answer."""
+
     @classmethod
     def from_spec(cls, spec: Spec) -> PixelJudge:
         if spec.argument or spec.options:

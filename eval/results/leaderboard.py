@@ -79,14 +79,15 @@ def leaderboards(runs: Sequence[RunContents], across_judges: bool) -> list[Leade
             card = "" if across_judges else json.dumps(dict(judged.result.card.comparable))
             parts.setdefault((run.suite.name, card), []).append(judged)
     return [
-        _leaderboard(suite, headlines[suite], judged, bool(card))
+        leaderboard(suite, headlines[suite], judged, bool(card))
         for (suite, card), judged in sorted(parts.items(), key=lambda part: part[0])
     ]
 
 
-def _leaderboard(
-    suite: str, headline: Headline, judged: Sequence[JudgedRun], alike: bool
+def leaderboard(
+    suite: str, headline: Headline, judged: Sequence[JudgedRun], alike: bool = True
 ) -> Leaderboard:
+    """The runs of a suite, by their names; alike: whether one judge judged all of them."""
     mixed = not alike and len({run.result.judge for run in judged}) > 1
     entries = {f"{run.name} · {run.result.judge}" if mixed else run.name: run for run in judged}
     scores = {name: run.whole[headline.score] for name, run in entries.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class ScoreSettings:
     """Put runs into one table though their judges differ."""
     partial: bool = False
     """Score runs that are not judged to the end, too."""
+    groups: bool = True
+    """Also score the groups of each run's cases, which takes most of the time."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     present = run.present()
     answers = {log.root: log.present(present) for log in logs}
     judged = {log.root: outcomes_of(run, answers[log.root], present) for log in logs}
+    if not settings.groups:
+        judged = {
+            root: [replace(o, case=replace(o.case, groups={})) for o in part]
+            for root, part in judged.items()
+        }
     if not settings.partial:
         replaced = len(run.replaced())
         for log in logs:

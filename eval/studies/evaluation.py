@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.budget import Spending
-from ...errors import RunFailed, UsageError
+from ...errors import UsageError
 from ...images import encode_png
 from ...progress import Progress, silent
 from ...storage import write_whole
@@ -22,7 +22,6 @@ from ..core import ALL, Generator, Judge, Outcome, Question, Score, describe
 from ..engine.costs import Cost
 from ..engine.data import read_rows, sample_rows
 from ..engine.evaluation import RunSettings, source_image
-from ..engine.run import Run
 from ..engine.steps import JudgeSettings, evaluate_run
 from ..generators import as_generator
 from ..judges import as_judge
@@ -252,7 +251,7 @@ def evaluate(
         cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
         progress=progress,
     )
-    _check_made(done.run)
+    done.run.check_made()
     names = tuple(log.root.name for log, _ in done.judged)
     settings = ScoreSettings(labels=Path(labels) if labels else None, judges=names)
     return Evaluated(score_run(root, settings), settings, done.spending, keep)
@@ -300,12 +299,3 @@ def _opened(judge: Any, version: str) -> list[str | Judge]:
             )
         seen.append(known)
     return opened
-
-
-def _check_made(run: Run) -> None:
-    """Raises RunFailed where there is no image at all to judge."""
-    images = list(run.images().values())
-    if images and not any(image.status == "made" for image in images):
-        counts = Counter(image.status for image in images)
-        what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
-        raise RunFailed(f"no image to judge ({what}); the first: {images[0].message}")

@@ -52,13 +52,12 @@ def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
 def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
     """PRR = E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1.
 
-    RRR is the same one level up.
+    RRR is the same one level up. NaN where the level below scores 0: nothing can be left of it.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio: NDArray[np.float64] = np.asarray(l2, dtype=float) / np.sqrt(
-            np.asarray(l1, dtype=float)
-        )
-        return ratio
+    below = np.asarray(l1, dtype=float)
+    root = np.sqrt(np.where(below > 0, below, np.nan))
+    ratio: NDArray[np.float64] = np.asarray(l2, dtype=float) / root
+    return ratio
 
 
 def image_score(outcome: Outcome) -> float:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from counterprior.cli.main import AUDIT, AUTHOR, PANELS, app
+from counterprior.cli.main import AUDIT, AUTHOR, PANELS, STUDY, app
 
 FUNCTIONS: dict[str, Callable[..., None]] = {
     **{name: function for commands in PANELS.values() for name, function in commands.items()},
     **{f"author {name}": function for name, function in AUTHOR.items()},
     **{f"audit {name}": function for name, function in AUDIT.items()},
+    **{f"study {name}": function for name, function in STUDY.items()},
 }
 
 
@@ -27,7 +28,7 @@ COMMANDS = dict(walk(get_command(app)))
 
 
 def test_every_command_is_in_a_table() -> None:
-    assert set(COMMANDS) == {*FUNCTIONS, "author", "audit"}
+    assert set(COMMANDS) == {*FUNCTIONS, "author", "audit", "study"}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

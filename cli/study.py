@@ -1,0 +1,152 @@
+"""Studies: generators x suites x judges from one file, each model loaded once, and their tables.
+
+Example: `counterprior study recipes ots-bench-4 > study.yaml`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .console import WRONG, print_json, print_note
+from .options import AcrossJudges, Cost, Input, Json, JudgeNames, MaxUsd, Output, Partial
+from .progress import progress_bar
+
+StudyPath = Annotated[Path, Argument(help="YAML file of the study.")]
+StudyFolder = Annotated[Path, Argument(help="Folder of a study.")]
+Changes = Annotated[
+    list[str] | None,
+    Input("--set", help="KEY.KEY=VALUE in place of what the file says; repeatable."),
+]
+
+
+def run(
+    file: StudyPath,
+    out: Annotated[Path, Output(help="Folder of the study; run again to continue.")],
+    changes: Changes = None,
+    max_usd: MaxUsd = None,
+) -> None:
+    """Do what is missing of a study: load each model once, make all images, ask all judges.
+
+    Example: `counterprior study run study.yaml --out studies/first --max-usd 20`
+    """
+    from ..eval.study.study import run_study
+    from .show_study import print_study
+
+    with progress_bar() as progress:
+        done = run_study(file, out, max_usd, changes or (), progress)
+    print_study(done.study.status())
+    if done.spending.calls or done.spending.errors:
+        print_note(f"spent {done.spending}")
+    if done.failures:
+        for failure in done.failures:
+            print_note(f"{failure.cell}: {failure.cause}")
+        raise SystemExit(WRONG)
+
+
+def plan(
+    file: StudyPath,
+    out: Annotated[Path | None, Output(help="Folder of a study: what it has is left out.")] = None,
+    changes: Changes = None,
+    max_usd: MaxUsd = None,
+    probe: Annotated[
+        bool, Cost("--probe", help="Make 2 images with each model and ask about them, to measure.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say beforehand what a study takes: images, questions, money, disk, time; and what would fail.
+
+    Example: `counterprior study plan study.yaml --probe`
+    """
+    from ..eval.study.plan import plan_study
+    from .show_study import print_plan
+
+    with progress_bar() as progress:
+        found = plan_study(
+            file, out, changes=changes or (), max_usd=max_usd, probe=probe, progress=progress
+        )
+    if json:
+        print_json(found.to_json())
+    else:
+        print_plan(found)
+    if found.problems:
+        raise SystemExit(WRONG)
+
+
+def status(folder: StudyFolder, json: Json = False) -> None:
+    """Show how far each cell of a study is, and what ended those that failed.
+
+    Example: `counterprior study status studies/first`
+    """
+    from ..eval.study.study import Study
+    from .show_study import print_study
+
+    found = Study.open(folder).status()
+    if json:
+        print_json([one.to_json() for one in found])
+    else:
+        print_study(found)
+
+
+def table(
+    folder: StudyFolder,
+    layout: Annotated[
+        str, Output("--as", help="A recipe, or a study file with a `table`; else the study's own.")
+    ] = "",
+    form: Annotated[str, Output("--format", help="md, tex, csv or json.")] = "md",
+) -> None:
+    """Print a study as one table, with intervals, tied groups and the paper's values.
+
+    Example: `counterprior study table studies/first --as ots-bench-4 --format tex`
+    """
+    from ..eval.study.formats import format_table
+    from ..eval.study.recipes import find_layout
+    from ..eval.study.study import Study
+    from ..eval.study.table import study_table
+
+    study = Study.open(folder)
+    found = study_table(study, find_layout(layout) if layout else None)
+    print(format_table(found, form), end="")
+    if not found.complete:
+        print_note(f"{folder} is not complete: the table says which numbers are of a part")
+
+
+def report(
+    folder: StudyFolder,
+    out: Annotated[Path, Output(help="Folder of the site.")],
+    judge: JudgeNames = None,
+    across_judges: AcrossJudges = False,
+    partial: Partial = False,
+    title: Annotated[str, Output(help="Title of the site.")] = "",
+) -> None:
+    """Write one static site of a study: leaderboards, plots, judge cards and images.
+
+    Example: `counterprior study report studies/first --out site`
+    """
+    from ..eval.report.site import write_report
+    from ..eval.results.scoring import ScoreSettings
+    from ..eval.study.study import Study
+
+    study = Study.open(folder)
+    score = ScoreSettings(judges=tuple(judge or ()), across_judges=across_judges, partial=partial)
+    runs = study.judged_runs(partial)
+    with progress_bar() as progress:
+        print(write_report(runs, out, score, title=title or folder.name, progress=progress))
+
+
+def recipes(
+    name: Annotated[str, Argument(help="Print this one; list all without a name.")] = "",
+) -> None:
+    """List the studies that ship, one for each table of a paper, or print the file of one.
+
+    Example: `counterprior study recipes ots-bench-4 > study.yaml`
+    """
+    from ..eval.study.recipes import read_recipe, recipe_names
+
+    if name:
+        print(read_recipe(name).text, end="")
+        return
+    for known in recipe_names():
+        print(f"{known:<16} {read_recipe(known).title}")

@@ -1,0 +1,400 @@
+"""A study file: generators x suites x judges, and what is done otherwise in some cells.
+
+Every fault is said with file, line and field. A key that is given twice is one: YAML would keep the
+last of them without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, Field, ValidationError
+
+from ...errors import DataError, UsageError
+from ...specs import Spec
+from ..generators import GENERATORS
+from ..judges import JUDGES, PAID
+from ..suites import SUITES
+from .layout import ColumnLayout, PaperLayout, PaperLine, TableLayout, TablePart, layout_problems
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+"""A name is a file name on every system, and holds no `+`, which joins generator and method."""
+Control = Literal["mirror", "swap"]
+Manner = Literal["standard", "strict"]
+
+
+class StudyError(DataError):
+    """A study file that can't be used; the message names file, line and field."""
+
+
+class Sampling(TablePart):
+    """Which images are made of a suite, and how they are asked about."""
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Rows to sample; None for all."""
+    seeds: Annotated[int, Field(ge=1, le=4)] | None = None
+    """Images of each prompt; 1 where None."""
+    probes: tuple[Control, ...] | None = None
+    """Controls of the judge; the study's where None."""
+    persona: Manner | None = None
+    """How free questions are answered; the study's where None."""
+
+
+class CellPattern(TablePart):
+    """Cells, by shell patterns of their names; a name that isn't given fits all."""
+
+    suite: str = "*"
+    generator: str = "*"
+    judge: str = "*"
+
+    def fits(self, suite: str, generator: str, judge: str) -> bool:
+        """Whether a cell is meant."""
+        asked = ((suite, self.suite), (generator, self.generator), (judge, self.judge))
+        return all(fnmatchcase(name, pattern) for name, pattern in asked)
+
+
+class Otherwise(CellPattern, Sampling):
+    """Cells that are left out, or done otherwise where a setting is given."""
+
+    spec: str | None = None
+    """Of the generator there, e.g. of a model's editing pipeline."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that are given."""
+        return self.model_dump(include={*Sampling.model_fields, "spec"}, exclude_none=True)
+
+
+class StudyFile(TablePart):
+    """What a study is of."""
+
+    data: str
+    """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub."""
+    suites: dict[str, Sampling] = Field(min_length=1)
+    """Config -> its sample."""
+    generators: dict[str, str] = Field(min_length=1)
+    """Name -> spec."""
+    methods: dict[str, str | tuple[str, ...]] = Field(default={})
+    """Name -> specs of methods, applied one after the other to every generator."""
+    judges: dict[str, str] = Field(min_length=1)
+    """Name -> spec."""
+    probes: tuple[Control, ...] = ()
+    """Controls of every judge, of `core.CONTROLS`."""
+    persona: Manner = "standard"
+    """How free questions are answered."""
+    only: tuple[CellPattern, ...] = ()
+    """Where given, cells that none of them fits are left out."""
+    exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")
+    """Cells that are left out, or done otherwise: of two settings the later one holds."""
+    labels: dict[str, str | dict[str, str]] = Field(default={})
+    """Suite -> file of people's labels, or generator -> file."""
+    max_usd: Annotated[float, Field(ge=0)] | None = None
+    """Cap over everything, US dollars."""
+    prices: str | None = None
+    """File of the user's own price table."""
+    concurrency: Annotated[int, Field(ge=1)] = 8
+    """Paid calls under way at the same time."""
+    table: TableLayout | None = None
+    """What `study table` shows, where no other is named."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One generator on one suite under one judge."""
+
+    suite: str
+    """Config."""
+    generator: str
+    """Name in the study, with `+METHOD` where a method applies."""
+    judge: str
+    """Name in the study."""
+    spec: str
+    """Of the generator."""
+    limit: int | None
+    """Rows to sample; None for all."""
+    seeds: int
+    """Images of each prompt."""
+    probes: tuple[str, ...]
+    """Controls of the judge."""
+    persona: str
+    """How free questions are answered."""
+
+    def __str__(self) -> str:
+        return f"{self.suite} x {self.generator} x {self.judge}"
+
+    @property
+    def run(self) -> str:
+        """Its run, which all of its judges share."""
+        return f"{self.suite}/{self.generator}"
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run, relative to the study's."""
+        return f"runs/{self.run}"
+
+
+def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
+    """Reads and checks a study file.
+
+    changes: ``KEY.KEY=VALUE`` that take the place of what it says, a spec or a value as YAML;
+    an empty value takes an entry out. Raises StudyError naming file, line and field, and UsageError
+    for a change of something that can't be.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.reason
+        raise StudyError(f"{path}: no study file: {reason}") from None
+    return parse_study(text, str(path), changes)
+
+
+def parse_study(text: str, source: str, changes: Sequence[str] = ()) -> StudyFile:
+    """As `read_study`, of a text; `source` names it in messages."""
+    lines = _lines(text, source)
+    plain = yaml.safe_load(text)
+    if not isinstance(plain, dict):
+        raise StudyError(f"{source}: a study maps data, suites, generators and judges")
+    for change in changes:
+        _change(plain, change)
+    try:
+        study = StudyFile.model_validate(plain)
+    except ValidationError as error:
+        raise StudyError(_told(error, source, lines, plain)) from None
+    for place, problem in _problems(study):
+        raise StudyError(f"{_at(source, lines, place)}: {problem}")
+    return study
+
+
+def write_study(study: StudyFile) -> str:
+    """A study as the text of a file that reads as the same study."""
+    plain = study.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+
+
+def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Name of a generator, with and without each method -> its spec and those of the methods."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, spec in study.generators.items():
+        found[name] = spec, ()
+        for method, specs in study.methods.items():
+            found[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
+    return found
+
+
+def cells_of(study: StudyFile) -> list[Cell]:
+    """Every cell, by generator, suite and judge in the order of the file."""
+    found = []
+    for generator, (spec, _) in generators_of(study).items():
+        for suite, sampling in study.suites.items():
+            for judge in study.judges:
+                place = suite, generator, judge
+                if study.only and not any(one.fits(*place) for one in study.only):
+                    continue
+                settings: dict[str, Any] = {
+                    "probes": study.probes,
+                    "persona": study.persona,
+                    "limit": None,
+                }
+                settings |= {"seeds": 1, "spec": spec} | sampling.model_dump(exclude_none=True)
+                left_out = False
+                for one in study.exceptions:
+                    if one.fits(*place):
+                        left_out = left_out or not one.changes
+                        settings |= one.changes
+                if not left_out:
+                    found.append(Cell(suite, generator, judge, **settings))
+    return found
+
+
+def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """What no type says: (path of keys, problem), the first in the file first."""
+    for suite in study.suites:
+        if suite not in SUITES:
+            yield ("suites", suite), unknown("suite", suite, SUITES)
+    for key, kinds in (("generators", GENERATORS), ("judges", {**JUDGES, **PAID})):
+        what = key[:-1]
+        seen: dict[str, str] = {}
+        for name, text in getattr(study, key).items():
+            if not NAME.fullmatch(name):
+                yield (key, name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+            # Some file systems hold one of two names that differ in case only.
+            if (other := seen.setdefault(name.lower(), name)) != name:
+                yield (key, name), f"{name!r} and {other!r} differ in case only"
+            yield from _spec_problems((key, name), what, text, kinds)
+    specs: dict[str, str] = {}
+    for name, text in study.judges.items():
+        if (other := specs.setdefault(text, name)) != name:
+            yield ("judges", name), f"{name!r} is the same judge as {other!r}"
+    for name in study.methods:
+        if not NAME.fullmatch(name):
+            yield ("methods", name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+    for suite, files in study.labels.items():
+        if suite not in study.suites:
+            yield ("labels", suite), unknown("suite of the study", suite, study.suites)
+        for generator in files if isinstance(files, dict) else ():
+            if generator not in generators_of(study):
+                problem = unknown("generator", generator, generators_of(study))
+                yield ("labels", suite, generator), problem
+    names = {
+        "suite": list(study.suites),
+        "generator": list(generators_of(study)),
+        "judge": list(study.judges),
+    }
+    for key, patterns in (("only", study.only), ("except", study.exceptions)):
+        for number, pattern in enumerate(patterns):
+            for what, known in names.items():
+                text = getattr(pattern, what)
+                if not any(fnmatchcase(name, text) for name in known):
+                    yield (key, number, what), f"{text!r} fits no {what} of {', '.join(known)}"
+    for number, one in enumerate(study.exceptions):
+        own = one.changes.keys() & {"limit", "seeds", "spec"}
+        if one.judge != "*" and own:
+            problem = f"every judge sees the same images: {', '.join(sorted(own))} goes without it"
+            yield ("except", number, "judge"), problem
+        if one.spec is not None:
+            yield from _spec_problems(("except", number, "spec"), "generator", one.spec, GENERATORS)
+    if study.table is not None:
+        yield from layout_problems(study.table)
+    if not cells_of(study):
+        yield (), "nothing is left to do after `only` and `except`"
+
+
+def _spec_problems(
+    place: tuple[Any, ...], what: str, text: str, kinds: Iterable[str]
+) -> Iterator[tuple[tuple[Any, ...], str]]:
+    try:
+        kind = Spec.parse(text).kind
+    except UsageError as error:
+        yield place, str(error)
+        return
+    if kind not in kinds and kind != "python":
+        yield place, unknown(what, kind, [*kinds, "python"])
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """A name that isn't there, with those that are near it, or else all."""
+    known = list(known)
+    near = get_close_matches(name, known, n=3)
+    return f"no {what} {name!r}: " + (
+        f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(known)}"
+    )
+
+
+def _change(plain: dict[str, Any], change: str) -> None:
+    keys, equals, text = change.partition("=")
+    section, _, name = keys.partition(".")
+    if not equals or section not in _KEYS:
+        raise UsageError(f"--set {change!r}: {unknown('key', section, _KEYS)}")
+    value: Any = text or None
+    if (section, bool(name)) not in _TEXTS:
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"--set {change!r}: {text!r} is no YAML") from None
+    held: Any = plain
+    path = [section, name] if name else [section]
+    if section == "suites":  # names of suites and settings have no dots
+        path = keys.split(".")
+    for key in path[:-1]:
+        held = held.setdefault(key, {})
+        if not isinstance(held, dict):
+            raise UsageError(f"--set {change!r}: {key} has no entries")
+    if value is None:
+        held.pop(path[-1], None)
+    else:
+        held[path[-1]] = value
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+_KEYS = _keys(StudyFile)
+_TEXTS = {("generators", True), ("judges", True), ("data", False), ("prices", False)}
+"""(Section, whether an entry is named) whose value is a text; YAML reads `render:` as a mapping."""
+_KEYS_BELOW = {
+    ("suites", 2): _keys(Sampling),
+    ("only", 2): _keys(CellPattern),
+    ("except", 2): _keys(Otherwise),
+    ("table", 1): _keys(TableLayout),
+    ("table", 2): _keys(PaperLayout),
+    ("table", 3): _keys(ColumnLayout),
+    ("table", 4): _keys(PaperLine),
+}
+"""(Section, depth) -> the keys that an entry takes."""
+
+Lines = Mapping[tuple[Any, ...], int]
+"""Path of keys and places -> line, from 1."""
+
+
+def _lines(text: str, source: str) -> Lines:
+    """Where everything stands. Raises StudyError for what is no YAML, and a key given twice."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{source}:{mark.line + 1}" if mark else source
+        raise StudyError(f"{place}: no YAML: {getattr(error, 'problem', None) or error}") from None
+    found: dict[tuple[Any, ...], int] = {}
+    if root is not None:
+        _walk(root, (), found, source)
+    return found
+
+
+def _walk(node: yaml.Node, path: tuple[Any, ...], found: dict[Any, int], source: str) -> None:
+    found.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below, line = (*path, key.value), key.start_mark.line + 1
+            if below in found:
+                raise StudyError(
+                    f"{source}:{line}: {'.'.join(map(str, below))} stands twice, first in line "
+                    f"{found[below]}"
+                )
+            found[below] = line
+            _walk(value, below, found, source)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            _walk(value, (*path, number), found, source)
+
+
+def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
+    """``FILE:LINE: FIELD``, the line of the nearest key that is there."""
+    path = tuple(place)
+    near = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in lines), ())
+    head = f"{source}:{lines[near]}" if near else source
+    return f"{head}: {'.'.join(map(str, path))}" if path else head
+
+
+def _told(error: ValidationError, source: str, lines: Lines, plain: Mapping[str, Any]) -> str:
+    """The first fault in the file, in one line."""
+
+    def place(loc: tuple[Any, ...]) -> tuple[Any, ...]:
+        # A union adds which of its types was tried; what stands in the file does not.
+        kept = [key for key in loc if not (isinstance(key, str) and "[" in key)]
+        while kept and tuple(kept) not in lines and kept[-1] in ("str", "dict", "tuple"):
+            kept.pop()
+        return tuple(kept)
+
+    faults = sorted(error.errors(), key=lambda one: lines.get(place(one["loc"]), 10**9))
+    first = faults[0]
+    where = place(first["loc"])
+    problem = first["msg"].lower().replace("input should", "should")
+    if first["type"] == "extra_forbidden":
+        known = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
+        problem = unknown("key", str(where[-1]), known)
+    elif first["type"] == "missing":
+        problem = f"missing; a study has {', '.join(_KEYS[:3])} and judges"
+    elif first["type"] in ("model_type", "dict_type"):
+        problem = "should be a mapping; write {} for the defaults"
+    elif not isinstance(first["input"], Mapping):
+        problem += f", not {first['input']!r}"
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{_at(source, lines, where)}: {problem}{more}"

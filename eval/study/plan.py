@@ -1,0 +1,383 @@
+"""`study plan`: what a study takes, and what would fail in it, before it costs anything.
+
+What isn't known is unknown: time and disk are measured (`probe`), not guessed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol, runtime_checkable
+
+from PIL import Image
+
+from ...agents.budget import IMAGE_TOKENS, Budget
+from ...agents.chat import ChatRequest, ImagePart, Usage
+from ...errors import CounterpriorError
+from ...images import plain_png
+from ...progress import Progress, silent
+from ..core import Case, Generator, Judge, Question, probes_of
+from ..engine.costs import Cost
+from ..engine.data import Rows, read_rows, sample_rows
+from ..engine.evaluation import Evaluation, RunSettings
+from ..engine.run import Run
+from ..engine.verdicts import Tally
+from ..generators import Checked, PaidByImage, open_generator
+from ..generators.paid import PaidGenerator
+from ..judges import PAID, open_judge
+from ..suites import open_suite
+from .file import Cell, StudyFile, cells_of, read_study
+from .study import FILE, Study
+
+PROBED = 3
+"""Images that a probe makes with each model; the first one also loads it."""
+ANSWER_TOKENS = 5
+"""Assumed length of an answer, tokens."""
+BYTES_A_TOKEN = 4
+"""Assumed length of a token of a prompt."""
+VERDICT_SIZE = 500
+"""About the size of a recorded verdict, bytes."""
+USUAL_IMAGE_TOKENS = 1000
+"""Assumed size of one image, tokens; the cap counts `IMAGE_TOKENS`."""
+
+
+@runtime_checkable
+class Particular(Protocol):
+    """A judge that answers only some kinds of questions."""
+
+    tasks: frozenset[str]
+    """Of `core.Task`."""
+
+
+@dataclass(frozen=True)
+class PlanPart:
+    """What one model has to do."""
+
+    name: str
+    spec: str
+    what: str
+    """`images` or `questions`, and of which suite."""
+    count: int
+    """Not done yet."""
+    usd: float | None = 0.0
+    """Estimate, US dollars; None where no price is known."""
+    most_usd: float | None = 0.0
+    """Worst case, as the cap counts it."""
+    seconds: float | None = None
+    """Of work, one after the other; None where it wasn't measured."""
+    size: float | None = 0.0
+    """Bytes on disk; None where it wasn't measured."""
+
+
+@dataclass
+class StudyPlan:
+    """What a study takes."""
+
+    cells: int
+    images: list[PlanPart] = field(default_factory=list)
+    questions: list[PlanPart] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What would fail."""
+    notes: list[str] = field(default_factory=list)
+    """What the numbers stand on."""
+
+    @property
+    def usd(self) -> float | None:
+        """Estimate of all, US dollars."""
+        return _sum(part.usd for part in self.parts)
+
+    @property
+    def seconds(self) -> float | None:
+        """Time of all, one after the other."""
+        return _sum(part.seconds for part in self.parts)
+
+    @property
+    def size(self) -> float | None:
+        """Bytes on disk."""
+        return _sum(part.size for part in self.parts)
+
+    @property
+    def parts(self) -> list[PlanPart]:
+        """Images and questions that are left to do."""
+        return [part for part in (*self.images, *self.questions) if part.count]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; None is unknown."""
+        return {**asdict(self), "usd": self.usd, "seconds": self.seconds, "bytes": self.size}
+
+
+def plan_study(
+    file: Path,
+    out: Path | None = None,
+    *,
+    changes: Sequence[str] = (),
+    max_usd: float | None = None,
+    probe: bool = False,
+    progress: Progress = silent,
+) -> StudyPlan:
+    """What is left to do of a study, by model and suite.
+
+    out: folder of the study; what it has is left out. probe: measure time and disk with a few
+    images and questions of each model that isn't paid, in a folder that is deleted. Raises
+    StudyError for a bad file, ReleaseError for data that can't be read; what else would fail is in
+    `problems`.
+    """
+    study = read_study(file, changes)
+    there = Study(out, study) if out is not None and (out / FILE).exists() else None
+    rows = {suite: read_rows(study.data, suite) for suite in study.suites}
+    cap = study.max_usd if max_usd is None else max_usd
+    with tempfile.TemporaryDirectory(prefix="counterprior-") as folder:
+        return _Planner(study, there, rows, cap, Path(folder), probe, progress).plan()
+
+
+class _Planner:
+    def __init__(
+        self,
+        study: StudyFile,
+        there: Study | None,
+        rows: dict[str, Rows],
+        cap: float | None,
+        folder: Path,
+        probe: bool,
+        progress: Progress,
+    ) -> None:
+        self.study, self.there, self.rows, self.folder = study, there, rows, folder
+        self.progress = progress
+        self.probe = probe
+        prices = Path(study.prices) if study.prices else None
+        self.calls = Cost(study.concurrency, cap, prices).plan(folder)
+        self.found = StudyPlan(len(cells_of(study)))
+
+    @property
+    def budget(self) -> Budget:
+        return self.calls.budget
+
+    def plan(self) -> StudyPlan:
+        cells = cells_of(self.study)
+        self._files()
+        probed: dict[str, Path] = {}
+        for model in dict.fromkeys((cell.generator, cell.spec) for cell in cells):
+            runs = {c.run: c for c in cells if (c.generator, c.spec) == model}
+            probed |= self._images(model[0], model[1], list(runs.values()))
+        for name, spec in self.study.judges.items():
+            self._questions(name, spec, [c for c in cells if c.judge == name], probed)
+        self._note()
+        return self.found
+
+    def _files(self) -> None:
+        for files in self.study.labels.values():
+            for name in files.values() if isinstance(files, dict) else (files,):
+                if not Path(name).is_file():
+                    self.found.problems.append(f"labels: there is no file {name}")
+
+    def _note(self) -> None:
+        if any(part.usd for part in self.found.questions):
+            self.found.notes.append(
+                f"Money for questions is an estimate: {BYTES_A_TOKEN} bytes of a prompt a token, "
+                f"{USUAL_IMAGE_TOKENS:,} tokens an image, {ANSWER_TOKENS} of answer; the cap "
+                f"counts {IMAGE_TOKENS:,} an image."
+            )
+        if not self.probe:
+            self.found.notes.append("Time and disk are measured with --probe.")
+        cap = self.budget.max_usd
+        if cap is not None and (usd := self.found.usd) is not None and usd > cap:
+            self.found.problems.append(f"the cap of {cap} USD is below the estimate of {usd:.2f}")
+
+    def _images(self, name: str, spec: str, runs: Sequence[Cell]) -> dict[str, Path]:
+        """The images of one generator, by suite; returns the runs that were probed."""
+        generator: Generator | None = None
+        try:
+            generator = open_generator(spec)
+            if isinstance(generator, PaidByImage):
+                PaidGenerator(generator, self.budget)  # it has a price, where there is a cap
+        except CounterpriorError as error:
+            self.found.problems.append(f"generator {name}: {error}")
+        probed = {}
+        for run in runs:
+            cases = self._cases(run)
+            left = self._left(run, cases)
+            edits = bool(cases) and self._edits(run)
+            if generator is not None and isinstance(generator, Checked):
+                try:
+                    generator.check(cases)
+                except CounterpriorError as error:
+                    self.found.problems.append(f"generator {name} on {run.suite}: {error}")
+            part = PlanPart(name, spec, f"images of {run.suite}", len(left), size=None)
+            if isinstance(generator, PaidByImage):
+                price = self.budget.prices.image(generator.identity())
+                each = None if price is None else price.edit if edits else price.image
+                usd = None if each is None else float(each * len(left))
+                part = replace(part, usd=usd, most_usd=usd)
+            elif generator is not None and self.probe and left:
+                root = self.folder / run.run
+                part = self._probe_images(part, generator, run, root)
+                probed[run.run] = root
+            elif generator is None:
+                part = replace(part, usd=None, most_usd=None)
+            self.found.images.append(part)
+        return probed
+
+    def _probe_images(
+        self, part: PlanPart, generator: Generator, run: Cell, root: Path
+    ) -> PlanPart:
+        """Makes a few images in a folder of its own and measures them."""
+        settings = RunSettings(run.suite, self.study.data, root, seeds=run.seeds, limit=run.limit)
+        times, size = [], 0
+        try:
+            with Evaluation.start(settings, generator.identity(), self.rows[run.suite]) as opened:
+                for number, case in enumerate(opened.cases[:PROBED]):
+                    self.progress(f"probe {run.run}", number, PROBED)
+                    began = monotonic()
+                    opened.make(generator, [case])
+                    times.append(monotonic() - began)
+                images = list(opened.run.images().values())
+                size = sum(opened.run.image_path(i).stat().st_size for i in images if i.file)
+                wrong = next((i for i in images if i.status != "made"), None)
+        except CounterpriorError as error:
+            self.found.problems.append(f"generator {run.generator} on {run.suite}: {error}")
+            return part
+        if wrong is not None:
+            self.found.problems.append(
+                f"generator {run.generator} on {run.suite}: {wrong.status}: {wrong.message}"
+            )
+        made = sum(image.status == "made" for image in images)
+        return replace(
+            part,
+            seconds=_seconds(times, part.count) if made else None,
+            size=part.count * size / made if made else None,
+        )
+
+    def _questions(
+        self, name: str, spec: str, cells: Sequence[Cell], probed: dict[str, Path]
+    ) -> None:
+        """The questions of one judge, by suite."""
+        judge: Judge | None = None
+        try:
+            judge = open_judge(spec, self.calls)
+            identity = judge.identity()
+            if (check := getattr(judge, "check", None)) is not None:
+                check()
+        except CounterpriorError as error:
+            self.found.problems.append(f"judge {name}: {error}")
+        paid = spec.partition(":")[0] in PAID
+        for suite in dict.fromkeys(cell.suite for cell in cells):
+            own = [cell for cell in cells if cell.suite == suite]
+            asked = [self._asked(cell) for cell in own]
+            count = sum(len(q) - self._answered(c) for c, q in zip(own, asked, strict=True))
+            part = PlanPart(name, spec, f"questions of {suite}", count, size=VERDICT_SIZE * count)
+            sample = next((questions[0] for questions in asked if questions), None)
+            if sample is not None and isinstance(judge, Particular):
+                wrong = {q.task for questions in asked for q in questions} - judge.tasks
+                if wrong:
+                    self.found.problems.append(
+                        f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
+                    )
+            if judge is None:
+                part = replace(part, usd=None if paid else 0.0, most_usd=None if paid else 0.0)
+            elif paid and sample is not None:
+                usd, most = self._usd(identity, sample)
+                part = replace(
+                    part,
+                    usd=None if usd is None else count * usd,
+                    most_usd=None if most is None else count * most,
+                )
+            elif self.probe and count:
+                cell = next((c for c in own if c.run in probed), None)
+                if cell is not None:
+                    part = self._probe_questions(part, judge, cell, probed[cell.run])
+            self.found.questions.append(part)
+
+    def _probe_questions(self, part: PlanPart, judge: Judge, cell: Cell, root: Path) -> PlanPart:
+        """Asks about the probed images and measures it."""
+        settings = RunSettings(
+            cell.suite, self.study.data, root, seeds=cell.seeds, limit=cell.limit
+        )
+        tally, times, asked = Tally(), [], 0
+        try:
+            with Evaluation.start(
+                settings, Run.open(root).header.generator, self.rows[cell.suite]
+            ) as opened:
+                made = [c for c in opened.cases[:PROBED] if c.id in opened.run.present()]
+                for case in made:
+                    began = monotonic()
+                    _, tally = opened.ask(judge, cell.probes, cell.persona, [case])
+                    times.append(monotonic() - began)
+                    asked = max(asked, tally.labels.total())
+        except CounterpriorError as error:
+            self.found.problems.append(f"judge {cell.judge} on {cell.suite}: {error}")
+            return part
+        if tally.first_error:
+            self.found.problems.append(f"judge {cell.judge} on {cell.suite}: {tally.first_error}")
+        if not asked:
+            return part
+        return replace(part, seconds=_seconds(times, part.count / asked))
+
+    def _cases(self, cell: Cell) -> list[Case]:
+        suite = open_suite(cell.suite)
+        rows = sample_rows(self.rows[cell.suite].rows, cell.limit, suite.together)
+        source = "source" if self._edits(cell) else ""  # where it lies is said when it is made
+        return [
+            replace(case, source=source) for row in rows for case in suite.cases(row, cell.seeds)
+        ]
+
+    def _left(self, cell: Cell, cases: Sequence[Case]) -> list[Case]:
+        run = self.there.run_of(cell) if self.there else None
+        images = run.images() if run else {}
+        return [
+            c for c in cases if c.id not in images or images[c.id].status in ("error", "missing")
+        ]
+
+    def _edits(self, cell: Cell) -> bool:
+        return hasattr(self.rows[cell.suite].rows[0], "seed_image")
+
+    def _asked(self, cell: Cell) -> list[Question]:
+        suite = open_suite(cell.suite, cell.persona)
+        rows = {row.id: row for row in self.rows[cell.suite].rows}
+        blank = [Image.new("RGB", (1, 1))] * (2 if self._edits(cell) else 1)
+        return [
+            question
+            for case in self._cases(cell)
+            for probe in probes_of(cell.probes)
+            for question in suite.questions(rows[case.row], case, blank, probe)
+        ]
+
+    def _answered(self, cell: Cell) -> int:
+        run = self.there.run_of(cell) if self.there else None
+        log = self.there.log_of(cell, run) if self.there and run else None
+        if run is None or log is None:
+            return 0
+        return sum(a.verdict.label != "error" for a in log.present(run.present()))
+
+    def _usd(
+        self, identity: dict[str, str], question: Question
+    ) -> tuple[float | None, float | None]:
+        """Of one question: an estimate, and the worst case that the cap counts."""
+        tokens = len(question.prompt.encode()) // BYTES_A_TOKEN
+        tokens += USUAL_IMAGE_TOKENS * len(question.images)
+        usual = self.budget.prices.cost(identity, Usage(tokens, ANSWER_TOKENS))
+        pictures = [ImagePart(plain_png(image)) for image in question.images]
+        most_tokens = int(identity["max_tokens"])
+        request = ChatRequest("judge", "", (*pictures, question.prompt), most_tokens)
+        return _float(usual), _float(self.budget.worst_case(identity, request).usd)
+
+
+def _seconds(times: Sequence[float], count: float) -> float:
+    """Time of so many; the first of several also loads the model, once."""
+    if len(times) < 2:
+        return sum(times) * count
+    each = sum(times[1:]) / len(times[1:])
+    return max(0.0, times[0] - each) + each * count
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum; None where one is unknown."""
+    found = list(values)
+    return None if None in found else sum(value for value in found if value is not None)
+
+
+def _float(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)

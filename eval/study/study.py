@@ -1,0 +1,559 @@
+"""A study: every cell that its file names, as run folders that any command reads.
+
+DIR/study.yaml          the file, as given
+DIR/study.json          the models behind its names, as they were when they were first opened
+DIR/cells.jsonl         what became of each cell, in the order it happened
+DIR/ledgers/            the paid calls of all of its judges
+DIR/runs/SUITE/NAME/    a run of each generator on each suite
+
+Every model is opened once: a generator for all of its suites, then a judge for all of its runs. A
+cell that fails is recorded and doesn't hold up the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from ...agents.budget import Spending
+from ...errors import CounterpriorError, DataError, UsageError
+from ...progress import Progress, silent
+from ...storage import Lock, RecordLog, read_records, write_json, write_whole
+from ..checkpoints.placement import LoadError
+from ..core import Generator, Judge
+from ..engine.costs import Cost, count_images
+from ..engine.data import Rows, read_rows
+from ..engine.evaluation import RunSettings
+from ..engine.run import HEADER, Run, RunError
+from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
+from ..engine.verdicts import JudgeFailed, VerdictLog
+from ..generators import open_generator
+from ..judges import Answering, CallPlan, open_judge
+from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
+
+FILE = "study.yaml"
+MODELS = "study.json"
+EVENTS = "cells.jsonl"
+LOCK = "study.lock"
+
+State = Literal["waiting", "images", "verdicts", "failed", "done"]
+"""Of a cell: not begun; images or verdicts under way; ended by a cause; all there."""
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """How far a cell is."""
+
+    cell: Cell
+    state: State
+    cases: int = 0
+    """Images that are asked for; 0 where the run has not begun."""
+    images: Mapping[str, int] = field(default_factory=dict)
+    """Images by what became of them: `made`, `missing`, `refused`, `error`."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Answers about the present images: `answered`, and failures by name."""
+    questions: int = 0
+    """Questions that there are; 0 where nobody has counted them yet."""
+    cause: str = ""
+    """What ended it, where it failed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**vars(self), "cell": vars(self.cell)}
+
+    @property
+    def gap(self) -> str:
+        """What is not there yet, in a few words; empty where the cell is done."""
+        if self.state == "done":
+            return ""
+        if self.state == "failed":
+            return f"failed: {self.cause}"
+        if self.state == "waiting":
+            return "not begun"
+        made, said = sum(self.images.values()), sum(self.verdicts.values())
+        if made < self.cases:
+            return f"{self.cases - made:,} of {self.cases:,} images were never made"
+        return f"judged in part: {said:,} answers about {self.images.get('made', 0):,} images"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be done, and why."""
+
+    cell: Cell
+    cause: str
+
+
+@dataclass
+class StudyDone:
+    """What one `study run` did."""
+
+    study: Study
+    failures: list[Failure] = field(default_factory=list)
+    spending: Spending = field(default_factory=Spending)
+    """What paid calls came to."""
+
+    def table(self, layout: str = "", form: str = "md") -> str:
+        """The study as one table: `layout` is a recipe, `form` one of md, tex, csv and json."""
+        from .formats import format_table
+        from .recipes import find_layout
+        from .table import study_table
+
+        found = study_table(self.study, find_layout(layout) if layout else None)
+        return format_table(found, form)
+
+
+@dataclass
+class Study:
+    """A study's folder."""
+
+    root: Path
+    file: StudyFile
+
+    @classmethod
+    def open(cls, root: Path) -> Study:
+        """A study that was started. Raises RunError where there is none."""
+        if not (root / FILE).exists():
+            raise RunError(
+                f"{root} is not a study: make one with `counterprior study run FILE --out {root}`"
+            )
+        return cls(root, read_study(root / FILE))
+
+    @classmethod
+    def start(cls, root: Path, file: StudyFile, text: str) -> Study:
+        """A new study, or the one that is there if what it has done stays as it is.
+
+        text: of the file, to be kept. Raises RunError, by name, where the file contradicts runs
+        that are there, and for a folder of something else.
+        """
+        study = cls(root, file)
+        if (root / FILE).exists():
+            study._check_runs()
+        elif root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
+            raise RunError(f"{root} is not empty and no study: choose another --out")
+        else:
+            study.keep(text)
+        return study
+
+    def keep(self, text: str) -> None:
+        """Writes the file."""
+        write_whole(self.root / FILE, text)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell, by generator, suite and judge."""
+        return cells_of(self.file)
+
+    def run_settings(self, cell: Cell) -> RunSettings:
+        """What its run is of."""
+        return RunSettings(
+            suite=cell.suite,
+            data=self.file.data,
+            out=self.root / cell.folder,
+            seeds=cell.seeds,
+            limit=cell.limit,
+        )
+
+    def run_of(self, cell: Cell) -> Run | None:
+        """Its run; None where it has not begun."""
+        root = self.root / cell.folder
+        return Run.open(root) if (root / HEADER).exists() else None
+
+    def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
+        """What its judge said; None where nothing yet."""
+        known = self.models()["judges"].get(cell.judge)
+        if known is None:
+            return None
+        wanted = {**known["identity"], "persona": cell.persona}
+        return next((log for log in run.judges() if dict(log.identity) == wanted), None)
+
+    def judged_runs(self, partial: bool = False) -> list[Path]:
+        """The runs whose cells are all done, or with `partial` that are judged at all.
+
+        Raises RunError for none, and without `partial` where some are not done.
+        """
+        found: dict[Path, list[CellStatus]] = {}
+        for status in self.status():
+            found.setdefault(self.root / status.cell.folder, []).append(status)
+        gaps = [status for part in found.values() for status in part if status.gap]
+        if gaps and not partial:
+            raise RunError(
+                f"{self.root}: {len(gaps):,} of its cells not done, the first {gaps[0].cell}: "
+                f"{gaps[0].gap}; run `counterprior study run` again, or say --partial"
+            )
+        runs = [root for root, part in found.items() if any(s.verdicts for s in part)]
+        if not runs:
+            raise RunError(f"{self.root}: nothing is judged yet")
+        return runs
+
+    def labels_of(self, cell: Cell) -> tuple[Path | None, bool]:
+        """People's labels of its images, and whether the file is of several runs."""
+        found = self.file.labels.get(cell.suite)
+        if isinstance(found, str):
+            several = sum(
+                1 for c in {(c.suite, c.generator) for c in self.cells} if c[0] == cell.suite
+            )
+            return Path(found), several > 1
+        file = (found or {}).get(cell.generator)
+        return (Path(file) if file else None), False
+
+    def models(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """`generators` by run, `SUITE/NAME`, and `judges` by name: `spec` and `identity`."""
+        try:
+            found: dict[str, Any] = json.loads((self.root / MODELS).read_text("utf-8"))
+        except FileNotFoundError:
+            return {"generators": {}, "judges": {}}
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.root / MODELS} is damaged: {error}") from None
+        return found
+
+    def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
+        """Keeps which model a name stands for. Raises RunError where it stood for another."""
+        models = self.models()
+        known = models[kind].get(name)
+        if known is not None and known["identity"] != dict(identity):
+            raise RunError(
+                f"{self.root}: {kind[:-1]} {name!r} is another one now: "
+                f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}; give it "
+                f"another name, or choose another --out"
+            )
+        models[kind][name] = {"spec": spec, "identity": dict(identity)}
+        write_json(self.root / MODELS, models)
+
+    def status(self) -> list[CellStatus]:
+        """How far every cell is."""
+        events = self.events()
+        return [self._status(cell, events.get(_key(cell), {})) for cell in self.cells]
+
+    def events(self) -> dict[str, dict[str, Any]]:
+        """The newest event of every cell."""
+        return {record["cell"]: record for record in read_records(self.root / EVENTS)}
+
+    def _status(self, cell: Cell, event: Mapping[str, Any]) -> CellStatus:
+        run = self.run_of(cell)
+        cause = event.get("cause", "") if event.get("state") == "failed" else ""
+        if run is None:
+            return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
+        cases = run.cases()
+        images = Counter(image.status for image in run.images().values())
+        log = self.log_of(cell, run)
+        present = run.present()
+        answers = log.present(present) if log else []
+        said = Counter(
+            answer.verdict.label if answer.verdict.failed else "answered" for answer in answers
+        )
+        if cause:
+            state: State = "failed"
+        elif is_done(event, cell, present):
+            state = "done"
+        else:
+            state = "verdicts" if len(run.images()) == len(cases) else "images"
+        return CellStatus(
+            cell,
+            state,
+            cases=len(cases),
+            images=dict(sorted(images.items())),
+            verdicts=dict(sorted(said.items())),
+            questions=event.get("questions", 0),
+            cause=cause,
+        )
+
+    def _check_runs(self) -> None:
+        """Raises RunError where a run that is there was made otherwise than the file says."""
+        there = sorted(path.parent for path in self.root.glob(f"runs/*/*/{HEADER}"))
+        wanted = {self.root / cell.folder: cell for cell in self.cells}
+        if there and not wanted.keys() & set(there):
+            names = ", ".join("/".join(path.parts[-2:]) for path in there[:3])
+            raise RunError(f"{self.root} holds another study, of {names}: choose another --out")
+        for root in there:
+            if (cell := wanted.get(root)) is None:
+                continue  # taken out of the file: it stays, and is in no table
+            header = Run.open(root).header
+            for name, asked in (
+                ("data", self.file.data),
+                ("limit", cell.limit),
+                ("seeds", cell.seeds),
+            ):
+                if (found := getattr(header, name)) != asked:
+                    raise RunError(
+                        f"{root} was made with {name} {found}, and the study's file now says "
+                        f"{asked}: write {name} {found} again, or choose another --out"
+                    )
+
+
+def is_done(event: Mapping[str, Any], cell: Cell, present: Mapping[str, str]) -> bool:
+    """Whether a cell's newest event says that all of it is there, of the images as they are."""
+    return (
+        event.get("state") == "done"
+        and event["asked"] == _asked(cell)
+        and event["images"] == _digest(present)
+    )
+
+
+def run_study(
+    file: Path | str | Mapping[str, Any],
+    out: Path | str,
+    max_usd: float | None = None,
+    changes: Sequence[str] = (),
+    progress: Progress = silent,
+) -> StudyDone:
+    """Does what is missing of a study; one cap holds over all of it, earlier commands included.
+
+    file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
+    in `read_study`.
+    Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
+    data that can't be read, InUseError where another process works here. What fails in a cell is in
+    `failures`.
+    """
+    out = Path(out)
+    if isinstance(file, Mapping):
+        asked = parse_study(yaml.safe_dump(dict(file), sort_keys=False), "the study", changes)
+        text = write_study(asked)
+    else:
+        asked = read_study(Path(file), changes)
+        text = write_study(asked) if changes else Path(file).read_text("utf-8")
+    if asked.methods:
+        raise UsageError("methods: this version has none; take `methods` out of the study")
+    rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
+    cap = asked.max_usd if max_usd is None else max_usd
+    cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
+    with Lock(out / LOCK, f"the study {out}"):
+        study = Study.start(out, asked, text)
+        return _Session(study, cost.plan(out), rows, progress).run(text)
+
+
+class _Session:
+    """One `study run`."""
+
+    def __init__(
+        self, study: Study, plan: CallPlan, rows: Mapping[str, Rows], progress: Progress
+    ) -> None:
+        self.study = study
+        self.plan = plan
+        self.rows = rows
+        self.progress = progress
+        self.events = study.events()
+        self.failed: dict[str, Failure] = {}
+
+    def run(self, text: str) -> StudyDone:
+        cells = self.study.cells
+        with RecordLog(self.study.root / EVENTS) as self.log:
+            judges = self._open_judges(cells)
+            generators = self._open_generators(cells)
+            self.study.keep(text)  # only now: it names no other models than those of the runs
+            self._count_images(cells)
+            for model in list(generators):
+                own = [cell for cell in cells if (cell.generator, cell.spec) == model]
+                self._generate(own, generators.pop(model))
+                _release()
+            for name in list(judges):
+                own = [cell for cell in cells if cell.judge == name]
+                self._judge(own, judges.pop(name))
+                _release()
+        spending = self.plan.budget.spending
+        return StudyDone(self.study, list(self.failed.values()), spending)
+
+    def _open_judges(self, cells: Sequence[Cell]) -> dict[str, Judge]:
+        """Those that have something to do and answer at all; none is loaded yet."""
+        found = {}
+        known = self.study.models()["judges"]
+        for name, spec in self.study.file.judges.items():
+            own = [c for c in cells if c.judge == name]
+            if _is_same(known, name, spec) and all(self._is_judged(cell) for cell in own):
+                continue
+            try:
+                judge = open_judge(spec, self.plan)
+                check_answering([judge])
+                identity = judge.identity()
+            except CounterpriorError as error:
+                self._fail(own, error)
+                continue
+            self.study.remember("judges", name, spec, identity)
+            found[name] = judge
+        return found
+
+    def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Generator]:
+        """(Name, spec) -> those that have images to make; none is loaded yet."""
+        found = {}
+        known = self.study.models()["generators"]
+        for model, own in _grouped(cells, lambda cell: (cell.generator, cell.spec)):
+            spec = model[1]
+            if all(_is_same(known, c.run, spec) and self._is_made(c) for c in own):
+                continue
+            try:
+                generator = open_generator(spec)
+                identity = generator.identity()
+            except CounterpriorError as error:
+                self._fail(own, error)
+                continue
+            for cell in _runs(own):
+                self.study.remember("generators", cell.run, spec, identity)
+            found[model] = generator
+        return found
+
+    def _count_images(self, cells: Sequence[Cell]) -> None:
+        """Counts what all images so far have cost under the cap, before the first call."""
+        for cell in _runs(cells):
+            if (run := self.study.run_of(cell)) is not None:
+                count_images(self.plan, run)
+
+    def _generate(self, cells: Sequence[Cell], generator: Generator) -> None:
+        """The images of one generator, on all of its suites."""
+        left = _runs(cells)
+        for number, run in enumerate(left):
+            of_run = [cell for cell in cells if cell.suite == run.suite]
+            try:
+                done = generate(
+                    self.study.run_settings(run),
+                    generator,
+                    cost=self.plan,
+                    progress=self._named(f"{run.suite} x {run.generator}"),
+                    found=self.rows[run.suite],
+                )
+                done.run.check_made()
+            except LoadError as error:  # no other suite can go better
+                rest = {one.suite for one in left[number:]}
+                self._fail([cell for cell in cells if cell.suite in rest], error)
+                return
+            except CounterpriorError as error:
+                self._fail(of_run, error)
+
+    def _judge(self, cells: Sequence[Cell], judge: Judge) -> None:
+        """The answers of one judge, about all of its runs."""
+        for number, cell in enumerate(cells):
+            if _key(cell) in self.failed:
+                continue
+            broken = False
+            try:
+                self._ask(cell, judge)
+            except LoadError as error:  # no other run can go better
+                self._fail(cells[number:], error)
+                return
+            except CounterpriorError as error:
+                self._fail([cell], error)
+                broken = isinstance(error, JudgeFailed)
+            if broken and isinstance(judge, Answering):
+                # It asks a server no more that failed so often; another suite is another try.
+                spec = self.study.file.judges[cell.judge]
+                del judge
+                _release()
+                try:
+                    judge = open_judge(spec, self.plan)
+                    check_answering([judge])
+                except CounterpriorError as error:
+                    self._fail(cells[number + 1 :], error)
+                    return
+
+    def _ask(self, cell: Cell, judge: Judge) -> None:
+        self._record(cell, state="begun")
+        done = judge_run(
+            self.study.root / cell.folder,
+            [judge],
+            JudgeSettings(cell.probes, cell.persona),
+            cost=self.plan,
+            progress=self._named(str(cell)),
+            found=self.rows[cell.suite],
+        )
+        ((_, tally),) = done.judged
+        self._record(
+            cell,
+            state="done",
+            asked=_asked(cell),
+            images=_digest(done.run.present()),
+            questions=tally.known + tally.labels.total(),
+            errors=tally.labels["error"],
+        )
+
+    def _is_made(self, cell: Cell) -> bool:
+        """Whether all of its images are settled, by the run alone; files elsewhere never are."""
+        run = self.study.run_of(cell)
+        if run is None:
+            return False
+        images = run.images()
+        return all(
+            (image := images.get(case.id)) is not None
+            and image.status in ("made", "refused")
+            and image.stamp is None
+            for case in run.cases()
+        )
+
+    def _is_judged(self, cell: Cell) -> bool:
+        """Whether nothing of it is left to be asked."""
+        event = self.events.get(_key(cell), {})
+        run = self.study.run_of(cell)
+        return (
+            run is not None
+            and not event.get("errors")
+            and self._is_made(cell)
+            and is_done(event, cell, run.present())
+        )
+
+    def _fail(self, cells: Iterable[Cell], error: CounterpriorError) -> None:
+        """Records why cells can't be done; the first cause of a cell stays."""
+        for cell in cells:
+            if _key(cell) not in self.failed and not self._is_judged(cell):
+                self.failed[_key(cell)] = Failure(cell, str(error))
+                self._record(cell, state="failed", cause=str(error))
+
+    def _record(self, cell: Cell, **event: Any) -> None:
+        record = {"cell": _key(cell), **event}
+        self.log.append(record)
+        self.events[_key(cell)] = record
+
+    def _named(self, cell: str) -> Progress:
+        """Progress that says which cell it is of."""
+        return lambda stage, done, total: self.progress(f"{cell}, {stage}", done, total)
+
+
+def _is_same(known: Mapping[str, Any], name: str, spec: str) -> bool:
+    return name in known and known[name]["spec"] == spec
+
+
+def _release() -> None:
+    """Frees a model that nobody holds any longer, before the next one is loaded."""
+    gc.collect()
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _grouped(
+    cells: Sequence[Cell], key: Callable[[Cell], tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], list[Cell]]]:
+    for value in dict.fromkeys(map(key, cells)):
+        yield value, [cell for cell in cells if key(cell) == value]
+
+
+def _runs(cells: Iterable[Cell]) -> list[Cell]:
+    """One cell of every run."""
+    return list({cell.folder: cell for cell in reversed(list(cells))}.values())[::-1]
+
+
+def _key(cell: Cell) -> str:
+    return f"{cell.suite}/{cell.generator}/{cell.judge}"
+
+
+def _asked(cell: Cell) -> list[str]:
+    """What decides which questions are asked about an image."""
+    return [*cell.probes, cell.persona]
+
+
+def _digest(present: Mapping[str, str]) -> str:
+    """Of the images that were judged."""
+    return hashlib.sha256(json.dumps(sorted(present.items())).encode()).hexdigest()[:16]
+
+
+def _difference(known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if known["spec"] != now["spec"]:
+        return f"it was {known['spec']}, and is {now['spec']}"
+    old, new = known["identity"], now["identity"]
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return ", ".join(f"{n} was {old.get(n, '-')}, and is {new.get(n, '-')}" for n in changed)

@@ -1,0 +1,392 @@
+"""A study as one table: scores with intervals, tied groups and what a paper printed.
+
+What qualifies a number stands beside it: a cell that isn't done is never a plain number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ..core import ALL, Score, describe, without_nan
+from ..engine.run import RunHeader
+from ..results.leaderboard import leaderboard
+from ..results.scoring import ScoreSettings, run_labels, score_run
+from ..results.tables import left_out
+from ..suites import SUITES
+from .layout import ColumnLayout, PaperLine, TableLayout, fitted, generic_layout
+from .scores import JudgedCell, find_score
+from .study import CellStatus, Study
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One number with everything that qualifies it."""
+
+    score: Score | None
+    """None where there is none."""
+    gap: str = ""
+    """Why it isn't what it should be: what is missing; empty where its cell is done."""
+    groups: str = ""
+    """Letters of the tied groups; only for scores that their suite ranks by."""
+    paper: float | None = None
+    """What the paper printed in this place."""
+    notes: tuple[int, ...] = ()
+    """Numbers of notes, from 1."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; undefined numbers are None. A number of a part is `partial`, no `score`."""
+        found = None if self.score is None else self.score.to_json()
+        return {
+            "score": None if self.gap else found,
+            "partial": found if self.gap else None,
+            "gap": self.gap,
+            "groups": self.groups.split(),
+            "paper": self.paper,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """One line."""
+
+    name: str
+    """Of the generator or judge."""
+    section: str
+    """What the lines of a section share, e.g. their judge; empty where there is one section."""
+    cells: Sequence[TableCell]
+    """One a column."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Above a column."""
+
+    head: str
+    label: str
+    suites: tuple[str, ...]
+    score: str
+    judge: str = ""
+    """Where the columns are repeated for each judge."""
+
+    @property
+    def name(self) -> str:
+        """All of it, in one line."""
+        return " ".join(part for part in (self.judge, self.head, self.label) if part)
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table with its notes."""
+
+    title: str
+    rows: str
+    """What a line is of: `generator` or `judge`."""
+    columns: Sequence[Heading]
+    lines: Sequence[TableLine]
+    source: str
+    """Of the paper's values; empty without any."""
+    notes: Sequence[str]
+    """Numbered: what cells refer to."""
+    remarks: Sequence[str]
+    """On the whole table: models, samples, n."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done."""
+        return not any(cell.gap for line in self.lines for cell in line.cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain: dict[str, Any] = {
+            "title": self.title,
+            "rows": self.rows,
+            "complete": self.complete,
+            "columns": [
+                {"name": c.name, **vars(c), "suites": list(c.suites)} for c in self.columns
+            ],
+            "lines": [
+                {
+                    "name": line.name,
+                    "section": line.section,
+                    "cells": [cell.to_json() for cell in line.cells],
+                }
+                for line in self.lines
+            ],
+            "paper": self.source,
+            "notes": list(self.notes),
+            "remarks": list(self.remarks),
+        }
+        return dict(without_nan(plain))
+
+
+def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
+    """The table of a study; its own layout where none is given, or else its headline scores.
+
+    Reads what is there, complete or not, and writes nothing. Raises DataError for bad labels.
+    """
+    suites = list(study.file.suites)
+    layout = layout or study.file.table or generic_layout(suites)
+    return _Table(study, fitted(layout, suites)).made()
+
+
+@dataclass
+class _Table:
+    study: Study
+    layout: TableLayout
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def statuses(self) -> dict[tuple[str, str, str], CellStatus]:
+        found = self.study.status()
+        return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in found}
+
+    @cached_property
+    def entries(self) -> dict[tuple[str, str, str], JudgedCell]:
+        """What was judged at all, also in part."""
+        found = {}
+        groups = any(column.group != ALL for column in self.layout.columns)
+        for key, status in self.statuses.items():
+            run = self.study.run_of(status.cell)
+            log = self.study.log_of(status.cell, run) if run else None
+            if run is None or log is None or log.is_empty:
+                continue
+            labels, several = self.study.labels_of(status.cell)
+            settings = ScoreSettings(
+                labels=labels, judges=(log.root.name,), partial=True, groups=groups
+            )
+            (judged,) = score_run(run.root, settings, several)
+            told = run_labels(run, labels, several)
+            found[key] = JudgedCell(replace(judged, name=status.cell.generator), told)
+        return found
+
+    @cached_property
+    def generators(self) -> list[str]:
+        return list(dict.fromkeys(key[1] for key in self.statuses))
+
+    @cached_property
+    def judges(self) -> list[str]:
+        return [name for name in self.study.file.judges if name in {k[2] for k in self.statuses}]
+
+    @cached_property
+    def headings(self) -> list[tuple[ColumnLayout, Heading]]:
+        repeated = self.judges if self.layout.across else [""]
+        return [
+            (column, Heading(column.head, column.label, column.suites, column.score, judge))
+            for judge in repeated
+            for column in self.layout.columns
+        ]
+
+    def made(self) -> StudyTable:
+        paper = self.layout.paper
+        lines = list(self._lines())
+        shown = any(cell.paper is not None for line in lines for cell in line.cells)
+        return StudyTable(
+            title=self.layout.title,
+            rows=self.layout.rows,
+            columns=[heading for _, heading in self.headings],
+            lines=lines,
+            source=paper.source if paper and shown else "",
+            notes=self.notes,
+            remarks=[*self.layout.notes, *self._remarks(lines)],
+        )
+
+    def _lines(self) -> Iterator[TableLine]:
+        by_generator = self.layout.rows == "generator"
+        names = self.generators if by_generator else self.judges
+        if self.layout.across and by_generator:
+            sections = [""]
+        else:
+            sections = self.judges if by_generator else self.generators
+        for section in sections:
+            what = "judge" if by_generator else "generator"
+            title = f"{what} {section}" if len(sections) > 1 else ""
+            for name in names:
+                yield TableLine(name, title, self._cells(name, section))
+
+    def _cells(self, name: str, section: str) -> list[TableCell]:
+        printed = self.layout.paper.lines.get(name) if self.layout.paper else None
+        cells = []
+        for place, (column, heading) in enumerate(self.headings):
+            if self.layout.rows == "generator":
+                generator, judge = name, heading.judge or section
+            else:
+                generator, judge = section, name
+            keys = [(suite, generator, judge) for suite in column.suites]
+            paper = _printed(printed, place % len(self.layout.columns), heading.judge)
+            wrong = "" if paper is None else self._other_model(name, keys, printed)
+            marks = [self._note(wrong)] if wrong else []
+            cells.append(self._cell(column, keys, paper, marks))
+        return cells
+
+    def _cell(
+        self,
+        column: ColumnLayout,
+        keys: Sequence[tuple[str, str, str]],
+        paper: float | None,
+        marks: list[int],
+    ) -> TableCell:
+        asked = [self.statuses[key] for key in keys if key in self.statuses]
+        if not asked:  # left out of the study: `except` or `only`
+            return TableCell(None, paper=paper, notes=tuple(marks))
+        gap = "; ".join(
+            f"{s.cell.suite}: {s.gap}" if len(keys) > 1 else s.gap for s in asked if s.gap
+        )
+        if gap:
+            marks.append(self._note(gap))
+        entries = [self.entries[key] for key in keys if key in self.entries]
+        whole = len(entries) == len(keys)
+        score = find_score(column.score, column.group, entries) if whole else None
+        failed = any(s.state == "failed" for s in asked)
+        if failed and not any(s.verdicts.get("answered") for s in asked):
+            score = None
+        for entry in entries:
+            if (odd := self._settings(entry)) and len(self._kinds(keys[0][0])) > 1:
+                marks.append(self._note(odd))
+        if score is not None:
+            marks += [self._note(text) for text in _warnings(score)]
+        elif not gap:
+            why = "no labels of people" if column.score.startswith("people:") else "not computed"
+            marks.append(self._note(f"{column.name}: {why}"))
+        groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
+        if column.score != SUITES[column.suites[0]].headline.score or column.group != ALL:
+            groups = ""
+        return TableCell(score, gap, groups, paper, tuple(sorted(set(marks))))
+
+    @cached_property
+    def _ties(self) -> dict[tuple[str, str], dict[str, str]]:
+        """(Suite, judge) -> generator -> letters, over the cells that are done."""
+        found = {}
+        for suite in self.study.file.suites:
+            for judge in self.judges:
+                done = [
+                    entry.judged
+                    for key, entry in self.entries.items()
+                    if key[0] == suite and key[2] == judge and not self.statuses[key].gap
+                ]
+                if len(done) > 1:
+                    board = leaderboard(suite, SUITES[suite].headline, done)
+                    found[suite, judge] = {s.name: s.groups for s in board.standings}
+        return found
+
+    def _settings(self, entry: JudgedCell) -> str:
+        """How an entry was made and asked: what neighbors of one column should share."""
+        header, identity = entry.judged.result.run, entry.judged.log.identity
+        probes = sorted(entry.judged.result.card.probes)
+        asked = f", asked also {' and '.join(probes)}" if probes else ""
+        persona = identity.get("persona", "standard")
+        strict = f", persona {persona}" if persona != "standard" else ""
+        return f"{_sample(header)}{asked}{strict}"
+
+    def _kinds(self, suite: str) -> dict[str, None]:
+        """Every way in which the runs of a suite were made, in the order of the table."""
+        own = (entry for key, entry in self.entries.items() if key[0] == suite)
+        return dict.fromkeys(self._settings(entry) for entry in own)
+
+    def _other_model(
+        self, name: str, keys: Sequence[tuple[str, str, str]], printed: PaperLine | None
+    ) -> str:
+        """What to say where the paper's line is of something else than this name's model."""
+        if printed is None or not printed.of:
+            return ""
+        if self.layout.rows == "judge":
+            specs = {self.study.file.judges[name]}
+        else:
+            specs = {self.statuses[key].cell.spec for key in keys if key in self.statuses}
+        other = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
+        if not other:
+            return ""
+        return f"the paper's {name} is {printed.of}; here the name stands for {' and '.join(other)}"
+
+    def _note(self, text: str) -> int:
+        if text not in self.notes:
+            self.notes.append(text)
+        return self.notes.index(text) + 1
+
+    def _remarks(self, lines: Sequence[TableLine]) -> Iterator[str]:
+        yield f"Data: {self.study.file.data}."
+        for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
+            kinds = self._kinds(suite)
+            if kinds:
+                yield f"{suite}: {'; elsewhere '.join(kinds)}."
+        yield from self._models()
+        if any(cell.groups for line in lines for cell in line.cells):
+            yield (
+                "Generators that share a letter can't be told apart: paired bootstrap, adjusted "
+                "by Holm over all pairs of a column. Only scores that a suite ranks by have "
+                "letters."
+            )
+        if any(not c.score and not c.gap and not c.notes for line in lines for c in line.cells):
+            yield "An empty place is not part of the study."
+        yield "In brackets: 95 % intervals over clusters of items that belong together."
+        for line in lines:
+            counted = [
+                (heading, cell.score)
+                for (_, heading), cell in zip(self.headings, line.cells, strict=True)
+                if cell.score is not None
+            ]
+            if counted:
+                ns = ", ".join(f"{heading.name} {score.n:,}" for heading, score in counted)
+                lost = "; ".join(
+                    f"{heading.name} {text}"
+                    for heading, score in counted
+                    if (text := left_out(score))
+                )
+                where = f"{line.name}, {line.section}" if line.section else line.name
+                yield f"n of {where}: {ns}." + (f" Left out: {lost}." if lost else "")
+        for folder, notes in self._run_notes():
+            yield f"{folder}: {'; '.join(notes)}."
+
+    def _models(self) -> Iterator[str]:
+        """What stands behind each name; a generator may be another one on some suites."""
+        models = self.study.models()
+        for name in self.generators:
+            behind: dict[str, list[str]] = {}
+            for run, known in models["generators"].items():
+                suite, _, generator = run.partition("/")
+                if generator == name and suite in self.study.file.suites:
+                    behind.setdefault(describe(known["identity"]), []).append(suite)
+            told = [
+                f"{model} ({', '.join(suites)})" if len(behind) > 1 else model
+                for model, suites in behind.items()
+            ]
+            if told:
+                yield f"generator {name}: {'; '.join(told)}."
+        for name in self.judges:
+            if (judge := models["judges"].get(name)) is not None:
+                yield f"judge {name}: {describe(judge['identity'])}."
+
+    def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
+        told: dict[str, dict[str, None]] = {}
+        for (suite, generator, _), entry in self.entries.items():
+            for note in entry.judged.result.notes:
+                told.setdefault(f"{suite} x {generator}", {})[note] = None
+        for folder, notes in told.items():
+            yield folder, list(notes)
+
+
+def _printed(line: PaperLine | None, place: int, judge: str) -> float | None:
+    if line is None:
+        return None
+    values = line.values.get(judge) if isinstance(line.values, Mapping) else line.values
+    return None if values is None else values[place]
+
+
+def _sample(header: RunHeader) -> str:
+    rows = f"{header.rows:,} rows" + ("" if header.limit is None else f" of limit {header.limit}")
+    several = "s" if header.seeds > 1 else ""
+    return f"{rows}, {header.seeds} seed{several}, digest {header.rows_sha256[:8]}"
+
+
+def _warnings(score: Score) -> Iterator[str]:
+    """What a reader must know before believing a number."""
+    if score.bounds.low == score.bounds.low:
+        yield "more than a tenth is left out: see below for what and for the bounds with it"
+    if score.warning:
+        yield f"interval: {score.warning}"
+    if math.isnan(score.value):
+        yield "undefined: nothing is there to count"
