@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
-from . import audit, author, corpus, evaluate, money, release, spatial, studies, study
+from . import audit, author, corpus, evaluate, money, quality, release, spatial, studies, study
 from .console import failing
 
 Commands = dict[str, Callable[..., None]]
@@ -21,6 +21,7 @@ PANELS: dict[str, Commands] = {
         "generate": evaluate.generate,
         "judge": evaluate.judge,
         "score": evaluate.score,
+        "quality": quality.quality,
         "report": evaluate.report,
         "plan": studies.plan,
         "race": studies.race,

@@ -42,6 +42,11 @@ Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not g
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]
 Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
+RunsToScore = Annotated[list[Path], typer.Argument(help="Folders of runs, the base one first.")]
+Scorers = Annotated[
+    list[str] | None,
+    Model("--scorer", help="Spec: image-reward:, pickscore:, vqascore:hf-vlm:MODEL; repeatable."),
+]
 LabelsFile = Annotated[Path, Input(help="File of people's labels.")]
 SomeLabels = Annotated[Path | None, Input(help="File of people's labels of some cases.")]
 JudgeNames = Annotated[

@@ -13,6 +13,7 @@ import counterprior
 from counterprior.cli.main import app
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
+from counterprior.eval.scorers import SCORERS
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -49,6 +50,11 @@ def test_every_command_is_documented(name: str) -> None:
 @pytest.mark.parametrize("kind", [*GENERATORS, *JUDGES, *PAID])
 def test_every_adapter_is_documented(kind: str) -> None:
     assert f"| `{kind}" in (ROOT / "docs" / "models.md").read_text()
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+def test_every_scorer_is_documented(kind: str) -> None:
+    assert f"| `{kind}:" in (ROOT / "docs" / "quality.md").read_text()
 
 
 def test_no_path_of_a_machine_in_the_project() -> None:

@@ -14,6 +14,7 @@ import counterprior
 from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
+from counterprior.eval.scorers import SCORERS
 from counterprior.eval.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
@@ -46,8 +47,8 @@ MAY_IMPORT = {
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core rules prompts checkpoints detectors generators judges suites engine results people "
-    "report studies study"
+    "stats core rules prompts checkpoints detectors generators judges scorers suites engine "
+    "results people report studies study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000
@@ -57,7 +58,13 @@ HEAVY = set(
     "anthropic daft diffusers gradio mlcroissant openai ray spacy torch transformers".split()
 )
 
-TABLES = {*DETECTORS.values(), *GENERATORS.values(), *JUDGES.values(), *PAID.values()}
+TABLES = {
+    *DETECTORS.values(),
+    *GENERATORS.values(),
+    *JUDGES.values(),
+    *PAID.values(),
+    *SCORERS.values(),
+}
 """Every adapter, as ``module:Class``."""
 BY_NAME = {
     "eval.generators.render": {"eval.suites.trials"},

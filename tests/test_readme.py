@@ -40,6 +40,7 @@ NEED_MORE = {
     "detect",
     "check",
     "agree",
+    "quality",
     "audit",
     "author",
     "race",

@@ -68,6 +68,14 @@ class Checkpoint:
         """What ``loader.from_pretrained`` makes of exactly these files."""
         return loader.from_pretrained(self.source, revision=self.commit, **options)
 
+    def file(self, name: str) -> Path:
+        """The path of one of its files, downloaded where it is not there yet."""
+        if self.commit is None:
+            return Path(self.source) / name
+        import huggingface_hub
+
+        return Path(huggingface_hub.hf_hub_download(self.source, name, revision=self.commit))
+
 
 def first_line(error: Exception) -> str:
     """What an error says, without the advice that libraries append."""

@@ -48,7 +48,7 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
         raise RunError(f"{', '.join(twice)}: given twice")
     found = score_runs(roots, settings)
     contents = []
-    for root, name in zip(roots, _names(resolved), strict=True):
+    for root, name in zip(roots, short_names(resolved), strict=True):
         run, slug = Run.open(root).held(), slugify(name)
         own = [judged for judged in found if judged.result.folder == str(root)]
         judged = [replace(one, name=name, slug=slug) for one in own]
@@ -58,7 +58,7 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
     return contents
 
 
-def _names(roots: Sequence[Path]) -> list[str]:
+def short_names(roots: Sequence[Path]) -> list[str]:
     """The shortest ends of the paths that tell the runs apart, also as file names."""
     longest = max(len(root.parts) for root in roots)
     for length in range(1, longest + 1):

@@ -23,7 +23,7 @@ from ...progress import Progress, silent
 from ..rules.boxes import Convention, check_convention
 from ..stats.sequential import Wealth, confidence_sequence
 
-Scorer = Callable[[str, str], float | None]
+ItemScorer = Callable[[str, str], float | None]
 """From generator and item to a score in [0, 1], or None where there is no image or no verdict."""
 Policy = Literal["eliminate", "ucb"]
 POLICIES = ("eliminate", "ucb")
@@ -111,7 +111,7 @@ class _Table:
     """Scores so far, each asked for once."""
 
     names: Sequence[str]
-    score: Scorer
+    score: ItemScorer
     found: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def get(self, name: str, item: str) -> float:
@@ -137,7 +137,7 @@ class _End(NamedTuple):
 def race(
     names: Sequence[str],
     items: Sequence[str],
-    score: Scorer,
+    score: ItemScorer,
     settings: RaceSettings | None = None,
     progress: Progress = silent,
 ) -> RaceResult:

@@ -1,0 +1,135 @@
+"""Scores of a run's images: recorded once, whatever is killed, and never 0 for a failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from scored import cases, image_run
+
+from counterprior.errors import InUseError
+from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.engine.quality import SCORES, ScorerFailed, score_images, scorers_of
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.storage import read_records
+
+ASKED = cases(10)
+SHADES = {case.id: 20 * number for number, case in enumerate(ASKED)}
+
+
+class Brightness:
+    """Scores by the gray and the block: the last digits depend on what stands beside an image."""
+
+    def __init__(self, batch: int = 3, dies_after: int = 1000, fails: Sequence[int] = ()) -> None:
+        self.batch, self.dies_after, self.fails = batch, dies_after, fails
+        self.calls: list[int] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "brightness", "batch": str(self.batch)}
+
+    def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
+        if sum(self.calls) >= self.dies_after:
+            raise KeyboardInterrupt
+        self.calls.append(len(pairs))
+        shades = [image.getpixel((0, 0))[0] for _, image in pairs]  # type: ignore[index]
+        if bad := [shade for shade in shades if shade in self.fails]:
+            raise RuntimeError(f"no score for {bad}")
+        return [shade + sum(shades) / 1e6 for shade in shades]
+
+
+def records(root: Path) -> bytes:
+    (log,) = scorers_of(Run.open(root))
+    return (log.root / SCORES).read_bytes()
+
+
+def test_a_killed_run_gives_the_bytes_of_one_that_was_not(tmp_path: Path) -> None:
+    whole = image_run(tmp_path / "whole", ASKED, SHADES)
+    ((_, tally),) = score_images(whole, [Brightness()])
+    assert (tally.scored, tally.known, tally.failed) == (10, 0, 0)
+    killed = image_run(tmp_path / "killed", ASKED, SHADES)
+    with pytest.raises(KeyboardInterrupt):
+        score_images(killed, [Brightness(dies_after=6)])
+    (log,) = scorers_of(Run.open(killed))
+    # In the middle of a block and of a line.
+    lines = (log.root / SCORES).read_bytes().splitlines(keepends=True)
+    (log.root / SCORES).write_bytes(b"".join(lines[:4]) + lines[4][:9])
+    again = Brightness()
+    ((_, tally),) = score_images(killed, [again])
+    assert (tally.scored, tally.known) == (6, 4)
+    assert again.calls == [3, 3, 1]  # the torn block is computed whole
+    assert records(killed) == records(whole)
+    idle = Brightness()
+    ((_, tally),) = score_images(killed, [idle])
+    assert idle.calls == [] and (tally.scored, tally.known) == (0, 10)
+
+
+def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> None:
+    lost = {ASKED[0].id: "missing", ASKED[9].id: "refused"}
+    root = image_run(tmp_path / "run", ASKED, SHADES, lost)
+    (root / "images" / ASKED[4].file).write_bytes(b"no image any more")
+    ((log, tally),) = score_images(root, [Brightness(fails=[40])])
+    assert (tally.scored, tally.failed) == (6, 2)
+    assert tally.first_error == "RuntimeError: no score for [40]"
+    found = log.of_cases(Run.open(root), ASKED)
+    assert {case for case, one in found.items() if one.error} == {ASKED[2].id, ASKED[4].id}
+    assert "is no readable image" in found[ASKED[4].id].error
+    told = [record for record in read_records(log.root / SCORES) if "error" in record]
+    assert len(told) == 2 and all("value" not in record for record in told)
+    # A failure of the scorer is tried again, the image that is broken too.
+    ((log, tally),) = score_images(root, [Brightness()])
+    assert (tally.scored, tally.known, tally.failed) == (1, 6, 1)
+
+
+def test_undefined_scores_and_wrong_counts_are_failures(tmp_path: Path) -> None:
+    class Undefined(Brightness):
+        def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
+            return [float("nan") if s >= 100 else s for s in super().score(pairs)]
+
+    root = image_run(tmp_path / "a", ASKED, SHADES)
+    ((_, tally),) = score_images(root, [Undefined()])
+    assert (tally.scored, tally.failed, tally.first_error) == (5, 5, "the score is nan")
+
+    class Short(Brightness):
+        def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
+            return super().score(pairs)[:1]
+
+    root = image_run(tmp_path / "b", ASKED, SHADES)
+    ((_, tally),) = score_images(root, [Short(batch=4)])
+    assert tally.scored == 10  # each on its own
+    with pytest.raises(ScorerFailed, match=r"no image of .* could be scored; the first: Runtime"):
+        score_images(image_run(tmp_path / "c", ASKED, SHADES), [Brightness(fails=range(256))])
+
+
+def test_what_ends_a_run_is_raised(tmp_path: Path) -> None:
+    class Torn(Brightness):
+        def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
+            raise LoadError("torn can't be loaded")
+
+    root = image_run(tmp_path / "run", ASKED, SHADES)
+    with pytest.raises(LoadError, match="torn"):
+        score_images(root, [Torn()])
+    with Run.open(root).lock(), pytest.raises(InUseError):
+        score_images(root, [Brightness()])
+    part = image_run(tmp_path / "part", ASKED, SHADES)
+    lines = (part / "images.jsonl").read_text().splitlines(keepends=True)
+    (part / "images.jsonl").write_text("".join(lines[:-2]))
+    with pytest.raises(RunError, match="2 of 10 images were never made"):
+        score_images(part, [Brightness()])
+
+
+def test_a_replaced_image_is_scored_anew_and_equal_ones_once(tmp_path: Path) -> None:
+    alike = [replace(case, prompt="the same") for case in ASKED]
+    root = image_run(tmp_path / "run", alike, {case.id: 7 for case in alike})
+    scorer = Brightness(batch=1)
+    ((log, tally),) = score_images(root, [scorer])
+    assert scorer.calls == [1] and tally.scored == 1
+    assert len(log.of_cases(Run.open(root), alike)) == 10
+    lines = [json.loads(line) for line in (root / "images.jsonl").read_text().splitlines()]
+    lines[3]["stamp"] = [1, 2]
+    (root / "images.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(RunError, match="1 images were replaced since they were made"):
+        score_images(root, [scorer])
