@@ -34,7 +34,7 @@ def quality(
     """
     from ..eval.engine.costs import Cost
     from ..eval.engine.quality import score_images
-    from ..eval.results.quality import quality_report
+    from ..eval.results.changes import quality_report
     from ..eval.results.scoring import ScoreSettings
 
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)

@@ -10,7 +10,7 @@ from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..eval.engine.quality import ScoreLog, ScoringTally
-    from ..eval.results.quality import QualityReport
+    from ..eval.results.changes import QualityReport
 
 
 def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) -> None:

@@ -19,7 +19,8 @@ import yaml
 
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
-from ..results.contents import RunContents, slugify
+from ..results.contents import RunContents
+from ..results.names import slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
 from .gallery import answers_by_case

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from ...schema import CANARY
 from ..core import ALL, Score, describe
+from ..results.changes import put_together
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
@@ -26,7 +27,7 @@ from ..results.scoring import JudgedRun, Result
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
-from .plots import PlotPoint, interval_plot, legend, risk_plot, slope_plot
+from .plots import PlotPoint, interval_plot, legend, risk_plot, scatter_plot, slope_plot
 
 
 def render_pages(
@@ -53,6 +54,7 @@ def render_pages(
             boards=_board_views([board for board in boards if board.suite == suite]),
             slopes=_slopes(judges, headline.slope) if headline.slope else [],
             forests=_forests(judges, headline.broken_down),
+            quality=_quality(members),
             meanings=_meanings(members),
         )
         pages[f"{suite}-judges.html"] = _render(
@@ -161,6 +163,37 @@ def _slopes(
             title = f"accuracy by {judge}, from aligned to reverse order of mention"
             found.append((judge, slope_plot(pairs, ("aligned, %", "reverse, %"), title)))
     return found
+
+
+def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
+    """Quality beside bias, with a figure for each judge and scorer; None where nobody scored."""
+    if not any(run.quality for run in runs):
+        return None
+    suite = runs[0].suite
+    judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
+    scored = {run.name: {one.scorer: one.score for one in run.quality} for run in runs}
+    report = put_together(judged, {run.name: run.quality for run in runs}, suite.name)
+    figures = []
+    judges = dict.fromkeys(judge for parts in judged.values() for judge in parts)
+    scorers = dict.fromkeys(scorer for parts in scored.values() for scorer in parts)
+    for judge, scorer in product(judges, scorers):
+        points = [
+            (
+                PlotPoint(judged[name][judge].whole[suite.headline.score], number, name),
+                PlotPoint(scored[name][scorer], number, name),
+            )
+            for number, name in enumerate(judged)
+            if judge in judged[name] and scorer in scored[name]
+        ]
+        if points:
+            bias = f"{suite.headline.score.replace('_', ' ')} by {judge}"
+            title = f"{scorer} over {bias}"
+            figures.append({"title": title, "plot": scatter_plot(points, (bias, scorer), title)})
+    return {
+        "report": report,
+        "figures": figures,
+        "legend": legend([run.name for run in runs]),
+    }
 
 
 def _forests(

@@ -90,6 +90,34 @@ def slope_plot(
     return drawing.markup()
 
 
+def scatter_plot(
+    points: Sequence[tuple[PlotPoint, PlotPoint]], names: tuple[str, str], title: str
+) -> Markup:
+    """Two scores of every series against each other, each with its interval; names: across, up."""
+    known = [pair for pair in points if not any(math.isnan(p.score.value) for p in pair)]
+    across = _value_axis([first.score for first, _ in known], 84, WIDTH - MARGIN)
+    up = _close_axis([second.score for _, second in known], 300, 34)
+    drawing = Drawing(WIDTH, 350, title)
+    drawing.text(8, 14, names[1], style="strong")
+    for tick in up.ticks():
+        drawing.line(across.start, up(tick), across.end, up(tick), "grid")
+        drawing.text(across.start - 8, up(tick), f"{tick:g}", "end", "tick")
+    unit = known[0][0].score.unit if known else "1"
+    _grid(drawing, across, up.end, up.start, unit)
+    drawing.text(across.end, up.start + 34, names[0], "end", "strong")
+    for first, second in known:
+        x, y = across(first.score.value), up(second.score.value)
+        style = f"whisker s{first.series % 8}"
+        low, high = first.score.interval
+        if not math.isnan(low):
+            drawing.line(across(low), y, across(high), y, style)
+        low, high = second.score.interval
+        if not math.isnan(low):
+            drawing.line(x, up(low), x, up(high), style)
+        drawing.mark(x, y, first.series, f"{first.hint}; {second.hint}")
+    return drawing.markup()
+
+
 def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     """Share of wrong answers among those kept, as fewer are kept."""
     height = 300 + ROW * len(curves)
@@ -148,6 +176,13 @@ def _value_axis(scores: Sequence[Score], start: float, end: float) -> PlotAxis:
     low = -whole if min(ends, default=0) < 0 else 0.0
     # Ratios can pass 1.
     return PlotAxis(low, max(whole, *ends, 0), start, end)
+
+
+def _close_axis(scores: Sequence[Score], start: float, end: float) -> PlotAxis:
+    """The span of the scores with their intervals: rewards have no scale of their own."""
+    ends = [v for s in scores for v in (s.value, *s.interval) if not math.isnan(v)] or [0.0, 1.0]
+    room = 0.08 * (max(ends) - min(ends)) or 0.5
+    return PlotAxis(min(ends) - room, max(ends) + room, start, end)
 
 
 def _grid(drawing: Drawing, axis: PlotAxis, top: float, bottom: float, unit: str) -> None:

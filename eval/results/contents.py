@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,8 @@ from ..engine.run import Run, RunError
 from ..suites import open_suite
 from ..suites.base import Suite
 from .judge_card import Labels
+from .names import short_names, slugify
+from .quality import ImageQuality, read_quality
 from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
 
 
@@ -29,6 +30,8 @@ class RunContents:
     """One a judge, by the judge's name."""
     told: Labels
     """(case, question) -> what people said."""
+    quality: Sequence[ImageQuality] = ()
+    """One a scorer, by the scorer's name."""
 
     @property
     def present(self) -> dict[str, str]:
@@ -54,25 +57,15 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
         judged = [replace(one, name=name, slug=slug) for one in own]
         told = run_labels(run, settings.labels, len(roots) > 1)
         suite = open_suite(run.header.suite)
-        contents.append(RunContents(name, slug, run=run, suite=suite, judged=judged, told=told))
+        contents.append(
+            RunContents(
+                name,
+                slug,
+                run=run,
+                suite=suite,
+                judged=judged,
+                told=told,
+                quality=read_quality(run),
+            )
+        )
     return contents
-
-
-def short_names(roots: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that tell the runs apart, also as file names."""
-    longest = max(len(root.parts) for root in roots)
-    for length in range(1, longest + 1):
-        names = ["/".join(root.parts[-length:]).strip("/") for root in roots]
-        if len({slugify(name) for name in names}) == len(names):
-            return names
-    # Names that differ in signs only: a number tells them apart.
-    return [f"{root.name} ({number})" for number, root in enumerate(roots, 1)]
-
-
-def slugify(name: str) -> str:
-    """A name as part of a file name, in lower case so that no file system merges two.
-
-    >>> slugify("runs/SDXL base 1.0")
-    'runs-sdxl-base-1.0'
-    """
-    return re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.") or "run"

@@ -32,8 +32,9 @@ from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags
 from counterprior.eval.report.site import write_report
 from counterprior.eval.report.svg import PlotAxis
-from counterprior.eval.results.contents import RunContents, read_contents, slugify
+from counterprior.eval.results.contents import RunContents, read_contents
 from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, paired
+from counterprior.eval.results.names import slugify
 from counterprior.eval.results.risk import risk_curves
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
 from counterprior.eval.results.tables import show

@@ -16,7 +16,8 @@ from scored import cases, image_run, judged_as
 
 from counterprior.eval.engine.quality import score_images
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.results.quality import quality_report, read_quality
+from counterprior.eval.results.changes import quality_report
+from counterprior.eval.results.quality import read_quality
 from counterprior.eval.results.scoring import ScoreSettings
 from counterprior.eval.stats.means import cluster_mean
 
@@ -101,6 +102,21 @@ def test_runs_of_other_rows_are_refused_and_runs_without_judges_are_not(tmp_path
         quality_report([one, other], ScoreSettings())
     with pytest.raises(ValueError, match="given twice"):
         quality_report([one, one], ScoreSettings())
+
+
+def test_another_version_of_a_scorer_is_refused(tmp_path: Path) -> None:
+    class Newer(Gray):
+        def identity(self) -> dict[str, str]:
+            return {**super().identity(), "transformers": "6"}
+
+    one, two = (image_run(tmp_path / n, ASKED, {c.id: 9 for c in ASKED}) for n in ("one", "two"))
+    score_images(one, [Gray()])
+    score_images(two, [Newer()])
+    with pytest.raises(RunError, match=r"two was scored by another gray \(transformers\)"):
+        quality_report([one, two], ScoreSettings())
+    score_images(two, [Gray()])  # both versions stand in the run now
+    (change,) = quality_report([one, two], ScoreSettings()).changes
+    assert (change.scorer, change.n) == ("gray", 60)
 
 
 def test_the_mean_of_clusters_is_a_t_test_where_each_has_one_item() -> None:

@@ -1,0 +1,229 @@
+"""What runs changed against a base run, in bias and in image quality, on the same cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import UsageError
+from ..core import Score, without_nan
+from ..engine.run import Run, RunError
+from ..stats.comparison import holm
+from ..stats.intervals import Interval
+from ..stats.means import cluster_mean
+from ..suites import open_suite
+from ..suites.scores import factor_of
+from .leaderboard import paired
+from .names import short_names
+from .quality import ImageQuality, read_quality
+from .scoring import JudgedRun, ScoreSettings, score_runs
+
+
+@dataclass(frozen=True)
+class QualityChange:
+    """A score of a run against the same score of the base run, on the cases that both have."""
+
+    run: str
+    """Name of the run."""
+    scorer: str
+    """The scorer, or the judge whose headline score it is."""
+    score: str
+    """Name of the score."""
+    kind: str
+    """`bias` or `quality`."""
+    better: str
+    """`higher` or `lower`."""
+    unit: str
+    before: float
+    """The base run's, over everything that it has."""
+    after: float
+    """The run's, over everything that it has."""
+    difference: float
+    """After - before, on the shared cases."""
+    interval: Interval
+    """95 %, over clusters."""
+    p_value: float
+    """Two-sided."""
+    adjusted: float
+    """The same after Holm, over all runs under this scorer."""
+    n: int
+    """Shared cases."""
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """Runs on one suite, the first of which is the base."""
+
+    suite: str
+    base: str
+    """Name of the base run: as much of its path as tells the runs apart."""
+    runs: Mapping[str, Sequence[Score]]
+    """Name -> bias first, then quality."""
+    changes: Sequence[QualityChange]
+    """Against the base."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        return plain
+
+
+def compare_quality(base: ImageQuality, others: Mapping[str, ImageQuality]) -> list[QualityChange]:
+    """Each run's scores less the base's, paired by case. others: by the run's name."""
+    changes = []
+    for name, other in others.items():
+        shared = [case for case in base.values if case in other.values]
+        found = cluster_mean(
+            np.array([other.values[case] - base.values[case] for case in shared]),
+            [base.clusters[case] for case in shared],
+        )
+        changes.append(
+            QualityChange(
+                run=name,
+                scorer=base.scorer,
+                score="mean",
+                kind="quality",
+                better="higher",
+                unit="1",
+                before=base.score.value,
+                after=other.score.value,
+                difference=found.value,
+                interval=found.interval,
+                p_value=found.p_value,
+                adjusted=math.nan,
+                n=len(shared),
+            )
+        )
+    return adjusted(changes)
+
+
+def compare_bias(base: JudgedRun, others: Mapping[str, JudgedRun]) -> list[QualityChange]:
+    """Each run's headline score less the base's, on the items that both have a value for."""
+    headline = open_suite(base.result.run.suite).headline
+    before, items = base.whole[headline.score], headline.items(base.outcomes)
+    changes = []
+    for name, other in others.items():
+        after = other.whole[headline.score]
+        found, n = paired(headline.items(other.outcomes), items, headline)
+        factor = factor_of(before.unit)
+        changes.append(
+            QualityChange(
+                run=name,
+                scorer=base.result.judge,
+                score=headline.score,
+                kind="bias",
+                better=headline.better,
+                unit=before.unit,
+                before=before.value,
+                after=after.value,
+                difference=factor * found.value,
+                interval=found.interval.scaled(factor),
+                p_value=found.p_value,
+                adjusted=math.nan,
+                n=n,
+            )
+        )
+    return adjusted(changes)
+
+
+def adjusted(changes: Sequence[QualityChange]) -> list[QualityChange]:
+    """The changes with their p-values after Holm."""
+    p_values = iter(holm([c.p_value for c in changes if not math.isnan(c.p_value)]))
+    return [c if math.isnan(c.p_value) else replace(c, adjusted=next(p_values)) for c in changes]
+
+
+def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityReport:
+    """Scores of each run, its headline under each judge first, and changes against the first run.
+
+    Runs without a judge have quality alone. Raises RunError for runs of different rows, or judged
+    differently, unless `across_judges`.
+    """
+    resolved = [root.resolve() for root in roots]
+    if len(set(resolved)) < len(roots):
+        raise UsageError("a run is given twice")
+    runs = {name: Run.open(root) for name, root in zip(short_names(resolved), roots, strict=True)}
+    _check_alike(runs)
+    qualities = {name: read_quality(run) for name, run in runs.items()}
+    return put_together(_judged(runs, settings), qualities, next(iter(runs.values())).header.suite)
+
+
+def put_together(
+    judged: Mapping[str, Mapping[str, JudgedRun]],
+    qualities: Mapping[str, Sequence[ImageQuality]],
+    suite: str,
+) -> QualityReport:
+    """Bias and quality of runs on one suite, the first of which is the base.
+
+    judged: run -> judge -> result; qualities: run -> what each scorer says. Raises RunError where
+    two runs were scored by different versions of a scorer.
+    """
+    base, *others = judged
+    headline = open_suite(suite).headline.score
+    shown = {
+        name: [
+            *(replace(j.whole[headline], name=f"{headline} by {who}") for who, j in parts.items()),
+            *(quality.score for quality in qualities[name]),
+        ]
+        for name, parts in judged.items()
+    }
+    changes: list[QualityChange] = []
+    for who, first in judged[base].items():
+        changes += compare_bias(first, _having(judged, others, who))
+    for scored in qualities[base]:
+        alike = {name: _of_the_same(scored, name, qualities[name]) for name in others}
+        changes += compare_quality(scored, {n: found for n, found in alike.items() if found})
+    return QualityReport(suite, base, shown, changes)
+
+
+def _having(
+    found: Mapping[str, Mapping[str, Any]], names: Iterable[str], who: str
+) -> dict[str, Any]:
+    return {name: found[name][who] for name in names if who in found[name]}
+
+
+def _of_the_same(
+    base: ImageQuality, name: str, others: Sequence[ImageQuality]
+) -> ImageQuality | None:
+    """What the same scorer says of another run; None where nobody like it scored that."""
+    for other in others:
+        if other.identity == base.identity:
+            return other
+    for other in others:
+        if other.scorer == base.scorer:
+            changed = sorted(
+                key
+                for key in base.identity.keys() | other.identity.keys()
+                if base.identity.get(key) != other.identity.get(key)
+            )
+            raise RunError(
+                f"{name} was scored by another {base.scorer} ({', '.join(changed)}): score both "
+                f"runs with the same one"
+            )
+    return None
+
+
+def _check_alike(runs: Mapping[str, Run]) -> None:
+    base, *others = runs
+    first = runs[base].header
+    for name in others:
+        header = runs[name].header
+        if (header.suite, header.rows_sha256) != (first.suite, first.rows_sha256):
+            raise RunError(f"{name} and {base} are of different rows: they can't be compared")
+
+
+def _judged(runs: Mapping[str, Run], settings: ScoreSettings) -> dict[str, dict[str, JudgedRun]]:
+    """Run -> judge -> result; nothing where nobody judged."""
+    found: dict[str, dict[str, JudgedRun]] = {name: {} for name in runs}
+    judged = {
+        str(run.root): name
+        for name, run in runs.items()
+        if settings.judges or any(not judge.is_empty for judge in run.judges())
+    }
+    for one in score_runs([Path(root) for root in judged], settings) if judged else ():
+        found[judged[one.result.folder]][one.result.judge] = one
+    return found
