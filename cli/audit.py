@@ -22,6 +22,7 @@ from .options import (
     Verdicts,
 )
 from .show_metrics import print_metrics
+from .show_quality import print_ratings
 
 
 def sample(
@@ -98,18 +99,37 @@ def gate(
 
 
 def serve(
-    rows: Annotated[Path, Argument(help="Images of `audit sample`, groups, or bank entries.")],
+    rows: Annotated[
+        list[Path],
+        Argument(help="Folders of runs; or rows of `audit sample`, groups, a bank file."),
+    ],
     out: Annotated[Path, Output(help="Folder of the labels, one file for each annotator.")],
     kind: LabelKind = "verdict",
+    n: Annotated[int | None, Sampling(min=1, help="Cases to draw from runs.")] = None,
+    seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
     port: Annotated[int, Output(min=0, help="Port of the page; 0 for any free one.")] = 0,
 ) -> None:
     """Serve a local page to label on by keyboard; every click is saved, restart to continue.
 
-    Example: `counterprior audit serve sample.jsonl --out labels`
+    Example: `counterprior audit serve runs/plain runs/lora --kind quality --out ratings`
     """
+    from ..eval.people.drawn import open_audit
     from ..eval.people.serve import serve as serve_page
 
-    serve_page(rows, kind, out, port)
+    serve_page(open_audit(rows, kind, out, n=n, seed=seed), port)
+
+
+def ratings(
+    folder: Annotated[Path, Argument(help="Folder of the labels, as `audit serve` wrote it.")],
+    json: Json = False,
+) -> None:
+    """Show people's ratings of image quality: means, paired differences, tests, agreement.
+
+    Example: `counterprior audit ratings ratings`
+    """
+    from ..eval.people.ratings import analyze_ratings
+
+    print_ratings(analyze_ratings(folder), json)
 
 
 def merge(

@@ -63,6 +63,7 @@ AUTHOR: Commands = {
 AUDIT: Commands = {
     "sample": audit.sample,
     "serve": audit.serve,
+    "ratings": audit.ratings,
     "merge": audit.merge,
     "analyze": audit.analyze,
     "calibrate": audit.calibrate,

@@ -87,7 +87,9 @@ Rules = Annotated[Path | None, Input(help="checker.yaml; else the published rule
 ImageSize = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose row gives none.")]
 Verdicts = Annotated[list[str], typer.Argument(help="Files of verdicts, as METHOD=FILE.")]
 Folds = Annotated[int, Sampling(min=2, help="Parts of the cross-validation.")]
-LabelKind = Annotated[str, Input("--kind", help="What is labeled: verdict, judge, worlds or bank.")]
+LabelKind = Annotated[
+    str, Input("--kind", help="What is labeled: verdict, judge, quality, compare, worlds or bank.")
+]
 
 
 def controls(probes: str) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .console import console, print_json, print_note, table
 
@@ -22,6 +23,58 @@ def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) ->
         print_note(f"{run}, {log.name}: {'; '.join(counts)}")
         if tally.first_error:
             print_note(f"the first failure: {tally.first_error}")
+
+
+def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
+    """Prints people's ratings: each field's means, and every two runs; or as JSON."""
+    if as_json:
+        print_json(found)
+        return
+    from ..eval.people.ratings import interval_of
+    from ..eval.results.tables import show, show_interval
+
+    output = console(width=140)
+    output.print(_annotators(found), highlight=False)
+    for field, told in found["fields"].items():
+        if "runs" in told:
+            columns = ("mean", "95 %", "images")
+            shown = table("run", *columns, numbers=columns, title=f"{field}, 1 to 7")
+            for run, mean in told["runs"].items():
+                value = show(_number(mean["mean"]), "1", "-")
+                shown.add_row(run, value, show_interval(interval_of(mean), "1"), f"{mean['n']:,}")
+            output.print(shown)
+        name = "difference" if "runs" in told else "preference"
+        votes = () if "runs" in told else ("first better", "even", "second better")
+        columns = (*votes, name, "95 %", "Wilcoxon p", "Holm", "cases", "clusters")
+        title = f"{field}: second - first" if "runs" in told else f"{field}: second over first"
+        shown = table("first", "second", *columns, numbers=columns, title=title)
+        for pair in told["pairs"]:
+            shown.add_row(
+                pair["first"],
+                pair["second"],
+                *(f"{pair[vote.replace(' ', '_')]:,}" for vote in votes),
+                show(_number(pair[name]), "1", "-"),
+                show_interval(interval_of(pair), "1"),
+                show(_number(pair["p_value"]), "1", "-"),
+                show(_number(pair.get("adjusted")), "1", "-"),
+                f"{pair['n']:,}",
+                f"{pair['clusters']:,}",
+            )
+        if told["pairs"]:
+            output.print(shown)
+
+
+def _annotators(found: Mapping[str, Any]) -> str:
+    labels = ", ".join(f"{who} {n:,} of {found['items']:,}" for who, n in found["labels"].items())
+    alpha = ", ".join(
+        f"{name} {'-' if value is None else f'{value:.3f}'}"
+        for name, value in found["alpha"].items()
+    )
+    return f"labeled: {labels}\nKrippendorff's alpha (ordinal): {alpha}"
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def print_quality(report: QualityReport, as_json: bool) -> None:

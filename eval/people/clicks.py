@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...errors import UsageError
 from ...labels import Label, check_labels, consensus, most_common, read_labels
 from ...storage import read_records
 from ...tables import RowError, write_rows
 from ..judges.checker.analyze import ANSWERS, among_annotators, number
-from ..stats.agreement import krippendorff_alpha
+from ..stats.agreement import Scale, krippendorff_alpha
 from .forms import ReviewForm, open_form
 
 Clicks = dict[str, dict[str, str]]
@@ -29,18 +30,21 @@ def read_clicks(path: Path, form: ReviewForm) -> Clicks:
     for line, record in enumerate(read_records(path), 1):
         if missing := [column for column in form.key if column not in record]:
             raise RowError(f"{path}:{line}: {missing[0]}: missing: is it of another --kind?")
-        task = "/".join(record[column] for column in form.key)
+        task = form.name(record)
         found.setdefault(task, {}).update({n: record[n] for n in names if n in record})
     return found
 
 
 def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, float | None]:
-    """Krippendorff's alpha of each field over all annotators; None where it is undefined."""
+    """Krippendorff's alpha of each field over all annotators, ordinal for ratings; None where it is
+    undefined."""
     tasks = sorted(set().union(*everyone.values()))
     found = {}
     for field in form.fields:
         ratings = [[given.get(t, {}).get(field.name) for t in tasks] for given in everyone.values()]
-        found[field.name] = number(krippendorff_alpha(ratings)) if tasks else None
+        scale: Scale = "ordinal" if form.blind else "nominal"
+        order = [value for value, _ in field.options]
+        found[field.name] = number(krippendorff_alpha(ratings, scale, order)) if tasks else None
     return found
 
 
@@ -85,11 +89,16 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
 def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     """Merges the labels or decisions of several people into one file; returns their agreement.
 
-    Raises RowError for an annotator with two files.
+    Raises RowError for an annotator with two files, UsageError for ratings.
     """
     if kind in ("verdict", "judge"):
         return merge_labels(files, kind, out)
-    return merge_clicks(files, open_form(kind), out)
+    form = open_form(kind)
+    if form.blind:
+        raise UsageError(
+            f"ratings of {kind} have no majority: `counterprior audit ratings FOLDER` averages them"
+        )
+    return merge_clicks(files, form, out)
 
 
 def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:

@@ -40,6 +40,15 @@ class ReviewForm(BaseModel, frozen=True):
     """The only columns sent to the page, in this order; all but `_OFFICE` where empty."""
     aliases: tuple[str, ...] = ()
     """Columns that name a row where the key's are missing."""
+    part: tuple[str, ...] = ()
+    """Columns of the key that only samples of runs have: cases are the same in several runs."""
+    blind: bool = False
+    """Whether images are sent as pixels alone, without what their files say of their making."""
+
+    def name(self, record: Mapping[str, Any]) -> str:
+        """The task that a label is of. Raises KeyError for a label of another form."""
+        parts = [str(record[column]) for column in self.key]
+        return "/".join([*parts, *(str(record[c]) for c in self.part if c in record)])
 
 
 _OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
@@ -50,7 +59,8 @@ _PLACE = ("image", "images", "level")
 FORMS = TypeAdapter(dict[str, ReviewForm]).validate_python(
     tomllib.loads(resources.files(__package__).joinpath("forms.toml").read_text("utf-8"))
 )
-"""By name: SpatialBench-UC's audit, selection of a judge, CF-World's review, review of the bank."""
+"""By name: SpatialBench-UC's audit, selection of a judge, quality of one image or of two side by
+side, CF-World's review, review of the bank."""
 
 
 def open_form(kind: str) -> ReviewForm:
@@ -72,6 +82,8 @@ class ReviewTask:
     """Shown side by side, a source before its edit."""
     options: tuple[tuple[str, str], ...] = ()
     """Value and key of the one field, where the row's `answers` say what its digits mean."""
+    captions: tuple[str, ...] = ()
+    """Below the images, where there are several."""
 
     @property
     def id(self) -> str:

@@ -94,7 +94,7 @@ def draw(
     for candidate in sorted(candidates, key=lambda c: c.sample_id):
         strata.setdefault(candidate.stratum, []).append(candidate)
     names = sorted(strata)
-    share = _shares({name: len(strata[name]) for name in names}, n, rng)
+    share = equal_shares({name: len(strata[name]) for name in names}, n, rng)
     drawn = []
     for name in names:
         chosen = _by_turns(strata[name], share[name], rng)
@@ -103,7 +103,7 @@ def draw(
     return drawn
 
 
-def _shares(
+def equal_shares(
     sizes: Mapping[tuple[str, ...], int], n: int, rng: random.Random
 ) -> dict[tuple[str, ...], int]:
     """Equal shares of n; what a small stratum cannot fill goes to the others."""

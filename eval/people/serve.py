@@ -11,7 +11,7 @@ import json
 import mimetypes
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import UsageError
+from ...images import open_image, plain_png
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
@@ -59,9 +60,13 @@ class Audit:
     def open(cls, rows: Path, kind: str, folder: Path) -> Audit:
         """Raises UsageError for an unknown kind, RowError for rows that can't be reviewed."""
         form = open_form(kind)
-        tasks = read_tasks(rows, form)
+        return cls.of(form, read_tasks(rows, form), folder)
+
+    @classmethod
+    def of(cls, form: ReviewForm, tasks: Sequence[ReviewTask], folder: Path) -> Audit:
+        """An audit whose clicks are in a folder, made where it isn't there."""
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(form, tasks, folder)
+        return cls(form, list(tasks), folder)
 
     def file(self, annotator: str) -> Path:
         """Somebody's clicks. Raises RequestRefused for a name that is no plain word."""
@@ -115,6 +120,7 @@ class Audit:
                     "texts": task.texts,
                     "images": len(task.images),
                     "options": task.options,
+                    "captions": task.captions,
                 }
                 for task in shuffled(self.tasks, annotator)
             ],
@@ -201,6 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(audit.agreement())
         elif path == "/image":
             file = audit.image(query["task"], int(query["index"]))
+            if audit.form.blind:
+                self._send(HTTPStatus.OK, plain_png(open_image(file)), "image/png")
+                return
             kind = mimetypes.guess_type(file.name)[0] or ""
             if not kind.startswith("image/"):
                 raise RequestRefused("no image")
@@ -233,8 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def serve(rows: Path, kind: str, folder: Path, port: int = 0) -> None:
+def serve(audit: Audit, port: int = 0) -> None:
     """Serves until it is interrupted; prints the address first."""
-    with AuditServer(Audit.open(rows, kind, folder), port) as server:
-        print(f"open {server.url}\nlabels go to {folder}; stop with Ctrl-C", flush=True)
+    with AuditServer(audit, port) as server:
+        print(f"open {server.url}\nlabels go to {audit.folder}; stop with Ctrl-C", flush=True)
         server.serve_forever()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,28 +82,48 @@ def _kappa_and_error(counts: NDArray[np.float64]) -> tuple[float, float]:
     return kappa, math.sqrt(variance)
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[str | None]]) -> float:
-    """Nominal alpha of any number of raters with gaps (Krippendorff 2004).
+Scale = Literal["nominal", "ordinal"]
+"""Labels without an order, or with one: a disagreement of ranks that are far apart weighs more."""
 
-    One sequence a rater, all of one length, None where a rater gave no label. NaN where no item
-    has two labels, or only one label occurs.
+
+def krippendorff_alpha(
+    ratings: Sequence[Sequence[str | None]],
+    scale: Scale = "nominal",
+    order: Sequence[str] = (),
+) -> float:
+    """Alpha of any number of raters with gaps (Krippendorff 2004).
+
+    One sequence a rater, all of one length, None where a rater gave no label. order: every label of
+    an ordinal scale, lowest first. NaN where no item has two labels, or only one label occurs.
+    Raises ValueError for an ordinal label that is not in the order.
     """
-    labels = sorted({label for rater in ratings for label in rater if label is not None})
+    given = {label for rater in ratings for label in rater if label is not None}
+    labels = list(order) if scale == "ordinal" else sorted(given)
+    if unknown := sorted(given - set(labels)):
+        raise ValueError(f"labels {unknown} are none of {labels}")
     place = {label: i for i, label in enumerate(labels)}
     coincidences = np.zeros((len(labels), len(labels)))
     for item in zip(*ratings, strict=True):
-        given = [place[label] for label in item if label is not None]
-        if len(given) < 2:
+        said = [place[label] for label in item if label is not None]
+        if len(said) < 2:
             continue
-        counts = np.bincount(given, minlength=len(labels)).astype(float)
-        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(given) - 1)
+        counts = np.bincount(said, minlength=len(labels)).astype(float)
+        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(said) - 1)
     totals = coincidences.sum(axis=0)
     n = totals.sum()
-    expected = n * n - totals @ totals
+    distance = _distances(totals, scale)
+    expected = float((np.outer(totals, totals) * distance).sum())
     if n < 2 or expected == 0:
         return math.nan
-    observed = n - np.trace(coincidences)
-    return float(1 - (n - 1) * observed / expected)
+    return float(1 - (n - 1) * float((coincidences * distance).sum()) / expected)
+
+
+def _distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+    """Shape (L, L): squared difference of every two labels, given how often each occurs."""
+    if scale == "nominal":
+        return np.asarray(1.0 - np.eye(len(totals)))
+    below = np.cumsum(totals) - totals / 2  # the middle rank of a label
+    return np.asarray((below[:, None] - below[None, :]) ** 2)
 
 
 class Reliability(NamedTuple):

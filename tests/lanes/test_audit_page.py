@@ -8,18 +8,21 @@ import json
 import os
 import subprocess
 import threading
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+from scored import cases, image_run
 
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.people.clicks import read_clicks
+from counterprior.eval.people.drawn import open_audit
 from counterprior.eval.people.forms import FORMS
-from counterprior.eval.people.serve import Audit, AuditServer
+from counterprior.eval.people.serve import AuditServer
 from counterprior.images import encode_png
 
 SCRIPT = Path(__file__).with_name("audit_page.mjs")
@@ -35,14 +38,16 @@ def from_environment(name: str) -> str:
     return os.environ[name]
 
 
-def labeled(rows: Path, kind: str, keys: list[str], tmp_path: Path) -> tuple[dict[str, Any], Any]:
+def labeled(
+    rows: Path, kind: str, keys: list[str], tmp_path: Path, runs: Sequence[Path] = ()
+) -> tuple[dict[str, Any], Any]:
     """What the browser saw, and the labels on disk; keeps a screenshot of the page."""
     chromium, modules = map(
         from_environment, ("COUNTERPRIOR_CHROMIUM", "COUNTERPRIOR_NODE_MODULES")
     )
     shot = Path(os.environ.get("COUNTERPRIOR_SCREENSHOTS", tmp_path)) / f"{kind}.png"
     folder = tmp_path / "labels"
-    with AuditServer(Audit.open(rows, kind, folder)) as server:
+    with AuditServer(open_audit(runs or [rows], kind, folder)) as server:
         first = server.audit.tasks[0]
         options = server.audit.form.fields
         said = {field.name: (first.options or field.options)[0][0] for field in options}
@@ -101,6 +106,25 @@ def test_images_are_labeled_by_keyboard(
     named = [text.removeprefix("prompt").split("asked")[0] for text in seen["shown"]]
     assert all((kind == "judge") == ("on the left; 2" in text) for text in seen["shown"])
     assert said == {order[text]: value for text, value in zip(named, keys, strict=False)}
+
+
+@pytest.mark.parametrize("kind", ["quality", "compare"])
+def test_quality_is_rated_by_keyboard(tmp_path: Path, kind: str) -> None:
+    asked = cases(3)
+    runs = []
+    for name in ("plain", "secret-method"):
+        root = image_run(tmp_path / name, asked, {case.id: 90 for case in asked})
+        for number, case in enumerate(asked):
+            left, right = PAIRS[number] if name == "plain" else PAIRS[number][::-1]
+            prompt = f"A photo of a {left} to the left of a {right}."
+            image = RenderGenerator().generate(ImageRequest(prompt, number))
+            (root / "images" / case.file).write_bytes(encode_png(image))
+        runs.append(root)
+    keys = list("213" if kind == "compare" else "761") * 2 + ["2"]
+    seen, labels = labeled(tmp_path, kind, keys, tmp_path, runs)
+    assert "secret-method" not in seen["body"] and "row0" not in seen["body"]
+    assert seen["counts"][3].endswith("1 done") and seen["counts"][-1].endswith("2 done")
+    assert len(labels) == 3 and next(iter(labels.values())).keys() >= {"overall", "fidelity"}
 
 
 def test_groups_are_reviewed_by_keyboard(tmp_path: Path) -> None:
