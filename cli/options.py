@@ -47,6 +47,10 @@ Scorers = Annotated[
     list[str] | None,
     Model("--scorer", help="Spec: image-reward:, pickscore:, vqascore:hf-vlm:MODEL; repeatable."),
 ]
+Features = Annotated[
+    list[str] | None,
+    Model("--features", help="Also FID or KID: inception:FILE, clip:MODEL; repeatable."),
+]
 LabelsFile = Annotated[Path, Input(help="File of people's labels.")]
 SomeLabels = Annotated[Path | None, Input(help="File of people's labels of some cases.")]
 JudgeNames = Annotated[

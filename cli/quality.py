@@ -5,6 +5,7 @@ from __future__ import annotations
 from .options import (
     AcrossJudges,
     Concurrency,
+    Features,
     Json,
     JudgeNames,
     MaxUsd,
@@ -20,6 +21,7 @@ from .show_quality import print_quality, print_scoring
 def quality(
     runs: RunsToScore,
     scorer: Scorers = None,
+    features: Features = None,
     judge: JudgeNames = None,
     across_judges: AcrossJudges = False,
     partial: Partial = False,
@@ -35,13 +37,15 @@ def quality(
     from ..eval.engine.costs import Cost
     from ..eval.engine.quality import score_images
     from ..eval.results.changes import quality_report
+    from ..eval.results.distances import set_distances
     from ..eval.results.scoring import ScoreSettings
 
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
         for run in runs if scorer else ():
             print_scoring(run, score_images(run, scorer or (), cost, progress))
+        distances = set_distances(runs, features, progress) if features else []
     settings = ScoreSettings(
         judges=tuple(judge or ()), across_judges=across_judges, partial=partial
     )
-    print_quality(quality_report(runs, settings), json)
+    print_quality(quality_report(runs, settings), distances, json)

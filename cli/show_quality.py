@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..eval.engine.quality import ScoreLog, ScoringTally
     from ..eval.results.changes import QualityReport
+    from ..eval.results.distances import SetDistance
 
 
 def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) -> None:
@@ -77,10 +80,13 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def print_quality(report: QualityReport, as_json: bool) -> None:
-    """Prints a table of every run's scores, and one of the changes against the first run."""
+def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_json: bool) -> None:
+    """Prints every run's scores, the changes against the first run, and distances to its images."""
     if as_json:
-        print_json(report.to_json())
+        from ..eval.core import without_nan
+
+        sets = without_nan([vars(one) for one in distances])
+        print_json({**report.to_json(), "distances": sets})
         return
     from ..eval.results.tables import left_out, show, show_interval
 
@@ -99,8 +105,36 @@ def print_quality(report: QualityReport, as_json: bool) -> None:
                 left_out(score),
             )
     output.print(shown)
-    if not report.changes:
-        return
+    if report.changes:
+        output.print(_changes(report))
+    if distances:
+        output.print(_distances(distances))
+        for warning in dict.fromkeys(one.warning for one in distances if one.warning):
+            output.print(warning, style="dim", highlight=False)
+
+
+def _distances(distances: Sequence[SetDistance]) -> Table:
+    from ..eval.results.tables import show, show_interval
+
+    numbers = ("value", "95 %", "images", "dimensions")
+    title = f"distance of sets of images to those of {distances[0].base}"
+    shown = table("run", "", "features by", *numbers, numbers=numbers, title=title)
+    for one in distances:
+        shown.add_row(
+            one.run,
+            one.name,
+            one.extractor,
+            show(one.value, "1"),
+            show_interval(one.interval, "1"),
+            f"{one.n:,}",
+            f"{one.dimensions:,}",
+        )
+    return shown
+
+
+def _changes(report: QualityReport) -> Table:
+    from ..eval.results.tables import show, show_interval
+
     columns = ("before", "after", "difference", "95 %", "p", "Holm", "pairs")
     title = f"against {report.base}, on the cases that both have"
     shown = table("run", "", "by", *columns, numbers=columns, title=title)
@@ -116,4 +150,4 @@ def print_quality(report: QualityReport, as_json: bool) -> None:
             show(change.adjusted, "1", "-"),
             f"{change.n:,}",
         )
-    output.print(shown)
+    return shown

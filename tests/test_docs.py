@@ -14,6 +14,7 @@ from counterprior.cli.main import app
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
 from counterprior.eval.scorers import SCORERS
+from counterprior.eval.scorers.features import EXTRACTORS
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -52,7 +53,7 @@ def test_every_adapter_is_documented(kind: str) -> None:
     assert f"| `{kind}" in (ROOT / "docs" / "models.md").read_text()
 
 
-@pytest.mark.parametrize("kind", SCORERS)
+@pytest.mark.parametrize("kind", [*SCORERS, *EXTRACTORS])
 def test_every_scorer_is_documented(kind: str) -> None:
     assert f"| `{kind}:" in (ROOT / "docs" / "quality.md").read_text()
 

@@ -15,6 +15,7 @@ from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
 from counterprior.eval.scorers import SCORERS
+from counterprior.eval.scorers.features import EXTRACTORS
 from counterprior.eval.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +61,7 @@ HEAVY = set(
 
 TABLES = {
     *DETECTORS.values(),
+    *EXTRACTORS.values(),
     *GENERATORS.values(),
     *JUDGES.values(),
     *PAID.values(),

@@ -147,7 +147,7 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     if len(set(resolved)) < len(roots):
         raise UsageError("a run is given twice")
     runs = {name: Run.open(root) for name, root in zip(short_names(resolved), roots, strict=True)}
-    _check_alike(runs)
+    check_alike(runs)
     qualities = {name: read_quality(run) for name, run in runs.items()}
     return put_together(_judged(runs, settings), qualities, next(iter(runs.values())).header.suite)
 
@@ -207,7 +207,8 @@ def _of_the_same(
     return None
 
 
-def _check_alike(runs: Mapping[str, Run]) -> None:
+def check_alike(runs: Mapping[str, Run]) -> None:
+    """Raises RunError for runs of different rows. runs: by name."""
     base, *others = runs
     first = runs[base].header
     for name in others:

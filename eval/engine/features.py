@@ -1,0 +1,69 @@
+"""Features of a run's images, recorded as they come: `RUN/features/EXTRACTOR/features.jsonl`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import DataError
+from ...images import ImageError, open_image
+from ...progress import Progress, silent
+from ...storage import RecordLog, read_records, write_json
+from ..core import describe
+from ..scorers.features import FeatureExtractor
+from ..stats.bootstrap import Array
+from .run import Run
+
+FOLDER = "features"
+FEATURES = "features.jsonl"
+
+
+def image_features(
+    root: Path, extractor: FeatureExtractor, progress: Progress = silent
+) -> dict[str, Array]:
+    """Case -> features (d,) of its present image, float32 as recorded; computed where not known.
+
+    An image that can't be read any more has none. Raises LoadError where the model can't be loaded.
+    """
+    run = Run.open(root)
+    run.check_complete()
+    identity = extractor.identity()
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    folder = root / FOLDER / f"{identity['kind']}-{digest[:8]}"
+    present = run.present()
+    name = f"features by {describe(identity)}"
+    with run.lock():
+        if not (folder / "extractor.json").exists():
+            write_json(folder / "extractor.json", identity)
+        known = _known(folder / FEATURES)
+        with RecordLog(folder / FEATURES) as log:
+            for number, (case, image) in enumerate(present.items()):
+                progress(name, number, len(present))
+                if image in known:
+                    continue
+                try:
+                    opened = open_image(run.image_path(run.images()[case]))
+                except ImageError:
+                    continue
+                values = extractor.features([opened])[0].astype("<f4")
+                text = base64.b64encode(values.tobytes()).decode()
+                log.append({"image": image, "features": text})
+                known[image] = values.astype(float)
+        progress(name, len(present), len(present))
+    return {case: known[image] for case, image in present.items() if image in known}
+
+
+def _known(path: Path) -> dict[str, Array]:
+    """SHA-256 of an image -> its features."""
+    found = {}
+    for number, record in enumerate(read_records(path), 1):
+        try:
+            values = np.frombuffer(base64.b64decode(record["features"]), dtype="<f4")
+            found[record["image"]] = values.astype(float)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}:{number}: no features ({error})") from None
+    return found

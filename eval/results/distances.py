@@ -1,0 +1,111 @@
+"""How unlike the images of two runs are, as sets: FID, KID, CMMD."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import UsageError
+from ...progress import Progress, silent
+from ..core import describe
+from ..engine.features import image_features
+from ..engine.run import Run
+from ..scorers.features import FeatureExtractor, open_extractor
+from ..stats.bootstrap import Array
+from ..stats.distances import cmmd, frechet_distance, kernel_distance
+from ..stats.intervals import NOTHING, Interval
+from .changes import check_alike
+from .names import short_names
+
+
+@dataclass(frozen=True)
+class SetDistance:
+    """Between the images of two runs on the same cases."""
+
+    run: str
+    """Name of the run."""
+    base: str
+    """Name of the run that it is compared with."""
+    name: str
+    """`fid`, `fd` (Frechet's distance of features that are not Inception's), `kid` or `cmmd`."""
+    extractor: str
+    """Of the features, in a few words."""
+    value: float
+    """NaN for fewer than two shared cases."""
+    interval: Interval
+    """95 % over clusters, for `kid`; NOTHING for the others, which are biased."""
+    n: int
+    """Images of each run."""
+    dimensions: int
+    """Of the features."""
+    warning: str = ""
+    """What the number can't promise."""
+
+
+def set_distances(
+    roots: Sequence[Path], specs: Sequence[str | FeatureExtractor], progress: Progress = silent
+) -> list[SetDistance]:
+    """Of every run to the first one, by each extractor.
+
+    Raises UsageError for fewer than two runs, RunError for runs of different rows.
+    """
+    if len(roots) < 2:
+        raise UsageError("two runs are needed for a distance between their images")
+    runs = {
+        name: Run.open(root)
+        for name, root in zip(short_names([r.resolve() for r in roots]), roots, strict=True)
+    }
+    check_alike(runs)
+    base, *others = runs
+    clusters = {case.id: case.clusters[0] for case in runs[base].cases()}
+    found = []
+    for spec in specs:
+        extractor = open_extractor(spec) if isinstance(spec, str) else spec
+        features = {n: image_features(run.root, extractor, progress) for n, run in runs.items()}
+        for other in others:
+            found += _between(base, other, features, clusters, extractor)
+    return found
+
+
+def _between(
+    base: str,
+    other: str,
+    features: Mapping[str, Mapping[str, Array]],
+    clusters: Mapping[str, str],
+    extractor: FeatureExtractor,
+) -> list[SetDistance]:
+    shared = [case for case in features[base] if case in features[other]]
+    first, second = (np.array([features[n][case] for case in shared]) for n in (base, other))
+    n, d = first.shape if shared else (0, 0)
+    distances = []
+    for name in extractor.distances:
+        value, interval, warning = math.nan, NOTHING, ""
+        if n > 1 and name == "kid":
+            value, interval = kernel_distance(first, second, [clusters[case] for case in shared])
+        elif n > 1 and name == "cmmd":
+            value = cmmd(first, second)
+        elif n > 1:
+            value = frechet_distance(first, second)
+            if n <= d:
+                warning = (
+                    f"{n:,} images in {d:,} dimensions: far above the distance of many images; "
+                    f"compare it only with distances of as many"
+                )
+        distances.append(
+            SetDistance(
+                run=other,
+                base=base,
+                name=name,
+                extractor=describe(extractor.identity()),
+                value=value,
+                interval=interval,
+                n=n,
+                dimensions=d,
+                warning=warning,
+            )
+        )
+    return distances

@@ -1,0 +1,48 @@
+"""What turns an image into numbers that sets of images are compared by: FID, KID, CMMD.
+
+``inception:FILE`` gives the features of the published FID; ``clip:MODEL`` those of CMMD. A distance
+is named with its extractor: a Frechet distance of CLIP's features is no FID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from ...specs import Spec
+from ..checkpoints.extras import open_adapter
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from ..stats.bootstrap import Array
+
+
+@runtime_checkable
+class FeatureExtractor(Protocol):
+    """Turns images into features."""
+
+    distances: ClassVar[tuple[str, ...]]
+    """Of `fid`, `fd`, `kid` and `cmmd`: what its features are used for."""
+
+    def features(self, images: Sequence[Image]) -> Array:
+        """Shape (n, d), of RGB images. Raises LoadError where the model can't be loaded."""
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What extracts (kind, model, revision, settings); part of every record."""
+        ...
+
+
+EXTRACTORS = {
+    "clip": f"{__package__}.clip_features:ClipFeatures",
+    "inception": f"{__package__}.inception:InceptionFeatures",
+}
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
+
+
+def open_extractor(text: str) -> FeatureExtractor:
+    """The extractor that a spec names. Raises UsageError as `open_scorer`."""
+    found: Any = open_adapter(EXTRACTORS, Spec.parse(text), "feature extractor")
+    extractor: FeatureExtractor = found
+    return extractor

@@ -1,0 +1,97 @@
+"""Distances between two sets of features: how unlike two sets of images are, as sets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .bootstrap import Array
+from .intervals import NOTHING, Interval, student_quantile
+
+CMMD_SIGMA = 10.0
+CMMD_SCALE = 1000.0
+"""Bandwidth and factor of CMMD (Jayasumana et al. 2024)."""
+
+
+def frechet_distance(first: ArrayLike, second: ArrayLike) -> float:
+    """Frechet's distance of normal distributions fitted to features (n, d) and (m, d).
+
+    ``|mu1 - mu2|^2 + Tr(C1 + C2 - 2 (C1 C2)^(1/2))``, the FID of Inception features (Heusel et al.
+    2017). The trace of the root is the sum of the singular values of the two sets' inner products,
+    which needs no root of a singular matrix. Biased upward, the more the fewer features there are.
+    Raises ValueError for fewer than two features, or for features of different length.
+    """
+    x, y = _features(first), _features(second)
+    if x.shape[1] != y.shape[1] or min(len(x), len(y)) < 2:
+        raise ValueError(f"features {x.shape} and {y.shape} do not fit")
+    gap = x.mean(axis=0) - y.mean(axis=0)
+    a, b = ((z - z.mean(axis=0)) / math.sqrt(len(z) - 1) for z in (x, y))
+    root = np.linalg.svd(a @ b.T, compute_uv=False).sum()
+    return max(0.0, float(gap @ gap + (a * a).sum() + (b * b).sum() - 2 * root))
+
+
+def kernel_distance(
+    first: ArrayLike, second: ArrayLike, clusters: ArrayLike
+) -> tuple[float, Interval]:
+    """Unbiased squared MMD of paired features (n, d) with KID's kernel, and its 95 % interval.
+
+    The kernel is ``(x y / d + 1)^3`` (Binkowski et al. 2018); all features are one subset, so no
+    subset is drawn. clusters: shape (n,), of each pair; the interval is the delete-one-cluster
+    jackknife's with Student's t, NOTHING for fewer than three clusters. It may start below 0, as an
+    unbiased estimate may. Raises ValueError where the shapes don't fit.
+    """
+    x, y = _features(first), _features(second)
+    if x.shape != y.shape or len(x) < 2 or len(np.asarray(clusters)) != len(x):
+        raise ValueError(f"features {x.shape} and {y.shape} and clusters do not fit")
+    n, d = x.shape
+    xx, yy, xy = ((p @ q.T / d + 1) ** 3 for p, q in ((x, x), (y, y), (x, y)))
+    for same in (xx, yy):
+        np.fill_diagonal(same, 0.0)
+    member = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    value = _unbiased((xx, yy, xy), np.zeros(n, dtype=bool))
+    sizes = np.bincount(member)
+    if len(sizes) < 3 or (n - sizes).min() < 2:
+        return value, NOTHING
+    without = np.array([_unbiased((xx, yy, xy), member == g) for g in range(len(sizes))])
+    count = len(sizes)
+    error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+    half = student_quantile(count - 1) * error
+    return value, Interval(value - half, value + half)
+
+
+def _sum_without(kernel: Array, out: NDArray[np.bool_]) -> float:
+    """The sum of a kernel matrix without some rows and columns."""
+    return float(
+        kernel.sum() - kernel[out].sum() - kernel[:, out].sum() + kernel[out][:, out].sum()
+    )
+
+
+def _unbiased(kernels: tuple[Array, Array, Array], out: NDArray[np.bool_]) -> float:
+    """The squared MMD of kernel matrices with empty diagonals, without some of the pairs."""
+    xx, yy, xy = (_sum_without(kernel, out) for kernel in kernels)
+    n = int((~out).sum())
+    return (xx + yy) / (n * (n - 1)) - 2 * xy / (n * n)
+
+
+def cmmd(first: ArrayLike, second: ArrayLike) -> float:
+    """CMMD of CLIP's image embeddings (n, d) and (m, d): 1000 times a squared MMD.
+
+    Embeddings are brought to length 1, the kernel is a Gaussian of `CMMD_SIGMA`, and the estimate
+    is the biased one, all as published.
+    """
+    x, y = (z / np.linalg.norm(z, axis=1, keepdims=True) for z in map(_features, (first, second)))
+
+    def mean(p: Array, q: Array) -> float:
+        # Of vectors of length 1 the squared distance is 2 - 2 cos.
+        return float(np.exp((p @ q.T - 1) / CMMD_SIGMA**2).mean())
+
+    return CMMD_SCALE * (mean(x, x) + mean(y, y) - 2 * mean(x, y))
+
+
+def _features(values: ArrayLike) -> Array:
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 2:
+        raise ValueError(f"features are of shape (n, d), not {found.shape}")
+    return found

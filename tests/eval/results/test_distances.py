@@ -1,0 +1,109 @@
+"""FID, KID and CMMD between two runs: features recorded once, names that say what was measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scored import cases, image_run
+
+from counterprior.errors import UsageError
+from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.engine.features import image_features
+from counterprior.eval.results.distances import set_distances
+from counterprior.eval.scorers.features import open_extractor
+from counterprior.eval.stats.distances import frechet_distance
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+ASKED = cases(12)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    return [
+        image_run(tmp_path / name, ASKED, {c.id: base + 9 * i for i, c in enumerate(ASKED)}, lost)
+        for name, base, lost in (("one", 10, None), ("two", 60, {ASKED[3].id: "refused"}))
+    ]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that is called as NVIDIA's Inception is."""
+    torch = pytest.importorskip("torch")
+    file = tmp_path_factory.mktemp("net") / "inception-2015-12-05.pt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        module = torch.jit.ScriptModule()
+        module.define(
+            "def forward(self, x, return_features: bool):\n"
+            "    assert return_features\n"
+            "    return torch.cat([x.mean([2, 3]), x[:, :, 0, 0] * 2.0], 1)\n"
+        )
+        torch.jit.save(module, str(file))
+    return file
+
+
+def test_features_are_recorded_and_computed_once(runs: list[Path], network: Path) -> None:
+    extractor = open_extractor(f"inception:{network}?device=cpu")
+    found = image_features(runs[1], extractor)
+    assert len(found) == 11 and ASKED[3].id not in found
+    assert found[ASKED[0].id].tolist() == [60, 60, 60, 120, 120, 120]
+
+    class Never:
+        distances = extractor.distances
+        identity = extractor.identity
+
+        def features(self, images: list[Image.Image]) -> np.ndarray:
+            raise AssertionError("asked again")
+
+    (log,) = (runs[1] / "features").glob("*/features.jsonl")
+    log.write_bytes(log.read_bytes()[:-1] + b"\n{torn")
+    again = image_features(runs[1], Never())  # type: ignore[arg-type]
+    assert all((again[case] == found[case]).all() for case in found)
+
+
+def test_distances_are_named_by_what_was_measured(
+    runs: list[Path], network: Path, checkpoint: Callable[[str], Path]
+) -> None:
+    specs = [f"inception:{network}?device=cpu", f"clip:{checkpoint('clip')}?device=cpu"]
+    found = set_distances(runs, specs)
+    assert [(one.name, one.extractor) for one in found] == [
+        ("fid", "inception:inception-2015-12-05.pt"),
+        ("kid", "inception:inception-2015-12-05.pt"),
+        ("fd", "clip:checkpoint-clip"),
+        ("kid", "clip:checkpoint-clip"),
+        ("cmmd", "clip:checkpoint-clip"),
+    ]
+    assert {one.n for one in found} == {11} and found[0].dimensions == 6
+    one, two = (image_features(run, open_extractor(specs[0])) for run in runs)
+    expected = frechet_distance([one[case] for case in two], list(two.values()))
+    assert found[0].value == pytest.approx(expected) and not found[0].warning
+    assert np.isnan(found[0].interval.low) and found[1].interval.low < found[1].value
+    assert "compare it only with distances of as many" in found[2].warning
+    with pytest.raises(UsageError, match="two runs are needed"):
+        set_distances(runs[:1], specs)
+
+
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> None:
+    with pytest.raises(UsageError, match=r"no file is not there: name the TorchScript file"):
+        open_extractor("inception:")
+    with pytest.raises(UsageError, match="no option 'batch'"):
+        open_extractor("inception:x?batch=1")
+    (tmp_path / "net.pt").write_bytes(b"no program")
+    with pytest.raises(LoadError, match="is no TorchScript program"):
+        set_distances(runs, [f"inception:{tmp_path / 'net.pt'}?device=cpu"])
+
+
+def test_the_command_prints_them(runs: list[Path], network: Path, cli: Cli) -> None:
+    done = cli("quality", *runs, "--features", f"inception:{network}?device=cpu", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["distances"]
+    assert [one["name"] for one in found] == ["fid", "kid"] and found[0]["interval"] == [None, None]
+    shown = cli("quality", *runs, "--features", f"inception:{network}?device=cpu")
+    assert "distance of sets of images to those of one" in shown.stdout
