@@ -15,13 +15,15 @@ from .options import (
     ImageSize,
     Input,
     Json,
+    JudgeNames,
     LabelKind,
     LabelsFile,
     Output,
+    Runs,
     Sampling,
     Verdicts,
 )
-from .show_metrics import print_metrics
+from .show_metrics import print_analysis, print_metrics, print_selection
 from .show_quality import print_ratings
 
 
@@ -58,7 +60,7 @@ def analyze(
     """
     from ..eval.people.sample import analyze_files
 
-    print_metrics(analyze_files(verdicts, labels, out, sample), json)
+    print_analysis(analyze_files(verdicts, labels, out, sample), json)
 
 
 def calibrate(
@@ -130,6 +132,21 @@ def ratings(
     from ..eval.people.ratings import analyze_ratings
 
     print_ratings(analyze_ratings(folder), json)
+
+
+def judges(
+    runs: Runs,
+    labels: LabelsFile,
+    judge: JudgeNames = None,
+    json: Json = False,
+) -> None:
+    """Compare judges with people over runs and metrics: confusion, kappa, differences of scores.
+
+    Example: `counterprior audit judges runs/a runs/b --labels labels/ann.jsonl`
+    """
+    from ..eval.results.selection import judge_selection
+
+    print_selection(judge_selection(runs, labels, judge or ()), json)
 
 
 def merge(

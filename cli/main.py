@@ -64,6 +64,7 @@ AUDIT: Commands = {
     "sample": audit.sample,
     "serve": audit.serve,
     "ratings": audit.ratings,
+    "judges": audit.judges,
     "merge": audit.merge,
     "analyze": audit.analyze,
     "calibrate": audit.calibrate,

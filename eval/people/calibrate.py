@@ -231,14 +231,17 @@ def calibrate_files(
 ) -> dict[str, Any]:
     """The best settings for the labeled samples of all runs together.
 
-    Raises RowError where two of the files hold the same sample.
+    Labels of samples that are in none of the files, as of other runs, are left out and listed.
+    Raises RowError where two of the files hold the same sample, DataError where no label is left.
     """
     samples = [pair for path in detections for pair in read_samples(path, size)]
     known = {sample.sample_id for sample, _ in samples}
     if len(known) < len(samples):
         raise RowError("two of the files hold the same sample_id: give each run once")
-    human = human_verdicts(read_labels(labels), known)
+    given = read_labels(labels)
+    human = human_verdicts([label for label in given if label.case in known], known)
     result = calibrate(samples, human, CheckerRules.load(rules), folds=folds)
+    result["left_out"] = sorted({label.case for label in given} - known)
     if out:
         write_json(out, result)
     return result

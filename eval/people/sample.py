@@ -57,7 +57,8 @@ class _ImageRow(BaseModel, frozen=True):
 
 class _DrawnRow(BaseModel, frozen=True):
     sample_id: str
-    weight: float = Field(gt=0, allow_inf_nan=False)
+    weight: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Images that it stands for; published samples don't say."""
 
 
 def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
@@ -163,16 +164,19 @@ def analyze_files(
 ) -> dict[str, Any]:
     """Compares the checker with people, over all runs together.
 
-    drawn: what `audit sample` wrote, to weight each image by what it stands for. Raises RowError
-        for labels of images that are in no run, or not in the sample.
+    drawn: what `audit sample` wrote, to weight each image by what it stands for; a published
+        sample, without weights, only says which images were drawn. Raises RowError for labels of
+        images that are in no run, or not in the sample.
     """
     candidates = read_candidates(verdicts)
     given = read_labels(labels)
     weights = None
     if drawn is not None:
-        rows = (parse(_DrawnRow, row, drawn, number) for number, row in read_rows(drawn))
-        weights = {row.sample_id: row.weight for row in rows}
-        check_labels(given, weights.keys())
+        rows = [parse(_DrawnRow, row, drawn, number) for number, row in read_rows(drawn)]
+        check_labels(given, {row.sample_id for row in rows})
+        weights = {row.sample_id: row.weight for row in rows if row.weight is not None}
+        if weights and len(weights) < len(rows):
+            raise RowError(f"{drawn}: weight: {len(rows) - len(weights)} rows have none")
     result = analyze([one.model_dump() for one in candidates], given, weights)
     if out:
         write_json(out, result)

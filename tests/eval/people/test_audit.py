@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from counterprior.eval.judges.checker.analyze import analyze
 from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
 from counterprior.eval.people.clicks import merge
-from counterprior.eval.people.sample import draw, read_candidates, sample
+from counterprior.eval.people.sample import analyze_files, draw, read_candidates, sample
 from counterprior.eval.rules.boxes import Size
 from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
 from counterprior.eval.rules.checker.rules import CheckerRules
@@ -293,5 +294,66 @@ def test_the_published_run_from_the_command_line(
     assert drawn.stdout.startswith("40 images"), drawn.stderr
     analyzed = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--json")
     assert json.loads(analyzed.stdout)["labeled"] == 66
+    shown = cli("audit", "analyze", f"plain={recorded}", "--labels", labels).stdout
+    for text in ("checker (rows) and people, 66 images", "kappa 0.", "UNDECIDABLE"):
+        assert text in shown
     outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
     assert outside.returncode == 2 and "case: no case" in outside.stderr
+
+
+def test_labels_of_other_runs_are_left_out_by_name(tmp_path: Path, cli: Run) -> None:
+    rows = [
+        {
+            **{key: row[key] for key in ("sample_id", "prompt_id", "object_a", "object_b")},
+            "relation": "left_of",
+            "detectors": {"primary": {"detections": []}},
+        }
+        for row in verdicts(12)
+    ]
+    detections = write(tmp_path / "d.jsonl", rows)
+    said = [{"sample_id": row["sample_id"], "label": "UNDECIDABLE"} for row in rows]
+    labels = write(tmp_path / "l.jsonl", [*said, {"sample_id": "gligen_7", "label": "PASS"}])
+    (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
+    options = ("--labels", labels, "--folds", 2, "--rules", tmp_path / "checker.yaml")
+    done = cli("audit", "calibrate", detections, *options, "--json")
+    found = json.loads(done.stdout)
+    assert found["labeled"] == 12 and found["left_out"] == ["gligen_7"]
+    shown = cli("audit", "calibrate", detections, *options).stdout
+    assert re.search(r"left_out +gligen_7", shown)
+    write(labels, [{"sample_id": "gligen_7", "label": "PASS"}])
+    none = cli("audit", "calibrate", detections, *options)
+    assert none.returncode == 2 and "no labeled image" in none.stderr
+
+
+def test_a_published_sample_without_weights_is_read(tmp_path: Path) -> None:
+    rows = verdicts(20)
+    file = write(tmp_path / "v.jsonl", rows)
+    labels = write(
+        tmp_path / "l.jsonl", [{"sample_id": r["sample_id"], "label": "PASS"} for r in rows[:5]]
+    )
+    (tmp_path / "s.csv").write_text(
+        "sample_id,method\n" + "".join(f"{r['sample_id']},x\n" for r in rows[:5])
+    )
+    found = analyze_files([f"x={file}"], labels, None, tmp_path / "s.csv")
+    assert found["labeled"] == 5 and "run" not in found
+    drawn = [{"sample_id": r["sample_id"], "weight": 2.0} for r in rows[:5]]
+    sample = write(tmp_path / "s.jsonl", drawn)
+    assert "run" in analyze_files([f"x={file}"], labels, None, sample)
+    write(sample, [*drawn[:3], *({"sample_id": r["sample_id"]} for r in rows[3:5])])
+    with pytest.raises(RowError, match="weight: 2 rows have none"):
+        analyze_files([f"x={file}"], labels, None, sample)
+    write(sample, drawn[:4])
+    with pytest.raises(RowError, match="no case"):
+        analyze_files([f"x={file}"], labels, None, sample)
+
+
+def test_the_kappa_of_annotators_is_printed(tmp_path: Path, cli: Run) -> None:
+    file = write(tmp_path / "v.jsonl", rows := verdicts(20))
+    said = [
+        {"sample_id": r["sample_id"], "label": VERDICTS[(i + (who == "bo")) % 2], "annotator": who}
+        for who in ("ann", "bo")
+        for i, r in enumerate(rows)
+    ]
+    labels = write(tmp_path / "l.jsonl", said)
+    shown = cli("audit", "analyze", f"x={file}", "--labels", labels).stdout
+    assert "kappa of ann and bo: -1.000" in shown and "20 images" in shown

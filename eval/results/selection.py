@@ -1,0 +1,186 @@
+"""Which judge to trust: judges against people, pooled over generators and metrics, and by image.
+
+OTS-Bench chooses its judge by Cohen's kappa on three classes, pooled over six metrics: whether the
+first or left subject, the other, or neither (its Tables 3 and 13). CF-World looks at the difference
+of people's score and the judge's for every image, here with limits of agreement (Bland and Altman).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import DataError
+from ..core import ORIGINAL, Outcome, Verdict
+from ..engine.run import Run
+from ..stats.agreement import cohen_kappa, confusion
+from ..stats.bootstrap import Array
+from ..stats.intervals import normal_quantile
+from ..stats.means import cluster_mean
+from ..suites import open_suite
+from .judge_card import Labels
+from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
+
+CLOSE = 0.125
+"""Difference of scores in [0, 1] that CF-World calls small."""
+BINS = 8
+"""Of the histogram, on each side of 0."""
+POOLED = "all"
+CODES = ("invalid", "first", "other")
+"""The classes that labels of all metrics stand for."""
+
+
+class Compared(NamedTuple):
+    """One image that both a judge and people answered one question about."""
+
+    metric: str
+    """Suite, question and variant."""
+    run: str
+    """Folder of the run."""
+    people: str
+    judge: str
+    codes: tuple[str, str]
+    """The same two as classes of `CODES`."""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A judge against people on one metric, or pooled."""
+
+    name: str
+    """The metric, or `POOLED`."""
+    labels: Sequence[str]
+    """Of the rows (people) and columns (judge)."""
+    matrix: Sequence[Sequence[int]]
+    kappa: float
+    """Cohen's; NaN where undefined."""
+    interval: tuple[float, float]
+    """95 %."""
+    agreement: float
+    """Share of equal labels."""
+    n: int
+
+
+def judge_selection(
+    roots: Sequence[Path], labels: Path, judges: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Judge -> confusions by metric, by run and pooled, and the differences of scores by image.
+
+    labels: people's, of images of any of the runs. Raises DataError where they are of none, and
+    whatever `score_runs` raises.
+    """
+    settings = ScoreSettings(labels=labels, judges=tuple(judges), across_judges=True, partial=True)
+    judged = score_runs(roots, settings)
+    several = len(roots) > 1
+    told = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
+    if not any(told.values()):
+        raise DataError(f"{labels}: no label is of an image of these runs")
+    by_judge: dict[str, list[JudgedRun]] = {}
+    for one in judged:
+        by_judge.setdefault(one.result.judge, []).append(one)
+    return {
+        judge: {
+            "confusions": [vars(c) for c in _confusions(_compared(runs, told))],
+            "scores": _differences(runs, told),
+        }
+        for judge, runs in by_judge.items()
+    }
+
+
+def _compared(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> list[Compared]:
+    found = []
+    for one in runs:
+        suite, people = open_suite(one.result.run.suite), told[one.result.folder]
+        for outcome in one.outcomes:
+            for question, worth in suite.worths.items():
+                label = people.get((outcome.case.id, question))
+                verdict = outcome.verdict(question)
+                if label is None or verdict.failed:
+                    continue
+                metric = f"{suite.name}/{question}/{outcome.case.variant}"
+                order = sorted(worth.values, key=lambda name: -worth.values[name])
+                codes = tuple(
+                    CODES[1 + min(order.index(x), 1)] if x in order else CODES[0]
+                    for x in (label, verdict.label)
+                )
+                found.append(
+                    Compared(metric, one.result.folder, label, verdict.label, (codes[0], codes[1]))
+                )
+    return found
+
+
+def _confusions(pairs: Sequence[Compared]) -> list[Confusion]:
+    """Pooled first, then of each metric with its own labels, then of each run, pooled."""
+    found = [_confusion(POOLED, [pair.codes for pair in pairs], CODES)]
+    for metric in sorted({pair.metric for pair in pairs}):
+        said = [(p.people, p.judge) for p in pairs if p.metric == metric]
+        found.append(_confusion(metric, said, sorted({label for two in said for label in two})))
+    for run in sorted({pair.run for pair in pairs}):
+        found.append(_confusion(run, [p.codes for p in pairs if p.run == run], CODES))
+    return found
+
+
+def _confusion(name: str, said: Sequence[tuple[str, str]], labels: Sequence[str]) -> Confusion:
+    people, judge = [one for one, _ in said], [one for _, one in said]
+    matrix = confusion(people, judge, labels)
+    kappa = cohen_kappa(matrix)
+    ends = (float(kappa.interval.low), float(kappa.interval.high))
+    plain = [[int(count) for count in row] for row in matrix]
+    return Confusion(name, list(labels), plain, kappa.value, ends, kappa.agreement, kappa.n)
+
+
+def _differences(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> dict[str, Any] | None:
+    """People's score less the judge's, of images that both have a score in [0, 1] for.
+
+    None for suites whose images have no score of their own.
+    """
+    gaps, clusters = [], []
+    for one in runs:
+        suite, people = open_suite(one.result.run.suite), told[one.result.folder]
+        given: dict[str, dict[tuple[str, str], Verdict]] = {}
+        for (case, question), label in people.items():
+            given.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
+        for outcome in one.outcomes:
+            if outcome.case.id not in given:
+                continue
+            theirs = suite.correctness(Outcome(outcome.case, given[outcome.case.id]))
+            gap = theirs - suite.correctness(outcome)
+            if not math.isnan(gap):
+                gaps.append(gap)
+                clusters.append(outcome.case.clusters[0])
+    return agreement_limits(np.array(gaps), clusters) if gaps else None
+
+
+def agreement_limits(gaps: Array, clusters: Sequence[str]) -> dict[str, Any]:
+    """What differences in [-1, 1], shape (n,), say: bias, limits of agreement, histogram.
+
+    The limits are mean +- 1.96 standard deviations (Bland and Altman 1986): 95 % of the differences
+    lie between them where they are normal. Each has a standard error of sqrt(3 / n) deviations. NaN
+    where there is one difference only.
+    """
+    mean = cluster_mean(gaps, list(clusters))
+    n = len(gaps)
+    deviation = float(np.std(gaps, ddof=1)) if n > 1 else math.nan
+    z = normal_quantile(0.95)
+    edges = np.linspace(-1, 1, 2 * BINS + 1)
+    # The differences of 0 or 1 scores are whole: a bin is centered on each edge but the outer ones.
+    places = np.clip(np.round((gaps + 1) * BINS).astype(int), 0, 2 * BINS)
+    counts = Counter(places.tolist())
+    return {
+        "n": n,
+        "mean": mean.value,
+        "interval": list(mean.interval),
+        "deviation": deviation,
+        "limits": [mean.value - z * deviation, mean.value + z * deviation],
+        "limits_error": math.sqrt(3 / n) * deviation,
+        "within_0.125": float(np.mean(np.abs(gaps) <= CLOSE + 1e-9)),
+        "people_higher": float(np.mean(gaps > 0)),
+        "judge_higher": float(np.mean(gaps < 0)),
+        "histogram": [[float(edge), counts[place]] for place, edge in enumerate(edges)],
+    }
