@@ -31,6 +31,7 @@ PANELS: dict[str, Commands] = {
     "Check spatial relations": {
         "detect": spatial.detect,
         "check": spatial.check,
+        "check-report": spatial.check_report,
     },
     "Release": {
         "build": release.build,

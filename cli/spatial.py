@@ -9,7 +9,7 @@ from typer import Argument
 
 from .options import ImageSize, Input, Json, LabelsFile, Model, Output, Rules, SomeLabels
 from .progress import progress_bar
-from .show_metrics import print_agreement, print_metrics
+from .show_metrics import print_agreement, print_metrics, print_tables
 
 
 def detect(
@@ -42,7 +42,7 @@ def detect(
 
 def check(
     detections: Annotated[Path, Argument(help="JSONL of samples with their detections.")],
-    out: Annotated[Path, Output(help="JSONL of verdicts; metrics.json goes beside it.")],
+    out: Annotated[Path, Output(help="JSONL of verdicts; OUT.metrics.json goes beside it.")],
     rules: Rules = None,
     labels: SomeLabels = None,
     size: ImageSize = "512x512",
@@ -56,6 +56,45 @@ def check(
     from ..eval.rules.boxes import Size
 
     print_metrics(run_check(detections, rules, out, labels, Size.parse(size)), json)
+
+
+def check_report(
+    methods: Annotated[list[str], Argument(help="METHOD=FILE of samples with detections, each.")],
+    out: Annotated[Path, Output(help="Folder of the page and its CSV files.")],
+    rules: Rules = None,
+    before: Annotated[
+        list[str] | None, Input(help="METHOD=FILE before calibration; else the same files.")
+    ] = None,
+    before_rules: Annotated[Path | None, Input(help="checker.yaml before calibration.")] = None,
+    labels: SomeLabels = None,
+    manifest: Annotated[
+        list[Path] | None, Input(help="Where the images lie, to draw boxes on some; repeatable.")
+    ] = None,
+    overlays: Annotated[int, Output(min=0, help="Images of each method to draw.")] = 12,
+    size: ImageSize = "512x512",
+    json: Json = False,
+) -> None:
+    """Compare checked methods: main results, abstention, prompts, calibration, risk and coverage.
+
+    Example: `counterprior check-report sd15=a.jsonl gligen=b.jsonl --labels l.csv --out report`
+    """
+    from ..eval.report.checked import write_check_report
+    from ..eval.results.checked import CheckInputs
+    from ..eval.results.checked import check_report as make_report
+    from ..eval.rules.boxes import Size
+
+    inputs = CheckInputs(
+        methods=methods,
+        rules=rules,
+        before=before or (),
+        before_rules=before_rules,
+        labels=labels,
+        size=Size.parse(size),
+    )
+    with progress_bar() as progress:
+        report = make_report(inputs)
+        page = write_check_report(report, out, manifest or (), overlays, progress)
+    print_tables(report.tables, page, json)
 
 
 def agree(

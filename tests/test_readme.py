@@ -39,6 +39,7 @@ NEED_MORE = {
     "mine",
     "detect",
     "check",
+    "check-report",
     "agree",
     "quality",
     "audit",

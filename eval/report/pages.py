@@ -41,12 +41,12 @@ def render_pages(
     for run in sorted(runs, key=lambda run: run.suite.name):
         suites.setdefault(run.suite.name, []).append(run)
     site = {"title": title, "suites": list(suites), "runs": runs}
-    pages = {"index.html": _render("index.html", site=site, boards=_board_views(boards))}
+    pages = {"index.html": render("index.html", site=site, boards=_board_views(boards))}
     for suite, members in suites.items():
         curves = risk_curves(members)
         judges = _by_judge(members)
         headline = members[0].suite.headline
-        pages[f"{suite}.html"] = _render(
+        pages[f"{suite}.html"] = render(
             "suite.html",
             site=site,
             suite=suite,
@@ -57,7 +57,7 @@ def render_pages(
             quality=_quality(members),
             meanings=_meanings(members),
         )
-        pages[f"{suite}-judges.html"] = _render(
+        pages[f"{suite}-judges.html"] = render(
             "judges.html",
             site=site,
             suite=suite,
@@ -67,7 +67,7 @@ def render_pages(
             curves=curves,
         )
     for run in runs:
-        pages[f"gallery-{run.slug}.html"] = _render(
+        pages[f"gallery-{run.slug}.html"] = render(
             "gallery.html", site=site, run=run, data=galleries[run.slug], flags=FILTERS
         )
     return pages
@@ -102,7 +102,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """A template of this room with its values, escaped."""
     return _environment().get_template(template).render(**values)
 
 

@@ -146,6 +146,32 @@ def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
     return drawing.markup()
 
 
+def stacked_plot(
+    rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], title: str
+) -> Markup:
+    """One bar a row, cut into parts that are shares of 1; a part's share shows under the mouse."""
+    left = _gutter([label for label, _ in rows])
+    axis = PlotAxis(0, 100, left, WIDTH - MARGIN)
+    bottom = 28.0 * len(rows) + 6
+    drawing = Drawing(WIDTH, bottom + 30 + ROW * len(parts), title)
+    _grid(drawing, axis, 4, bottom, "%")
+    for number, (label, shares) in enumerate(rows):
+        y = 4 + 28.0 * number
+        drawing.text(left - 10, y + 12, shortened(label, LONGEST), "end")
+        start = 0.0
+        for series, share in enumerate(shares):
+            if share > 0:
+                hint = f"{label}: {parts[series]} {share:.2%}"
+                ends = (axis(100 * start), axis(100 * (start + share)))
+                drawing.bar(*ends, y, 24.0, series=series, hint=hint)
+            start += share
+    for series, part in enumerate(parts):
+        y = bottom + 34 + ROW * series
+        drawing.bar(left, left + 14, y - 7, 14.0, series=series)
+        drawing.text(left + 22, y, part)
+    return drawing.markup()
+
+
 def legend(names: Sequence[str]) -> Markup:
     """The series of a figure, by color and shape; nothing for a single one."""
     if len(names) < 2:

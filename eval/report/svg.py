@@ -87,6 +87,16 @@ class Drawing:
         if hint:
             SubElement(point, "title").text = hint
 
+    def bar(
+        self, x1: float, x2: float, y: float, height: float, *, series: int, hint: str = ""
+    ) -> None:
+        """A filled box in the color of a series; `hint` shows under the mouse."""
+        size = {"width": _px(x2 - x1), "height": _px(height)}
+        style = f"mark s{series % SERIES}"
+        box = SubElement(self.root, "rect", {"x": _px(x1), "y": _px(y), **size, "class": style})
+        if hint:
+            SubElement(box, "title").text = hint
+
     def markup(self) -> Markup:
         """The figure, escaped, to be put into HTML."""
         return Markup(tostring(self.root, encoding="unicode"))

@@ -251,9 +251,9 @@ def run_check(
     """Writes verdicts and metrics and returns the metrics; nothing is written on an error.
 
     detections: JSONL in the format of the published `per_sample.jsonl`. rules: `checker.yaml`;
-        None for the published rules. out: where the verdicts go; `metrics.json` and its tables,
-        `metrics.md`, are written beside it. labels: human labels of some of the samples. size: of
-        images whose row gives none.
+        None for the published rules. out: where the verdicts go; `STEM.metrics.json` and its
+        tables, `STEM.metrics.md`, are written beside it. labels: human labels of some of the
+        samples. size: of images whose row gives none.
     """
     settings = CheckerRules.load(rules)
     checked = check_file(detections, settings, size)
@@ -264,7 +264,7 @@ def run_check(
     if labels:
         metrics["human"] = analyze([item.to_row() for item in checked], read_labels(labels))
     write_rows(out, (item.to_row() for item in checked))
-    beside = out.with_name("metrics.json")
+    beside = _beside(out, "metrics")
     write_json(beside, metrics)
     write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
     return metrics

@@ -54,7 +54,7 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
     assert {"left_of", "above"} <= set(metrics["by_relation"])
     assert metrics["counterfactual_pairs"]["both_pass"] >= 2
-    assert (tmp_path / "metrics.md").read_text().startswith("| Images |")
+    assert (tmp_path / "verdicts.metrics.md").read_text().startswith("| Images |")
 
 
 def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:

@@ -313,7 +313,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels)
     assert done.returncode == 2
     assert f"{labels}:1: case: no case 's9': there are 1, e.g. 's0'" in done.stderr
-    assert not out.exists() and not (tmp_path / "metrics.json").exists()
+    assert not out.exists() and not (tmp_path / "verdicts.metrics.json").exists()
     write(labels, {"sample_id": "s0", "human_verdict": "PASS"})
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json")
     assert done.returncode == 0, done.stderr
@@ -346,7 +346,7 @@ def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
     detections = write(tmp_path / "d.jsonl", *rows)
     (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
     run_check(detections, tmp_path / "checker.yaml", tmp_path / "v.jsonl")
-    text = (tmp_path / "metrics.md").read_text()
+    text = (tmp_path / "v.metrics.md").read_text()
     digest = hashlib.sha256(detections.read_bytes()).hexdigest()[:16]
     for line in (
         "| d | 4 | 75.00 | 75.00 | 100.00 |",
@@ -358,7 +358,7 @@ def test_tables_say_where_their_numbers_come_from(tmp_path: Path) -> None:
         assert line in text
     empty = write(tmp_path / "e.jsonl")
     run_check(empty, tmp_path / "checker.yaml", tmp_path / "v.jsonl")
-    assert "| e | 0 | - | - | - | - |" in (tmp_path / "metrics.md").read_text()
+    assert "| e | 0 | - | - | - | - |" in (tmp_path / "v.metrics.md").read_text()
 
 
 @pytest.mark.parametrize("evaluation", ["eval", "eval_precal_20260116_113552"])

@@ -1,0 +1,304 @@
+"""The tables of SpatialBench-UC for several methods at once, as rows: CSV files and pages.
+
+Main results, abstention by reason, prompts and counterfactual pairs, relations, calibration before
+and after, and risk against coverage where people labeled some of the images. Percent, unless a
+column says otherwise; an undefined number is None.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import UsageError
+from ...labels import read_labels
+from ...tables import RowError
+from ..judges.checker.analyze import analyze
+from ..judges.checker.run import PUBLISHED_SIZE, check_file
+from ..rules.boxes import RELATIONS, Size
+from ..rules.checker.decide import REASONS, CheckedImage
+from ..rules.checker.rules import CheckerRules
+from ..rules.checker.summary import PAIRS, summarize
+from ..stats.bootstrap import Array
+from ..stats.clusters import cluster_interval
+from .names import slugify
+
+PlainTable = list[dict[str, Any]]
+"""Rows with the same columns."""
+
+_RATES = {
+    "pass": lambda means: means[..., :1],
+    "coverage": lambda means: means[..., :1] + means[..., 1:],
+    "pass_decided": lambda means: means[..., :1] / (means[..., :1] + means[..., 1:]),
+}
+"""From the shares of PASS and FAIL, shape (..., 2)."""
+
+
+@dataclass(frozen=True)
+class CheckedMethod:
+    """One method's images under the checker."""
+
+    name: str
+    file: Path
+    """Its detections."""
+    rules: CheckerRules
+    checked: Sequence[CheckedImage]
+    before: Sequence[CheckedImage] = ()
+    """The same images before calibration; none where nobody asked."""
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """As `check` writes it."""
+        return {
+            **summarize(self.checked),
+            "detections_sha256": sha256(self.file.read_bytes()).hexdigest(),
+            "rules": self.rules.model_dump(mode="json", exclude={"detector", "output"}),
+        }
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Everything that several checked methods are compared by."""
+
+    methods: Sequence[CheckedMethod]
+    tables: Mapping[str, PlainTable]
+    """File name without its ending -> rows."""
+    curves: Mapping[str, Mapping[str, Any]]
+    """Method, or `all` -> what `analyze` says of its labeled images; empty without labels."""
+    left_out: Sequence[str]
+    """Labeled samples that are of none of the methods."""
+
+
+@dataclass(frozen=True)
+class CheckInputs:
+    """What a report is made of."""
+
+    methods: Sequence[str]
+    """``METHOD=FILE`` of samples with their detections, each."""
+    rules: Path | None = None
+    """checker.yaml; None for the published, calibrated rules."""
+    before: Sequence[str] = ()
+    """``METHOD=FILE`` of the same samples before calibration; else the same files."""
+    before_rules: Path | None = None
+    """The rules before calibration; without them there is no table of calibration."""
+    labels: Path | None = None
+    """People's labels of some of the samples."""
+    size: Size = PUBLISHED_SIZE
+    """Of images whose row gives none."""
+
+
+def check_report(inputs: CheckInputs) -> CheckReport:
+    """Checks every method and puts the tables together.
+
+    Raises UsageError for a method without a name, twice, or unknown before calibration, RowError
+    for samples that two methods share or that can't be used.
+    """
+    files = _named(inputs.methods)
+    before = _named(inputs.before)
+    if unknown := sorted(set(before) - set(files)):
+        raise UsageError(f"--before names {unknown[0]!r}, which is none of {', '.join(files)}")
+    if before and inputs.before_rules is None:
+        raise UsageError("--before needs --before-rules, the checker.yaml of that time")
+    rules = CheckerRules.load(inputs.rules)
+    methods: list[CheckedMethod] = []
+    seen: dict[str, str] = {}
+    for name, file in files.items():
+        checked = check_file(file, rules, inputs.size)
+        for one in checked:
+            other = seen.setdefault(one.sample.sample_id, name)
+            if other != name:
+                raise RowError(f"{file}: sample_id: {one.sample.sample_id!r} is in {other} too")
+        earlier: list[CheckedImage] = []
+        if inputs.before_rules is not None:
+            old = CheckerRules.load(inputs.before_rules)
+            earlier = check_file(before.get(name, file), old, inputs.size)
+        methods.append(CheckedMethod(name, file, rules, checked, earlier))
+    curves, left_out = _human(methods, inputs.labels)
+    tables = {
+        "main": [_main(m) for m in methods],
+        "abstention": [_abstention(m) for m in methods],
+        "prompts": [_prompts(m) for m in methods],
+        "pairs": [_pairs(m) for m in methods],
+        "relations": [_relations(m) for m in methods],
+        "calibration": [row for m in methods if m.before for row in _calibration(m)],
+        "audit": [_audit(name, told) for name, told in curves.items()],
+        "risk_coverage": [row for name, told in curves.items() for row in _risks(name, told)],
+    }
+    return CheckReport(methods, {n: t for n, t in tables.items() if t}, curves, left_out)
+
+
+def as_csv(table: PlainTable) -> str:
+    """Rows as CSV; None is an empty field."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _plain(v) for k, v in row.items()} for row in table)
+    return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return "" if value is None else round(value, 10) if isinstance(value, float) else value
+
+
+def _named(specs: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for spec in specs:
+        name, _, file = spec.rpartition("=")
+        if not name or "/" in name:
+            raise UsageError(f"{spec!r} has no name: write METHOD=FILE")
+        if slugify(name) in map(slugify, found):
+            raise UsageError(f"method {name!r} is given twice, or differs in signs only")
+        found[name] = Path(file)
+    return found
+
+
+def _main(method: CheckedMethod) -> dict[str, Any]:
+    """T5: what passes, what is decided, and how surely, with intervals over prompts."""
+    metrics = method.metrics
+    row: dict[str, Any] = {"method": method.name, "images": metrics["total_samples"]}
+    for name, (value, low, high) in _rates(method.checked).items():
+        row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return {**row, "mean_confidence (0 to 1)": metrics["mean_confidence"]}
+
+
+def _rates(checked: Sequence[CheckedImage]) -> dict[str, tuple[float | None, ...]]:
+    """Each rate with its 95 % interval over prompts, whose images are alike, in percent."""
+    found: dict[str, tuple[float | None, ...]] = {}
+    verdicts = np.array([one.verdict for one in checked], dtype=object)
+    shares = np.stack([verdicts == "PASS", verdicts == "FAIL"], axis=1).astype(float)
+    prompts = np.array([one.sample.prompt_id for one in checked])
+    for name, statistic in _RATES.items():
+        if not len(checked):
+            found[name] = (None, None, None)
+            continue
+
+        def quiet(means: Array, statistic: Any = statistic) -> Array:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                rates: Array = statistic(means)
+                return rates
+
+        (one,) = cluster_interval(shares, prompts, (0, 1), quiet)
+        found[name] = tuple(_percent(value) for value in (one.value, *one.interval))
+    return found
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else 100 * float(value)
+
+
+def _abstention(method: CheckedMethod) -> dict[str, Any]:
+    """T6: why images are undecidable, of all images."""
+    metrics = method.metrics
+    n = metrics["total_samples"]
+    counts = metrics["undecidable_reasons"]
+    return {
+        "method": method.name,
+        "undecidable": _percent(metrics["undecidable_rate"]),
+        **{reason: _percent(counts.get(reason, 0) / n) if n else None for reason in REASONS},
+    }
+
+
+def _prompts(method: CheckedMethod) -> dict[str, Any]:
+    """T7: prompts of which an image passes, or all do."""
+    metrics = method.metrics
+    best, every = metrics.get("best_of_k", {}), metrics.get("all_of_k", {})
+    return {
+        "method": method.name,
+        "prompts": metrics.get("prompts", 0),
+        "images_per_prompt": metrics.get("images_per_prompt", 0),
+        "best_of_k": _percent(best.get("pass_rate")),
+        "all_of_k": _percent(every.get("pass_rate")),
+    }
+
+
+def _pairs(method: CheckedMethod) -> dict[str, Any]:
+    """Counterfactual pairs: an arrangement said in both ways, best of K."""
+    found = method.metrics.get("counterfactual_pairs", {})
+    n = found.get("count", 0)
+    shares = {name: _percent(found[name] / n) if n else None for name in PAIRS}
+    return {"method": method.name, "pairs": n, **shares}
+
+
+def _relations(method: CheckedMethod) -> dict[str, Any]:
+    by = method.metrics["by_relation"]
+    return {
+        "method": method.name,
+        **{one: _percent(by.get(one, {}).get("pass_rate_overall")) for one in RELATIONS},
+    }
+
+
+def _calibration(method: CheckedMethod) -> PlainTable:
+    """Before and after calibration, and the change."""
+    old, new = (_calibrated(summarize(one)) for one in (method.before, method.checked))
+    rows = []
+    for name, after in new.items():
+        before = old[name]
+        change = None if before is None or after is None else after - before
+        row = {"method": method.name, "number": name, "before": before, "after": after}
+        rows.append({**row, "change": change})
+    return rows
+
+
+def _calibrated(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    best = metrics.get("best_of_k", {})
+    return {
+        "pass": _percent(metrics["pass_rate_overall"]),
+        "coverage": _percent(metrics["coverage"]),
+        "pass_decided": _percent(metrics["pass_rate_conditional"]),
+        "prompt_pass": _percent(best.get("pass_rate")),
+        "mean_confidence (0 to 1)": metrics["mean_confidence"],
+    }
+
+
+def _human(
+    methods: Sequence[CheckedMethod], labels: Path | None
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Checker against people, of all methods together and of each that has labels."""
+    if labels is None:
+        return {}, []
+    given = read_labels(labels)
+    rows = {m.name: [one.to_row() for one in m.checked] for m in methods}
+    known = {row["sample_id"] for part in rows.values() for row in part}
+    own = [label for label in given if label.case in known]
+    found = {"all": analyze([row for part in rows.values() for row in part], own)}
+    for name, part in rows.items():
+        samples = {row["sample_id"] for row in part}
+        of_method = [label for label in own if label.case in samples]
+        if of_method and len(methods) > 1:
+            found[name] = analyze(part, of_method)
+    return found, sorted({label.case for label in given} - known)
+
+
+def _audit(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What labels say of the verdicts; shares of 1."""
+    plain = told["risk"]["human_undecidable_excluded"]
+    counted = told["risk"]["human_undecidable_counted"]
+    ends = told["kappa"]["interval"] or (None, None)
+    return {
+        "method": name,
+        "labeled": told["labeled"],
+        "kappa": told["kappa"]["value"],
+        "kappa_low": ends[0],
+        "kappa_high": ends[1],
+        "coverage": plain["coverage"],
+        "risk": plain["risk"],
+        "evaluated": plain["evaluated"],
+        "risk_undecidable_counted": counted["risk"],
+        "evaluated_undecidable_counted": counted["evaluated"],
+    }
+
+
+def _risks(name: str, told: Mapping[str, Any]) -> PlainTable:
+    return [
+        {"method": name, "risk_of": kind, **point}
+        for kind, curve in told["risk_coverage"].items()
+        for point in curve["points"]
+    ]
