@@ -27,19 +27,18 @@ from ..rules.boxes import RELATIONS, Size
 from ..rules.checker.decide import REASONS, CheckedImage
 from ..rules.checker.rules import CheckerRules
 from ..rules.checker.summary import PAIRS, summarize
-from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from .names import slugify
 
 PlainTable = list[dict[str, Any]]
 """Rows with the same columns."""
 
-_RATES = {
-    "pass": lambda means: means[..., :1],
-    "coverage": lambda means: means[..., :1] + means[..., 1:],
-    "pass_decided": lambda means: means[..., :1] / (means[..., :1] + means[..., 1:]),
+_WORTH: Mapping[str, Mapping[str, float]] = {
+    "pass": {"PASS": 1, "FAIL": 0, "UNDECIDABLE": 0},
+    "coverage": {"PASS": 1, "FAIL": 1, "UNDECIDABLE": 0},
+    "pass_decided": {"PASS": 1, "FAIL": 0},
 }
-"""From the shares of PASS and FAIL, shape (..., 2)."""
+"""Rate -> what each verdict counts in it; those without a number are no part of it."""
 
 
 @dataclass(frozen=True)
@@ -171,22 +170,12 @@ def _main(method: CheckedMethod) -> dict[str, Any]:
 
 def _rates(checked: Sequence[CheckedImage]) -> dict[str, tuple[float | None, ...]]:
     """Each rate with its 95 % interval over prompts, whose images are alike, in percent."""
-    found: dict[str, tuple[float | None, ...]] = {}
-    verdicts = np.array([one.verdict for one in checked], dtype=object)
-    shares = np.stack([verdicts == "PASS", verdicts == "FAIL"], axis=1).astype(float)
     prompts = np.array([one.sample.prompt_id for one in checked])
-    for name, statistic in _RATES.items():
-        if not len(checked):
-            found[name] = (None, None, None)
-            continue
-
-        def quiet(means: Array, statistic: Any = statistic) -> Array:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                rates: Array = statistic(means)
-                return rates
-
-        (one,) = cluster_interval(shares, prompts, (0, 1), quiet)
-        found[name] = tuple(_percent(value) for value in (one.value, *one.interval))
+    found = {}
+    for name, worth in _WORTH.items():
+        values = [worth.get(one.verdict, math.nan) for one in checked]
+        (rate,) = cluster_interval(values, prompts, (0, 1))
+        found[name] = tuple(_percent(value) for value in (rate.value, *rate.interval))
     return found
 
 

@@ -127,6 +127,14 @@ def test_methods_share_a_folder_and_keep_their_metrics(two: list[str], tmp_path:
     assert [row["method"] for row in main] == ["Plain SD", "boxed"]
     assert float(main[0]["pass_low"]) < float(main[0]["pass"]) < float(main[0]["pass_high"])
     assert float(main[1]["pass"]) == 100 and float(main[1]["pass_low"]) < 100
+    for row in main:
+        for rate in ("pass", "coverage", "pass_decided"):
+            low, value, high = (float(row[f"{rate}{end}"]) for end in ("_low", "", "_high"))
+            assert 0 <= low <= value <= high <= 100
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    (row,) = check_report(CheckInputs([f"none={empty}"])).tables["main"]
+    assert row["images"] == 0 and row["pass"] is None and row["coverage_low"] is None
     assert "calibration" not in report.tables and "audit" not in report.tables
     before = {
         p.relative_to(tmp_path / "out"): p.read_bytes() for p in (tmp_path / "out").rglob("*.*")
