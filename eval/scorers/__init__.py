@@ -45,6 +45,7 @@ class Scorer(Protocol):
 SCORERS = {
     "clipscore": f"{__name__}.clip_score:ClipScore",
     "hps": f"{__name__}.hps:HumanPreferenceScore",
+    "hpsv3": f"{__name__}.hpsv3:HPSv3",
     "image-reward": f"{__name__}.image_reward:ImageReward",
     "pickscore": f"{__name__}.pick_score:PickScore",
     "vqascore": f"{__name__}.vqa_score:VqaScore",

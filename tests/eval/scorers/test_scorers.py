@@ -349,5 +349,5 @@ def test_functions_and_specs_are_scorers() -> None:
     assert scorer.identity()["version"] == "7"
     with pytest.raises(UsageError, match="is no scorer"):
         as_scorer(7)
-    with pytest.raises(UsageError, match="no scorer 'beauty': choose from clipscore, hps"):
+    with pytest.raises(UsageError, match="no scorer 'beauty': choose from clipscore, hps, hpsv3"):
         open_scorer("beauty:")
