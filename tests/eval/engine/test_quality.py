@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 from scored import cases, image_run
 
+from counterprior.agents.budget import BudgetError
 from counterprior.errors import InUseError
 from counterprior.eval.checkpoints.placement import LoadError
+from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.quality import SCORES, ScorerFailed, score_images, scorers_of
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.storage import read_records
@@ -133,3 +137,31 @@ def test_a_replaced_image_is_scored_anew_and_equal_ones_once(tmp_path: Path) -> 
     (root / "images.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(RunError, match="1 images were replaced since they were made"):
         score_images(root, [scorer])
+
+
+def test_a_paid_vqascore_is_paid_once_and_under_the_cap(tmp_path: Path, server: Any) -> None:
+    server.tokens = [("Yes", math.log(0.7)), (" Yes", math.log(0.1)), ("No", math.log(0.05))]
+    root = image_run(tmp_path / "run", ASKED, SHADES)
+    spec = "vqascore:" + server.spec("openai", "logprobs=5&attempts=1")
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai:m-1: {input: 1000, output: 1000}\n")
+    with pytest.raises(BudgetError, match="that exceeds the cap"):
+        score_images(root, [spec], Cost(concurrency=1, max_usd=8, prices=prices))
+    early = server.paid
+    assert 0 < early < 10
+    ((log, tally),) = score_images(root, [spec], Cost(max_usd=1000, prices=prices))
+    # What was answered before the cap is in the ledger, and not asked again.
+    assert server.paid == 10 and tally.scored == 10
+    found = log.of_cases(Run.open(root), ASKED).values()
+    assert [one.value for one in found] == pytest.approx([0.8] * 10)
+    asked = server.asked[0].body["messages"][-1]["content"]
+    (text,) = [part["text"] for part in asked if part["type"] == "text"]
+    assert text == 'Does this figure show "prompt 0"? Please answer Yes or No.'
+    ((_, tally),) = score_images(root, [spec], Cost(max_usd=1000, prices=prices))
+    assert server.paid == 10 and tally.known == 10
+
+
+def test_a_vqascore_without_probabilities_names_the_option(tmp_path: Path, server: Any) -> None:
+    root = image_run(tmp_path / "run", ASKED[:2], SHADES)
+    with pytest.raises(ScorerFailed, match=r"no probabilities; VQAScore needs them, e\.g\. openai"):
+        score_images(root, ["vqascore:" + server.spec("openai", "attempts=1")])
