@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from ...schema import CANARY
 from ..core import ALL, Score, describe
-from ..results.changes import put_together
+from ..results.changes import reported_quality
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
@@ -168,12 +168,12 @@ def _slopes(
 
 def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
     """Quality beside bias, with a figure for each judge and scorer; None where nobody scored."""
-    if not any(run.quality for run in runs):
+    report = reported_quality(runs)
+    if report is None:
         return None
     suite = runs[0].suite
     judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
     scored = {run.name: {one.scorer: one.score for one in run.quality} for run in runs}
-    report = put_together(judged, {run.name: run.quality for run in runs}, suite.name)
     figures = []
     judges = dict.fromkeys(judge for parts in judged.values() for judge in parts)
     scorers = dict.fromkeys(scorer for parts in scored.values() for scorer in parts)

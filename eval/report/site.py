@@ -11,6 +11,7 @@ from ...progress import Progress, silent
 from ...storage import write_json, write_whole
 from ..core import without_nan
 from ..engine.run import RunError
+from ..results.changes import reported_quality
 from ..results.contents import RunContents, read_contents
 from ..results.leaderboard import Leaderboard, leaderboards
 from ..results.scoring import ScoreSettings
@@ -78,6 +79,11 @@ def _manifest(
         "format": FORMAT,
         "title": title,
         "results": [public(judged.result, run.name) for run in runs for judged in run.judged],
+        "quality": [
+            report.to_json()
+            for suite in sorted({run.suite.name for run in runs})
+            if (report := reported_quality([run for run in runs if run.suite.name == suite]))
+        ],
         "leaderboards": [
             {
                 "suite": board.suite,

@@ -18,6 +18,7 @@ from ..stats.intervals import Interval
 from ..stats.means import cluster_mean
 from ..suites import open_suite
 from ..suites.scores import factor_of
+from .contents import RunContents
 from .leaderboard import paired
 from .names import short_names
 from .quality import ImageQuality, read_quality
@@ -150,6 +151,14 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     check_alike(runs)
     qualities = {name: read_quality(run) for name, run in runs.items()}
     return put_together(_judged(runs, settings), qualities, next(iter(runs.values())).header.suite)
+
+
+def reported_quality(runs: Sequence[RunContents]) -> QualityReport | None:
+    """Bias and quality of the runs of one suite, as a report has them; None where nobody scored."""
+    if not any(run.quality for run in runs):
+        return None
+    judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
+    return put_together(judged, {run.name: run.quality for run in runs}, runs[0].suite.name)
 
 
 def put_together(

@@ -45,7 +45,8 @@ def test_quality_is_drawn_over_bias_and_its_changes_stand_in_a_table(tmp_path: P
     assert quality.difference == -0.6 or abs(quality.difference + 0.6) < 1e-9
     assert f'<data value="{quality.difference!r}">-0.600</data>' in page
     assert "<b>" not in page.replace("<b>How", "").partition("<main")[2]
-    json.loads((tmp_path / "site" / "report.json").read_text())
+    (told,) = json.loads((tmp_path / "site" / "report.json").read_text())["quality"]
+    assert told["base"] == "plain" and told["changes"][1]["difference"] == quality.difference
     first = {p.name: p.read_bytes() for p in (tmp_path / "site").glob("*.html")}
     write_report(roots, tmp_path / "again")
     assert first == {p.name: p.read_bytes() for p in (tmp_path / "again").glob("*.html")}

@@ -158,7 +158,3 @@ def test_the_command_scores_and_shows_quality_beside_bias(tmp_path: Path, cli: C
     found = json.loads(again.stdout)
     assert [c["kind"] for c in found["changes"]] == ["bias", "quality", "quality"]
     assert {c["scorer"] for c in found["changes"]} == {"test", "gray", "shade"}
-    plain = cli("quality", base, cwd=tmp_path)
-    assert plain.returncode == 0 and "against" not in plain.stdout
-    wrong = cli("quality", base, "--scorer", "beauty:", cwd=tmp_path)
-    assert wrong.returncode == 2 and "no scorer 'beauty'" in wrong.stderr
