@@ -13,7 +13,7 @@ from ...labels import Label, check_labels, consensus, most_common, read_labels
 from ...storage import read_records
 from ...tables import RowError, write_rows
 from ..judges.checker.analyze import ANSWERS, among_annotators, number
-from ..stats.agreement import Scale, krippendorff_alpha
+from ..stats.agreement import LabelScale, krippendorff_alpha
 from .forms import ReviewForm, open_form
 
 Clicks = dict[str, dict[str, str]]
@@ -42,7 +42,7 @@ def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, flo
     found = {}
     for field in form.fields:
         ratings = [[given.get(t, {}).get(field.name) for t in tasks] for given in everyone.values()]
-        scale: Scale = "ordinal" if form.blind else "nominal"
+        scale: LabelScale = "ordinal" if form.blind else "nominal"
         order = [value for value, _ in field.options]
         found[field.name] = number(krippendorff_alpha(ratings, scale, order)) if tasks else None
     return found

@@ -82,13 +82,13 @@ def _kappa_and_error(counts: NDArray[np.float64]) -> tuple[float, float]:
     return kappa, math.sqrt(variance)
 
 
-Scale = Literal["nominal", "ordinal"]
+LabelScale = Literal["nominal", "ordinal"]
 """Labels without an order, or with one: a disagreement of ranks that are far apart weighs more."""
 
 
 def krippendorff_alpha(
     ratings: Sequence[Sequence[str | None]],
-    scale: Scale = "nominal",
+    scale: LabelScale = "nominal",
     order: Sequence[str] = (),
 ) -> float:
     """Alpha of any number of raters with gaps (Krippendorff 2004).
@@ -118,7 +118,7 @@ def krippendorff_alpha(
     return float(1 - (n - 1) * float((coincidences * distance).sum()) / expected)
 
 
-def _distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+def _distances(totals: NDArray[np.float64], scale: LabelScale) -> NDArray[np.float64]:
     """Shape (L, L): squared difference of every two labels, given how often each occurs."""
     if scale == "nominal":
         return np.asarray(1.0 - np.eye(len(totals)))
