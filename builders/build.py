@@ -201,7 +201,7 @@ def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
 
 def as_released(row: Row, source: str) -> Row:
     """A row of `rebuilt` as it is with seed images from `source`, but for the images."""
-    if not isinstance(row, SeededRow) or not source:
+    if not isinstance(row, SeededRow) or source == NO_IMAGES:
         return row
     return described(row, source).model_copy(update={"license": SUITES[row.suite].license})
 

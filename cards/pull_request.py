@@ -37,6 +37,11 @@ class Benchmark:
     tasks: frozenset[str]
     """Ids that its `eval.yaml` lists at that commit."""
 
+    @property
+    def dataset(self) -> str:
+        """As results name it: NAMESPACE/NAME@COMMIT."""
+        return f"{self.repository.name}@{self.commit}"
+
     @classmethod
     def find(cls, repository: Repository, revision: str) -> Benchmark:
         """The benchmark at a tag or commit. Raises HubError where it is none."""

@@ -51,7 +51,7 @@ def mine(
     from ..corpus_analysis.captions.miner import MinerSettings
     from ..corpus_analysis.images.fetch import FetchSettings
     from ..corpus_analysis.mine import MineSettings
-    from ..corpus_analysis.run import CorpusSettings, run
+    from ..corpus_analysis.run import CorpusSettings, ImageSettings, run
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
 
@@ -69,19 +69,10 @@ def mine(
     shard = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
     mined = MineSettings(shard, out, engine=engine, workers=workers)
     fetch = FetchSettings(contact=contact, loopback=loopback)
-    settings = CorpusSettings(
-        mined,
-        stage=stage,
-        judge=judge,
-        fetch=fetch,
-        images=images,
-        retry_failed=retry_failed,
-        threads=threads,
-        max_usd=max_usd,
-    )
+    had = ImageSettings(fetch, threads=threads, folder=images, retry_failed=retry_failed)
+    settings = CorpusSettings(mined, stage=stage, judge=judge, images=had, max_usd=max_usd)
     with progress_bar() as progress:
-        finished = run(settings, progress)
-    print_mined(finished, out)
+        print_mined(run(settings, progress), out)
 
 
 def flips(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
@@ -40,6 +41,9 @@ from .options import (
 from .progress import progress_bar
 from .show_release import print_pull_request
 from .show_results import print_done, print_results
+
+if TYPE_CHECKING:
+    from ..cards.pull_request import Benchmark
 
 
 def prompts(
@@ -222,37 +226,48 @@ def report(
 
     Example: `counterprior report runs/a runs/b --out site`
     """
-    from ..eval.report.exports import check_forms, results_by_model
     from ..eval.report.site import write_report
     from ..eval.results.scoring import ScoreSettings
 
-    forms = list(export or ())
-    benchmark = None
-    if create_pr:
-        from ..cards.pull_request import Benchmark, open_pull_request
-        from ..cards.remote import Repository
-
-        forms = list(dict.fromkeys([*forms, "hub"]))
-        named = check_forms(forms, dataset)
-        assert named is not None, "see check_forms"
-        benchmark = Benchmark.find(Repository(named.id, endpoint), named.revision)
-        dataset = f"{named.id}@{benchmark.commit}"
-    score = ScoreSettings(
+    forms = [*(export or ()), *(["hub"] if create_pr else [])]
+    benchmark = _benchmark(forms, dataset, endpoint) if create_pr else None
+    settings = ScoreSettings(
         labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
     )
     with progress_bar() as progress:
-        print(
-            write_report(
-                runs,
-                out,
-                score=score,
-                title=title,
-                exports=forms,
-                dataset=dataset,
-                progress=progress,
-            )
+        page = write_report(
+            runs,
+            out,
+            score=settings,
+            title=title,
+            exports=list(dict.fromkeys(forms)),
+            dataset=dataset if benchmark is None else benchmark.dataset,
+            progress=progress,
         )
+    print(page)
     if benchmark is not None:
-        for model, files in results_by_model(out, model_id).items():
-            repository = Repository(model, endpoint, kind="model")
-            print_pull_request(open_pull_request(repository, files, benchmark), len(files))
+        _open_pull_requests(out, benchmark, model_id, endpoint)
+
+
+def _benchmark(forms: Sequence[str], dataset: str, endpoint: str | None) -> Benchmark:
+    """The dataset that results are of. Raises UsageError where none is named."""
+    from ..cards.pull_request import Benchmark
+    from ..cards.remote import Repository
+    from ..eval.report.exports import check_forms
+
+    named = check_forms(forms, dataset)
+    assert named is not None, "see check_forms"
+    return Benchmark.find(Repository(named.id, endpoint), named.revision)
+
+
+def _open_pull_requests(
+    site: Path, benchmark: Benchmark, model_id: str, endpoint: str | None
+) -> None:
+    """Proposes the results in a site to the pages of their models."""
+    from ..cards.pull_request import open_pull_request
+    from ..cards.remote import Repository
+    from ..eval.report.exports import results_by_model
+
+    for model, files in results_by_model(site, model_id).items():
+        repository = Repository(model, endpoint, kind="model")
+        print_pull_request(open_pull_request(repository, files, benchmark), len(files))

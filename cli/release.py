@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -203,16 +204,11 @@ def publish(
         private=private,
         endpoint=endpoint,
     )
-    folder = folder_of(runs, out)
+    content, folder = PublicationContent(), folder_of(runs, out)
+    check = partial(check_publication, check_numbers=recompute)
     with progress_bar() as progress:
         build_publication(runs, folder, settings, write_card, progress)
-        with planned(
-            folder,
-            pushing,
-            lambda path: check_publication(path, recompute),
-            progress,
-            PublicationContent(),
-        ) as plan:
+        with planned(folder, pushing, check, progress, content) as plan:
             print_plan(plan, json)
             if not dry_run:
                 print_released(plan, execute(plan, progress))

@@ -51,6 +51,20 @@ COUNTS = (
 
 
 @dataclass(frozen=True)
+class ImageSettings:
+    """How the images of pairs are had."""
+
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    """How they are fetched."""
+    threads: int = 32
+    """Downloads at a time."""
+    folder: Path | None = None
+    """Where the files lie that a column of the source names; None for beside the source."""
+    retry_failed: bool = False
+    """Try again what could not be downloaded."""
+
+
+@dataclass(frozen=True)
 class CorpusSettings:
     """A run of all stages."""
 
@@ -60,14 +74,8 @@ class CorpusSettings:
     """One of `STAGES`."""
     judge: str = ""
     """Judge spec; required for the stage `layout`."""
-    fetch: FetchSettings = field(default_factory=FetchSettings)
-    """How images are fetched."""
-    images: Path | None = None
-    """Folder of the image files that a column of the source names; None for the source's own."""
-    retry_failed: bool = False
-    """Try again what could not be downloaded."""
-    threads: int = 32
-    """Downloads at a time."""
+    images: ImageSettings = field(default_factory=ImageSettings)
+    """How images are had."""
     concurrency: int = 8
     """Calls of a paid judge at a time."""
     max_usd: float | None = None
@@ -131,11 +139,11 @@ def _retrieve(
     retrieved = retrieve(
         (image for image in found if image),
         folder,
-        settings.fetch,
-        settings.threads,
+        settings.images.fetch,
+        settings.images.threads,
         progress,
-        local=LocalImages(source, settings.images, settings.fetch),
-        retry_failed=settings.retry_failed,
+        local=LocalImages(source, settings.images.folder, settings.images.fetch),
+        retry_failed=settings.images.retry_failed,
     )
     failed = retrieved.failed_share()
     if failed <= FAILURES_WARN:
