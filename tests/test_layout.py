@@ -62,7 +62,6 @@ TABLES = {*DETECTORS.values(), *GENERATORS.values(), *JUDGES.values(), *PAID.val
 BY_NAME = {
     "eval.generators.render": {"eval.suites.trials"},
     "eval.judges.faulty": {"eval.studies.selftest"},
-    "eval.judges.pixels": {"eval.studies.selftest"},
 }
 """Adapters that are also a library, and the modules that use them as one."""
 
