@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -34,7 +33,6 @@ from counterprior.eval.judges.visor import VisorJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.rules.boxes import Box
 from counterprior.eval.rules.pse import pse
-from counterprior.eval.suites.spatial import SpatialVISORSuite
 from counterprior.scenes.scene import Scene
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -359,6 +357,12 @@ def test_every_rule_by_hand(
     assert said(on(LEFT, RIGHT), asked("left_of")) == ("holds", pytest.approx(apart))
     assert said(on(RIGHT, LEFT), asked("left_of")) == ("opposite", pytest.approx(reverse))
     assert said(on(RIGHT, LEFT), asked("right_of")) == ("holds", pytest.approx(apart))
+    # The same where the judge is told the other one first.
+    told = asked("left_of")
+    exchanged = {"subjects": told.subjects[::-1], "labels": ("opposite", "holds", "invalid")}
+    question = Question(**{**vars(told), **exchanged})
+    assert said(on(LEFT, RIGHT), question) == ("holds", pytest.approx(apart))
+    assert said(on(RIGHT, LEFT), question) == ("opposite", pytest.approx(reverse))
     # The dog is below the cat, and a little to its right.
     label = "holds" if diagonal > 0.5 else "opposite"
     assert said(on(LEFT, LOW), asked("left_of")) == (label, pytest.approx(diagonal))
@@ -383,10 +387,15 @@ def test_conventions_are_options() -> None:
 
 
 def test_instances_count_as_each_paper_counts_them() -> None:
-    found = Given(cat=[(0.9, RIGHT), (0.5, LEFT)], dog=[(0.8, (45, 0, 55, 40))])
+    cats = [(0.9, RIGHT), (0.5, LEFT), (0.4, (0, 50, 40, 90))]
+    found = Given(cat=cats, dog=[(0.8, (45, 0, 55, 40))])
     assert said(VisorJudge(found), asked("left_of")) == ("holds", 1.0)  # any instance
     assert said(HrsJudge(found), asked("left_of")) == ("opposite", 0.0)  # the surest
-    assert said(PseJudge(found), asked("left_of")) == ("opposite", 0.0)  # their union: half each
+    # Their union: two thirds of the cats' pixels are left of the dog, one third right of it.
+    assert said(PseJudge(found), asked("left_of")) == ("opposite", pytest.approx(1 / 3))
+    # Two sure detections in the wrong place make one half, and hold nothing.
+    wrong = Given(cat=[(1.0, RIGHT)], dog=[(1.0, LEFT)])
+    assert said(CompBenchJudge(wrong), asked("left_of")) == ("opposite", 0.5)
 
 
 def test_without_a_stated_relation_both_orders_are_measured() -> None:
@@ -521,5 +530,5 @@ def test_judges_by_rule_know_where_a_plan_keeps_detections(tmp_path: Path) -> No
     for kind in RULES:
         judge: Any = open_judge(f"{kind}:pixels", plan)
         assert judge.cache == tmp_path / "detections"
-    suite = SpatialVISORSuite()
-    assert suite.prompts == ("order", "stack") and random.Random(0).random() < 1
+        alone: Any = open_judge(f"{kind}:pixels")
+        assert alone.cache is None
