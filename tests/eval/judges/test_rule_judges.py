@@ -145,7 +145,9 @@ def test_what_a_killed_process_left_is_looked_at_again(
     judge_run(run.root, ["visor:pixels", "hrs:pixels?rule.convention=authors"])
     assert sum(looked) == 2
     assert {path: path.read_bytes() for path in kept} == kept
-    assert [outcome.verdicts for outcome in outcomes(run, log)] == before
+    again = Run.open(run.root)
+    (log,) = again.chosen_judges(["visor"])
+    assert [outcome.verdicts for outcome in outcomes(again, log)] == before
 
 
 def test_scores_labels_and_corrections_work_as_with_a_model(
