@@ -442,6 +442,25 @@ class OrderBeyond(Row):
     """Titles of the standards that fix the order; empty if none does."""
 
 
+class OwnPrompt(Row):
+    """A prompt of the user's own with the relations that it states; in no release."""
+
+    KEY = ("prompt",)
+    suite: Literal["own_prompts"] = "own_prompts"
+    objects: list[str]
+    """What the relations are about, in order of mention."""
+    subjects: list[str]
+    """Subject of each relation, in order."""
+    relations: list[str]
+    """`left_of`, `right_of`, `above`, `below`, `in_front_of` or `behind`, one for each subject."""
+    references: list[str]
+    """What each relation refers to."""
+    implied: int
+    """How many of the relations, the last ones, follow from the others."""
+    prompt: str
+    """The text to draw."""
+
+
 class Consistency(Row):
     """An image with its dense caption, edits and questions (ACON)."""
 

@@ -1,22 +1,17 @@
 """How fast PSE is: against the direct double sum and against projection through torch.
 
-    python benchmarks/pse.py [--pairs 5000] [--jobs 2]
+    python benchmarks/pse.py
 
-Prints ratios, measured in the same run, and the time of PNG masks from disk.
+Prints ratios, measured in the same run.
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
-from counterprior.eval.detectors.masks import MaskPair, score_pairs
 from counterprior.eval.rules.pse import pse
 
 SIDE = 1024
@@ -76,10 +71,6 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=5000)
-    parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
     rng = np.random.default_rng(0)
     a, b = ellipse(rng), ellipse(rng)
     ours = float(pse(a, b, "left_of"))
@@ -89,18 +80,6 @@ def main() -> None:
     print(f"PSE of {SIDE} x {SIDE} masks: {1e3 * mine:.3f} ms")
     for other, repeats in ((double_sum, 3), (outer_sum, 20), (through_torch, 20)):
         print(f"  {seconds(lambda f=other: f(a, b), repeats) / mine:10.0f} x  {other.__name__}")
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for number in range(200):
-            files.append(Path(folder) / f"{number}.png")
-            Image.fromarray(ellipse(rng)).convert("L").save(files[-1])
-        chosen = rng.integers(0, len(files), (options.pairs, 2))
-        pairs = [MaskPair(files[i], files[j], "left_of") for i, j in chosen]
-        start = time.perf_counter()
-        scores = list(score_pairs(pairs, options.jobs))
-        taken = time.perf_counter() - start
-    mean = np.mean([score.pse for score in scores])
-    print(f"{len(pairs)} pairs from PNG, {options.jobs} processes: {taken:.1f} s, mean {mean:.3f}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
+from ..errors import UsageError
 from .console import print_note
 from .options import (
     AcrossJudges,
@@ -156,10 +157,19 @@ def score(
 
 
 def evaluate(
-    suite: SuiteName,
     generator: GeneratorSpec,
     judges: Judges,
     out: RunFolder,
+    suite: Annotated[str, Input(help="Config, e.g. t2i_homogenization.")] = "",
+    prompts: Annotated[
+        Path | None,
+        Input(
+            exists=True, dir_okay=False, help="Your own prompts instead: text, or relations.jsonl."
+        ),
+    ] = None,
+    implied: Annotated[
+        bool, Input("--implied", help="With --prompts: relations that follow count too.")
+    ] = False,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -180,6 +190,13 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
+    if bool(suite) == bool(prompts):
+        raise UsageError("say what to draw", "give either --suite or --prompts")
+    if prompts:
+        from ..eval.suites.relations import own_prompts
+
+        suite, data, note = own_prompts(prompts, implied)
+        print_note(note)
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import JudgeSettings, evaluate_run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument
 
@@ -62,6 +62,8 @@ def race(
     data: Data = "dist/counterprior",
     limit: Limit = None,
     policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
+    by: Annotated[str, Sampling(help="label, or number: what the judge measures.")] = "label",
+    rounds: Annotated[int, Sampling(min=1, help="Pulls of ucb.")] = 100,
     alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,
     delta: Annotated[float, Sampling(help="Difference that counts as a tie.")] = 0.0,
     seed: Annotated[int, Sampling(help="Seed of the order of items.")] = 0,
@@ -79,7 +81,7 @@ def race(
     from ..eval.studies.race import RaceSettings
     from ..eval.studies.racing import LiveSettings, race_live, race_scores
 
-    settings = RaceSettings(policy=policy, alpha=alpha, delta=delta, seed=seed)  # type: ignore[arg-type]
+    settings = RaceSettings(policy=policy, alpha=alpha, delta=delta, seed=seed, rounds=rounds)  # type: ignore[arg-type]
     live = LiveSettings(
         suite=suite,
         generators=tuple(generator or ()),
@@ -87,13 +89,20 @@ def race(
         data=data,
         limit=limit,
         cost=Cost(concurrency=concurrency, max_usd=max_usd, prices=prices),
+        by=by,  # type: ignore[arg-type]
     )
     with progress_bar() as progress:
         if scores:
             found = race_scores(scores, metric, settings, out, progress)
         else:
             found = race_live(live, settings, out, progress)
-    print_metrics(found, json)
+    print_metrics(found if json else _told(found), json)
+
+
+def _told(found: dict[str, Any]) -> dict[str, Any]:
+    """A race for a reader: the whole course of a bandit is in its figure."""
+    told = {name: value for name, value in found.items() if name not in ("choices", "regret")}
+    return told | ({"regret": found["regret"][-1]} if found["regret"] else {})
 
 
 def selftest() -> None:

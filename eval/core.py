@@ -183,8 +183,12 @@ class Question:
     """RGB; the one to judge comes last."""
     prior: str = ""
     """The label that somebody who only knows the prior would give; empty where none is."""
+    digest: str = ""
+    """SHA-256 of the file whose pixels the image to judge has; empty where that is not known."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What a measuring judge needs besides the subjects: what `first` and `second` do."""
+    """What a measuring judge needs besides the subjects: what `first` and `second` do, on which
+    `axis` they lie, the relation that the prompt states (`a`, `relation`, `b`; in a mirror image
+    what it is there), and all `objects` that the prompt names, separated by `|`."""
 
     @property
     def id(self) -> str:

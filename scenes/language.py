@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -41,9 +42,12 @@ class Layout:
     """Where a text puts what it names."""
 
     axis: str
-    """`horizontal`, `vertical` or `depth`."""
+    """`horizontal`, `vertical`, `depth`, or `chain` where each entity is placed by the last."""
     order: tuple[int, ...] | None
     """Indices of the mentions from first to last on the axis; None for a neutral text."""
+    steps: tuple[tuple[int, int], ...] = ()
+    """In a chain, where each entity stands from the one before it: columns and rows, +1 is right
+    and down."""
 
 
 @cache
@@ -74,13 +78,28 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
     sides = [(m.start(), m.group(1)) for m in _SIDE.finditer(lowered)]
     if len(named) == len(sides) == 2:
         return Layout("horizontal", (0, 1) if sides[0][1] == "left" else (1, 0))
-    if len(named) == 2:
-        between = lowered[named[0].end : named[1].start]
-        for axis, relations in AXES.items():
-            for words, sign in relations:
-                if words in between:
-                    return Layout(axis, (0, 1) if sign > 0 else (1, 0))
+    stated = [_stated(lowered[one.end : other.start]) for one, other in itertools.pairwise(named)]
+    if len(stated) == 1 and stated[0] is not None:
+        axis, sign = stated[0]
+        return Layout(axis, (0, 1) if sign > 0 else (1, 0))
+    steps = [_step(*one) for one in stated if one is not None and one[0] != "depth"]
+    if len(steps) == len(stated) > 1:
+        return Layout("chain", tuple(range(len(named))), tuple(steps))
     return Layout("horizontal", None)
+
+
+def _step(axis: str, sign: int) -> tuple[int, int]:
+    """Columns and rows from an entity to the next of a chain."""
+    return (sign, 0) if axis == "horizontal" else (0, sign)
+
+
+def _stated(between: str) -> tuple[str, int] | None:
+    """Axis and sign of the relation that some words state; None for none."""
+    for axis, relations in AXES.items():
+        for words, sign in relations:
+            if words in between:
+                return axis, sign
+    return None
 
 
 def mentioned_poses(text: str, named: list[NamedEntity]) -> list[str]:

@@ -71,7 +71,6 @@ TABLES = {
 BY_NAME = {
     "eval.generators.render": {"eval.suites.trials"},
     "eval.judges.faulty": {"eval.studies.selftest"},
-    "eval.judges.pixels": {"eval.studies.selftest"},
 }
 """Adapters that are also a library, and the modules that use them as one."""
 

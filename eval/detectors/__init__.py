@@ -49,6 +49,8 @@ class Request:
     """Names of things, e.g. `potted plant`."""
     name: str = ""
     """Sample id or file name, by which `recorded` knows the image; no other detector reads it."""
+    digest: str = ""
+    """SHA-256 of the file whose pixels these are; empty where that is not known."""
 
 
 class Detector(Protocol):
@@ -132,6 +134,7 @@ DETECTORS = {
     "detr": f"{__name__}.checkpoint_models:Detr",
     "mask2former": f"{__name__}.checkpoint_models:Mask2Former",
     "sam": f"{__name__}.checkpoint_models:SamOnBoxes",
+    "grounded-sam": f"{__name__}.checkpoint_models:GroundedSam",
     "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
     "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
     "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",

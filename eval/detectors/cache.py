@@ -1,80 +1,94 @@
-"""Detections kept by image, query and detector: no image is looked at twice."""
+"""Detections kept by image, queries and detector: nothing is looked at twice."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+from collections import OrderedDict
 from collections.abc import Sequence
-from io import BytesIO
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
-import numpy as np
+from PIL.Image import Image
 
 from ...storage import write_whole
-from ..rules.boxes import Box
 from . import Detection, Detector, Request
+from .rle import RleError, from_row, to_row
+
+_RECENT = 32
+"""Images whose detections stay in memory: the questions about one come one after the other."""
 
 
 class Cached:
     """A detector whose results lie in a folder, one file an image and set of queries.
 
-    The key hashes the image's pixels, so that an image that was made anew is detected anew, and
-    the detector's whole identity. A file that can't be read is made again.
+    The key hashes the image's file or its pixels, so that an image that was made anew is detected
+    anew, and the detector's whole identity. The queries are asked in alphabetical order, so that
+    everybody who asks about the same things shares the answer. Files appear whole: a killed process
+    loses only what it was looking at, several may share the folder, and a file that can't be read
+    is made again.
     """
 
-    def __init__(self, detector: Detector, folder: Path) -> None:
+    def __init__(self, detector: Detector, folder: Path | None) -> None:
+        """folder: None to keep only what was asked last, in memory."""
         self._detector, self._folder = detector, folder
-        self._identity = json.dumps(detector.identity(), sort_keys=True)
+        identity = detector.identity()
+        self._identity = json.dumps(identity, sort_keys=True)
+        # Only what others recorded is known by its name; elsewhere the pixels say it all.
+        self._by_name = "recorded" in identity.values()
+        self._recent: OrderedDict[str, list[Detection]] = OrderedDict()
+
+    @property
+    def batch_size(self) -> int:
+        """Images that the detector looks at together."""
+        return getattr(self._detector, "batch_size", 1)
 
     def identity(self) -> dict[str, str]:
         return self._detector.identity()
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        paths = [self._path(request) for request in requests]
-        found = {path: kept for path in set(paths) if (kept := _read(path)) is not None}
-        missing = {path: r for path, r in zip(paths, requests, strict=True) if path not in found}
+        asked = [replace(r, queries=tuple(sorted(set(r.queries)))) for r in requests]
+        keys = [self._key(request) for request in asked]
+        found = {key: kept for key in set(keys) if (kept := self._known(key)) is not None}
+        missing = {key: r for key, r in zip(keys, asked, strict=True) if key not in found}
         made = self._detector.detect(list(missing.values())) if missing else []
-        for path, detections in zip(missing, made, strict=True):
-            _write(path, detections)
-            found[path] = detections
-        return [found[path] for path in paths]
+        for key, detections in zip(missing, made, strict=True):
+            if self._folder is not None:
+                rows = [to_row(one) for one in detections]
+                write_whole(_path(self._folder, key), json.dumps(rows))
+            found[key] = detections
+        for key in keys:
+            self._recent[key] = found[key]
+            self._recent.move_to_end(key)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return [found[key] for key in keys]
 
-    def _path(self, request: Request) -> Path:
-        image = hashlib.sha256(repr(request.image.size).encode())
-        image.update(request.image.convert("RGB").tobytes())
-        parts = [image.hexdigest(), request.name, list(request.queries), self._identity]
-        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return self._folder / key[:2] / f"{key}.npz"
+    def _key(self, request: Request) -> str:
+        name = request.name if self._by_name else ""
+        image = request.digest or pixels_digest(request.image)
+        parts = [image, name, list(request.queries), self._identity]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _known(self, key: str) -> list[Detection] | None:
+        if key in self._recent:
+            return self._recent[key]
+        return None if self._folder is None else _read(_path(self._folder, key))
+
+
+def pixels_digest(image: Image) -> str:
+    """SHA-256 of an image's size and RGB pixels."""
+    digest = hashlib.sha256(repr(image.size).encode())
+    digest.update((image if image.mode == "RGB" else image.convert("RGB")).tobytes())
+    return digest.hexdigest()
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / key[:2] / f"{key}.json"
 
 
 def _read(path: Path) -> list[Detection] | None:
     try:
-        # In memory: of a damaged file NumPy would leave the handle open.
-        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            rows: list[dict[str, Any]] = json.loads(str(data["rows"]))
-            found = []
-            for number, row in enumerate(rows):
-                mask, shape = None, row["shape"]
-                if shape is not None:
-                    bits = np.unpackbits(data[f"mask{number}"], count=math.prod(shape))
-                    mask = bits.reshape(shape).astype(bool)
-                found.append(Detection(row["label"], row["score"], Box(*row["box_xyxy"]), mask))
-            return found
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return [from_row(row) for row in json.loads(path.read_bytes())]
+    except (OSError, ValueError, KeyError, TypeError, RleError):
         return None
-
-
-def _write(path: Path, detections: Sequence[Detection]) -> None:
-    masks = {f"mask{n}": one.mask for n, one in enumerate(detections) if one.mask is not None}
-    packed = {name: np.packbits(mask, axis=None) for name, mask in masks.items()}
-    rows = [
-        one.to_row() | {"shape": None if one.mask is None else list(one.mask.shape)}
-        for one in detections
-    ]
-    buffer = BytesIO()
-    np.savez_compressed(buffer, rows=np.array(json.dumps(rows)), **packed)  # type: ignore[arg-type]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, buffer.getvalue())

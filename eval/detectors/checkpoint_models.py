@@ -35,6 +35,8 @@ from .loading import SpecDetector, class_numbers, number, refuse_options
 
 REVISIONS = {
     "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",
+    "IDEA-Research/grounding-dino-tiny": "a2bb814dd30d776dcf7e30523b00659f4f141c71",
+    "facebook/sam-vit-huge": "87aecf0df4ce6b30cd7de76e87673c49644bdf67",
 }
 """Commits that published evaluations used; every other Hub model needs one in its spec."""
 TEMPLATE = "a photo of a {}"
@@ -76,6 +78,11 @@ class CheckpointModel(SpecAdapter):
             raise DetectorError(f"{self._checkpoint.source} {problem}") from None
         self._device = find_device(spec.options.get("device"))
         self._model = model.to(self._device).eval()
+
+    @property
+    def batch_size(self) -> int:
+        """Images that it looks at together."""
+        return self._batch
 
     def identity(self) -> dict[str, str]:
         """With the image processor, as results differ a little between them."""
@@ -300,6 +307,10 @@ class SamOnBoxes(CheckpointModel):
         super().__init__(spec)
         self._boxes = open_detector(spec.options["boxes"])
 
+    @property
+    def batch_size(self) -> int:
+        return getattr(self._boxes, "batch_size", 1)
+
     def identity(self) -> dict[str, str]:
         boxes = self._boxes.identity().items()
         return super().identity() | {f"boxes_{name}": value for name, value in boxes}
@@ -326,31 +337,42 @@ class SamOnBoxes(CheckpointModel):
         ]
 
 
-class DepthAnything(CheckpointModel):
-    """``depth-anything:MODEL?revision=COMMIT``, a relative model: larger is nearer.
+class GroundedSam(SamOnBoxes):
+    """``grounded-sam:[BOXES]?sam=MODEL``: PSE's detector in one word.
 
-    How near every pixel is, for PSE in depth and T2I-CompBench's 3D score.
+    Grounding DINO (Swin-T) at 0.35 and masks by SAM (ViT-H), both pinned. BOXES is the spec of
+    another detector of boxes, e.g. ``owl:MODEL``; `revision`, `threshold` and `batch` are its
+    options, `sam` and `sam_revision` name the model of the masks.
     """
+
+    KIND = "grounded-sam"
+    BOXES = "grounding-dino:IDEA-Research/grounding-dino-tiny"
+    SAM = "facebook/sam-vit-huge"
+
+    def __init__(self, spec: Spec) -> None:
+        refuse_options(spec, ("revision", "threshold", "batch", "device", "sam", "sam_revision"))
+        boxes = Spec.parse(spec.argument or self.BOXES)
+        passed = ("revision", "threshold", "batch", "device")
+        own = {n: v for n, v in spec.options.items() if n in passed}
+        masks = {"boxes": str(Spec(boxes.kind, boxes.argument, own))}
+        if "sam_revision" in spec.options:
+            masks["revision"] = spec.options["sam_revision"]
+        if "device" in spec.options:
+            masks["device"] = spec.options["device"]
+        super().__init__(Spec(self.KIND, spec.options.get("sam", self.SAM), masks))
+
+
+class DepthAnything(CheckpointModel):
+    """``depth-anything:MODEL?revision=COMMIT``, a relative model: larger is nearer."""
 
     KIND = "depth-anything"
     MODEL = "AutoModelForDepthEstimation"
     PROCESSOR = "AutoImageProcessor"
 
-    @classmethod
-    def open(cls, text: str) -> DepthAnything:
-        """From a spec. Raises DetectorError for another kind."""
-        spec = Spec.parse(text)
-        if spec.kind != cls.KIND:
-            raise DetectorError(f"no depth estimator {spec.kind!r}: write depth-anything:MODEL")
-        return cls(spec)
-
-    def nearness(self, images: Sequence[Image]) -> list[NDArray[np.float32]]:
-        """One map of shape (H, W) an image, of its size; no unit, comparable within an image."""
-        maps = []
-        for image in images:
-            outputs, _ = self._forward(image)
-            (sized,) = self._processor.post_process_depth_estimation(
-                outputs, target_sizes=[(image.height, image.width)]
-            )
-            maps.append(np.asarray(sized["predicted_depth"].cpu(), dtype=np.float32))
-        return maps
+    def nearness(self, image: Image, found: Sequence[Detection] = ()) -> NDArray[np.float32]:
+        """Shape (H, W) of the image; no unit, comparable within an image."""
+        outputs, _ = self._forward(image)
+        (sized,) = self._processor.post_process_depth_estimation(
+            outputs, target_sizes=[(image.height, image.width)]
+        )
+        return np.asarray(sized["predicted_depth"].cpu(), dtype=np.float32)

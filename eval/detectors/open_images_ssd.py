@@ -31,10 +31,9 @@ MEANS = {
     "cup": ("mug", "coffee cup"),
     "mouse": ("computer mouse",),
     "tv": ("computer monitor",),
-    "motorcycle": ("vehicle",),
     "dining table": ("table",),
 }
-"""Classes that answer a query of another name."""
+"""Classes that answer a query of another name: the same thing, never a wider class (`vehicle`)."""
 
 
 class OpenImagesSsd(FileDetector):

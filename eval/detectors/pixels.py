@@ -24,10 +24,15 @@ from .loading import SpecDetector
 
 FOUND = 0.6
 """Correlation from which a figure counts as there, as the judge `pixels` has it."""
-SIZES = (*SCALES, *SMALL)
-"""Of figures beside each other, and one above the other."""
-MOST = 6
-"""Figures looked for in one image."""
+BETWEEN = (0.64, 0.68, 0.72, 0.76)
+"""Sizes of three in a row, and of figures behind another."""
+SIZES = (*SCALES, *SMALL, *BETWEEN)
+"""Of figures beside each other, one above the other, and in between."""
+LIKE = 40.0
+"""Mean difference of colors, of 255, up to which a match is the figure itself: correlation alone
+takes a frame on the wall for a chair. Of 93 figures 91 are below, of 70 false matches 3."""
+MOST = 8
+"""Matches looked at in one image."""
 
 
 def entity(query: str) -> str:
@@ -50,7 +55,7 @@ class AtlasDetector(SpecDetector):
             raise DetectorError(f"{self.KIND} takes neither argument nor options")
 
     def identity(self) -> dict[str, str]:
-        return {"kind": self.KIND, "version": "1", "atlas": atlas_digest()[:12]}
+        return {"kind": self.KIND, "version": "2", "atlas": atlas_digest()[:12]}
 
 
 class PixelDetector(AtlasDetector):
@@ -60,23 +65,31 @@ class PixelDetector(AtlasDetector):
 
     def _found(self, request: Request) -> list[Detection]:
         names = {query: entity(query) for query in request.queries}
+        # Three and more are never drawn at the full size.
+        sizes = SIZES if len(names) < 3 else SIZES[len(SCALES) :]
         left = SearchedImage(request.image)
+        matches = {query: left.find(name, scales=sizes) for query, name in names.items()}
         found: list[Detection] = []
-        while names and len(found) < MOST:
-            matches = {query: left.find(name, scales=SIZES) for query, name in names.items()}
+        for _ in range(MOST if names else 0):
             query = max(matches, key=lambda q: matches[q].score)
             match = matches[query]
             if match.score < FOUND:
                 break
-            mask = _template_mask(request.image, names[query], match)
-            if box := mask_box(mask):
+            mask, difference = _template_mask(request.image, names[query], match)
+            box = mask_box(mask)
+            if box is not None and difference <= LIKE:
                 found.append(Detection(query, min(1.0, match.score), box, mask))
             left = left.without(match)
+            # What lies elsewhere is still the best of its kind.
+            for other, kept in matches.items():
+                if other == query or kept.overlap(match) > 0:
+                    matches[other] = left.find(names[other], scales=sizes)
         return ranked(found)
 
 
-def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
-    """The pixels of the figure, as the template drawn in the match's place that differs least."""
+def _template_mask(image: Image.Image, name: str, match: Match) -> tuple[Mask, float]:
+    """The pixels of the figure, as the template drawn in the match's place that differs least, and
+    how much that differs in color, of 255."""
     shown = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
     found: list[tuple[float, Mask]] = []
     for scale, faces in product(SIZES, (1, -1)):
@@ -91,9 +104,10 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> Mask:
         if mask.any():
             found.append((float(abs(drawn[mask][:, :3] - shown[mask]).mean()), mask))
     if not found:
-        return np.zeros((image.height, image.width), bool)
-    _, best = min(found, key=lambda one: one[0])
-    return np.asarray(Image.fromarray(best).resize(image.size, Image.Resampling.NEAREST))
+        return np.zeros((image.height, image.width), bool), 255.0
+    difference, best = min(found, key=lambda one: one[0])
+    sized = Image.fromarray(best).resize(image.size, Image.Resampling.NEAREST)
+    return np.asarray(sized), difference
 
 
 class SceneDetector(AtlasDetector):

@@ -19,8 +19,9 @@ from ...specs import Spec
 from ...tables import RowError, parse, read_rows
 from ..rules.boxes import Box
 from ..rules.checker.recorded import Detectors, Found
-from . import Detection, DetectorError, Request, ranked
+from . import Detection, DetectorError, Mask, Request, ranked
 from .loading import SpecDetector, refuse_options
+from .rle import RleError, decode
 
 
 class _Row(BaseModel):
@@ -34,6 +35,8 @@ class _CocoRow(BaseModel):
     category_id: int
     bbox: tuple[float, float, float, float]
     score: float = Field(ge=0, le=1, allow_inf_nan=False)
+    segmentation: Any = None
+    """Run lengths; polygons are passed over."""
 
 
 class _VisorEntry(BaseModel):
@@ -93,7 +96,10 @@ def _own(path: Path, role: str) -> _Samples:
             detected = from_role.detections if from_role else ()
         if detected is None:
             raise RowError(f"{path}:{number}: detections: missing")
-        found[one.sample_id] = [Detection(d.label, d.score, d.box_xyxy) for d in detected]
+        found[one.sample_id] = [
+            Detection(d.label, d.score, d.box_xyxy, _mask(d.mask, f"{path}:{number}"))
+            for d in detected
+        ]
     return found
 
 
@@ -129,8 +135,20 @@ def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
         left, top, width, height = one.bbox
         box = Box(left, top, left + width, top + height)
         name = files.get(one.image_id, str(one.image_id))
-        found.setdefault(name, []).append(Detection(categories[one.category_id], one.score, box))
+        mask = _mask(one.segmentation, f"{path}:{number}")
+        detection = Detection(categories[one.category_id], one.score, box, mask)
+        found.setdefault(name, []).append(detection)
     return found
+
+
+def _mask(rle: Any, place: str) -> Mask | None:
+    """The mask of a row, where it has run lengths. Raises RowError for wrong ones."""
+    if not isinstance(rle, dict):
+        return None
+    try:
+        return decode(rle)
+    except RleError as error:
+        raise RowError(f"{place}: mask: {error}") from None
 
 
 def _visor(results: dict[str, Any], path: Path) -> _Samples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 from ...images import ImageError, open_image
 from ...schema import Row
-from ..core import Case, Judge, Question, Verdict
+from ..core import Case, Judge, Question, Verdict, is_mirrored
 from ..judges import as_judge
 from ..suites import open_suite
 from ..suites.base import Suite
@@ -68,10 +68,11 @@ class Asking:
         opened = open_image(self.root / piece.image.file)
         source = read_source(self.root, piece.case)
         images = [opened] if source is None else [source, opened]
+        digest = piece.image.sha256
         return [
-            OpenQuestion(question, piece.image.sha256)
-            for question in self._questions(suite, piece.row, piece.case, images)
-            if question.id in piece.names
+            OpenQuestion(q if is_mirrored(q.probe) else replace(q, digest=digest), digest)
+            for q in self._questions(suite, piece.row, piece.case, images)
+            if q.id in piece.names
         ]
 
     def _questions(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from ...errors import UsageError
 from ...release import ReleaseError, iter_records, load, parquet_path, read_checksums
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
+from ..suites import SUITES
 
 
 class Rows(NamedTuple):
@@ -55,10 +56,14 @@ def row_fields(row: Row) -> dict[str, str]:
 def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     """The rows of a release folder or a dataset repository, checked against its checksums.
 
-    `data` may end in ``@TAG`` for a repository. Raises ReleaseError where there is no such release
+    `data` may end in ``@TAG`` for a repository, or be a file of the user's own that the suite
+    reads. Raises ReleaseError where there is no such release
     or config, or the rows are not those that it published.
     """
     root = Path(data)
+    own = SUITES[config].read_file(data) if config in SUITES else None
+    if own is not None:
+        return Rows.of(own)
     if root.is_dir():
         expected = read_checksums(root)["files"].get(parquet_path(config))
         if expected is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from PIL.Image import Image
@@ -31,7 +32,7 @@ from ...scenes.sprites import atlas_digest, clothes, entity_names
 from ...specs import Spec
 from ..core import ImageRequest
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever the same request gives other pixels."""
 
 FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
@@ -111,7 +112,7 @@ class RenderGenerator:
         background = rng.randrange(2**31)
         figures = [
             Figure(entities[i], *place, faces=rng.choice((-1, 1)), pose=poses[i])
-            for i, place in zip(order, _places(axis, len(order), rng), strict=True)
+            for i, place in zip(order, _places(axis, len(order), rng, asked.steps), strict=True)
         ]
         figures.sort(key=lambda figure: figure.base if axis == "depth" else 0)  # far ones first
         for fault in faults:
@@ -189,9 +190,12 @@ def _pose_of(text: str) -> str:
     return pose
 
 
-def _places(axis: str, count: int, rng: random.Random) -> list[tuple[float, float, float]]:
+def _places(
+    axis: str, count: int, rng: random.Random, steps: Sequence[tuple[int, int]] = ()
+) -> list[tuple[float, float, float]]:
     """x, base and scale of figures from first to last on the axis, jittered."""
     places = []
+    columns, rows = (_ranks([step[side] for step in steps]) for side in (0, 1))
     for number in range(count):
         share = (number + 0.5) / count
         x, base, scale = share, 0.93, 1.0 if count == 2 else 2.1 / count
@@ -199,7 +203,10 @@ def _places(axis: str, count: int, rng: random.Random) -> list[tuple[float, floa
             x, base, scale = 0.5, (0.46, 0.95)[number] if count == 2 else 0.95 * share + 0.2, 0.5
         elif axis == "depth":
             # The last is furthest away: higher, smaller, partly covered.
-            x, base, scale = 0.5 - 0.12 * number, 0.95 - 0.14 * number, 0.95 - 0.2 * number
+            x, base, scale = 0.59 - 0.19 * number, 0.95 - 0.14 * number, 0.95 - 0.2 * number
+        elif axis == "chain":
+            x, scale = (columns[number] + 0.5) / count, 0.5
+            base = min(0.97, (rows[number] + 0.5) / count + 0.12)
         elif count == 2:
             x = (0.27, 0.73)[number]
         jitter = rng.uniform(-0.025, 0.025), rng.uniform(-0.02, 0.02), rng.uniform(0.88, 1.04)
@@ -207,6 +214,17 @@ def _places(axis: str, count: int, rng: random.Random) -> list[tuple[float, floa
             (round(x + jitter[0], 4), round(base + jitter[1], 4), round(scale * jitter[2], 4))
         )
     return places
+
+
+def _ranks(steps: Sequence[int]) -> list[int]:
+    """The rank of every figure on one side of a grid, each its own, after steps from the first.
+
+    >>> _ranks([1, -1])
+    [0, 2, 1]
+    """
+    places = [sum(steps[:number]) for number in range(len(steps) + 1)]
+    order = sorted(range(len(places)), key=lambda number: (places[number], number))
+    return [order.index(number) for number in range(len(places))]
 
 
 def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure]:

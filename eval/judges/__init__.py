@@ -74,12 +74,21 @@ class OneByOne(ABC):
 
 JUDGES = {
     "boxes": f"{__name__}.boxes:BoxJudge",
+    "checker": f"{__name__}.checker.judge:CheckerJudge",
+    "compbench": f"{__name__}.compbench:CompBenchJudge",
     "faulty": f"{__name__}.faulty:FaultyJudge",
+    "geneval": f"{__name__}.geneval:GenEvalJudge",
     "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
+    "hrs": f"{__name__}.hrs:HrsJudge",
     "human": f"{__name__}.human:HumanJudge",
     "pixels": f"{__name__}.pixels:PixelJudge",
+    "pse": f"{__name__}.pse:PseJudge",
+    "visor": f"{__name__}.visor:VisorJudge",
 }
 """Kind of a spec -> ``module:Class``, imported when it is opened."""
+
+RULES = ("checker", "compbench", "geneval", "hrs", "pse", "visor")
+"""Judges that are a detector and a rule: they keep detections beside the plan's ledgers."""
 
 PAID = dict.fromkeys(("anthropic", "openai", "scripted"), f"{__name__}.chat:ChatJudge")
 """Judges that are paid by the call: their `from_spec` takes a call plan too."""
@@ -94,7 +103,7 @@ def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
     spec = Spec.parse(text)
     if spec.kind in PAID and plan is None:
         raise UsageError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
-    settings = (plan,) if spec.kind in (*PAID, "faulty") else ()
+    settings = (plan,) if spec.kind in (*PAID, *RULES, "faulty") else ()
     found = open_adapter({**JUDGES, **PAID}, spec, "judge", *settings)
     return as_judge(found, identity=spec_identity(spec))
 

@@ -3,16 +3,14 @@
 With X, Y the places of the two pixels along a direction, PoS = P(X > Y) and
 PSE = max(0, P(X > Y) - P(X < Y)), in [0, 1] (Eq. 2-5). That is 2 AUC - 1 of Mann and Whitney's U,
 clipped at 0. Masks are weights: 0/1, or any non-negative map such as attention. A missing object
-(an empty mask) scores 0 and stays in the mean, as published; `present` tells the two apart.
+(an empty mask) scores 0 and stays in the mean, as published.
 
 Where paper and program differ: Eq. 2 leaves ties out of PoS and Eq. 3 and the program count them
-fully (`TIES`); they cancel in PSE. In depth the program loses the farthest pixels (`pse_3d`).
+fully; they cancel in PSE. In depth the program loses the farthest pixels (`pse_3d`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -33,12 +31,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Axis = Literal["x", "y"]
-AXES: tuple[Axis, ...] = ("x", "y")
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """From where on PSE counts as right: in the paper, and in the authors' `calculate_pse.py`."""
-TIES = {"paper": 0.0, "authors": 1.0}
-"""Share of P(X = Y) that PoS counts: Eq. 2, and Eq. 3 with the program."""
 DEPTH_BINS = 128
 """Steps into which the joint depth range is cut."""
 
@@ -61,22 +56,6 @@ def projections(masks: ArrayLike, axis: Axis) -> Array:
     if not np.isfinite(sums).all() or (array < 0).any():
         raise ValueError("a mask holds negative or non-finite weights")
     return sums
-
-
-def present(masks: ArrayLike) -> NDArray[np.bool_]:
-    """Whether each mask of shape (..., H, W) has any pixel, shape (...)."""
-    return np.asarray(np.asarray(masks).any(axis=(-2, -1)))
-
-
-def pos(a: ArrayLike, b: ArrayLike, convention: Convention = "paper") -> Array:
-    """P(X > Y) of weights over the same places, shapes (..., n) -> (...); 0 where either is empty.
-
-    The authors' convention counts ties too: P(X >= Y).
-    """
-    check_convention(convention)
-    p, q = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    below = np.cumsum(q, axis=-1) - (1 - TIES[convention]) * q
-    return _share((p * below).sum(axis=-1), p, q)
 
 
 def _share(total: Array, p: Array, q: Array) -> Array:
@@ -116,65 +95,6 @@ def pse_binary(scores: ArrayLike, convention: Convention = "paper") -> NDArray[n
     check_convention(convention)
     values, limit = np.asarray(scores, dtype=float), THRESHOLD[convention]
     return values >= limit if convention == "paper" else values > limit
-
-
-def along(masks: ArrayLike, direction: tuple[float, float]) -> Array:
-    """Pixel weights along any direction (dx, dy), dy downward: masks (..., H, W) -> (..., n).
-
-    Places are cut into bins of a pixel; along an axis of the image that is exact. Raises ValueError
-    for a direction of length 0.
-    """
-    array = np.asarray(masks)
-    length = math.hypot(*direction)
-    if not 0 < length < math.inf:
-        raise ValueError(f"direction {direction} has no positive length")
-    height, width = array.shape[-2:]
-    dx, dy = (part / length for part in direction)
-    place = np.add.outer(np.arange(height) * dy, np.arange(width) * dx)
-    # From the middle outward, so that a mirrored image has mirrored bins; rounding guards equal
-    # places against the last bit.
-    offset = np.round(place - (place.min() + place.max()) / 2, 9)
-    steps = (np.sign(offset) * np.ceil(abs(offset))).astype(np.intp)
-    index = (steps - steps.min()).ravel()
-    flat = array.reshape(-1, height * width).astype(float)
-    rows = [np.bincount(index, weights=row) for row in flat]
-    return np.array(rows, dtype=float).reshape(*array.shape[:-2], int(index.max()) + 1)
-
-
-def pse_direction(a: ArrayLike, b: ArrayLike, direction: tuple[float, float]) -> Array:
-    """PSE of "A lies towards (dx, dy) of B", e.g. (1, -1) for the upper right; shape (...)."""
-    shapes = np.asarray(a).shape[-2:], np.asarray(b).shape[-2:]
-    if shapes[0] != shapes[1]:
-        raise ValueError(f"masks of {shapes[0]} and {shapes[1]} pixels do not fit")
-    return np.maximum(0.0, _advantage(along(a, direction), along(b, direction)))
-
-
-def separation(a: ArrayLike, b: ArrayLike, gap: int) -> Array:
-    """PoS of distance: P(X > Y + gap) summed over the four directions, in [0, 2].
-
-    masks of shape (..., H, W), gap in pixels. Each axis adds at most 1: for objects far apart both
-    ways it is 2. 0 where either is missing. Raises ValueError for a negative gap.
-    """
-    if gap < 0:
-        raise ValueError(f"gap {gap} is negative")
-    total: Array = np.zeros(())
-    for axis in AXES:
-        p, q = projections(a, axis), projections(b, axis)
-        total = total + pos(p, _shifted(q, gap)) + pos(q, _shifted(p, gap))
-    return total
-
-
-def _shifted(weights: Array, gap: int) -> Array:
-    """The weights moved up by `gap` places; what would leave the end stays in the last place.
-
-    Nothing exceeds the last place, and dropping it would hand its share to the others.
-    """
-    n = weights.shape[-1]
-    moved = np.zeros_like(weights)
-    kept = max(0, n - gap)
-    moved[..., n - kept :] = weights[..., :kept]
-    moved[..., -1] += weights[..., kept:].sum(axis=-1)
-    return moved
 
 
 def pse_3d(
@@ -224,32 +144,6 @@ def _depth_advantage(a: Array, b: Array, depth: Array, convention: str) -> float
         kept = np.ones(len(index), bool)
     p, q = (np.bincount(index[kept], one[seen][kept], DEPTH_BINS).astype(float) for one in (a, b))
     return float(_advantage(p, q))
-
-
-def pse_multi(
-    masks: dict[str, Array],
-    subjects: Sequence[str],
-    relations: Sequence[Relation],
-    references: Sequence[str],
-    average: Literal["mean", "product", "min"] = "mean",
-) -> float:
-    """Score of a prompt with several relations, subjects[i] `relations[i]` of references[i].
-
-    masks: object -> mask of shape (H, W); an object without one is missing and scores 0. The mean
-        says how much of the prompt holds, the product and the least how far all of it does.
-    Raises ValueError for no relation or lists of different length.
-    """
-    if not relations or not len(subjects) == len(relations) == len(references):
-        raise ValueError("a prompt needs as many subjects as relations and references, at least 1")
-    scores = [
-        float(pse(masks[subject], masks[reference], relation))
-        if subject in masks and reference in masks
-        else 0.0
-        for subject, relation, reference in zip(subjects, relations, references, strict=True)
-    ]
-    if average == "mean":
-        return float(np.mean(scores))
-    return float(np.prod(scores) if average == "product" else np.min(scores))
 
 
 def _pos_tensor(a: Tensor, b: Tensor) -> Tensor:

@@ -7,12 +7,14 @@ probability at most alpha. `ucb` is OPSE's bandit as published, which gives no s
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -104,6 +106,13 @@ class RaceResult:
     """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
     differences: tuple[Difference, ...] = ()
+    pulls: dict[str, int] = field(default_factory=dict)
+    """Pulls of each generator, where the policy pulls."""
+    choices: tuple[str, ...] = ()
+    """Whom each pull after the first of everybody went to, in order."""
+    regret: tuple[float, ...] = ()
+    """After each of these, how much lower the means of those pulled were than the best, summed
+    (PSE, Fig. 6). The means are those at the end, because nobody knows the true ones."""
 
 
 @dataclass
@@ -132,6 +141,9 @@ class _End(NamedTuple):
     ending: Any
     dropped: tuple[Dropped, ...] = ()
     differences: tuple[Difference, ...] = ()
+    pulls: Mapping[str, int] = MappingProxyType({})
+    choices: tuple[str, ...] = ()
+    regret: tuple[float, ...] = ()
 
 
 def race(
@@ -162,7 +174,7 @@ def race(
         missing={name: len(own[name]) - len(scored[name]) for name in names},
         items=len({item for _, item in table.found}),
         saved=len(names) * len(items) - len(table.found),
-        **end._asdict(),
+        **end._asdict() | {"pulls": dict(end.pulls)},
     )
 
 
@@ -201,14 +213,18 @@ def _eliminate(
         if settings.delta and number + 1 >= look:
             look = look * 5 // 4
             seen = scores[: number + 1]
-            rest = [_difference(seen, names, pair, settings) for pair in combinations(alive, 2)]
+            rest = [
+                _difference(seen, names, pair, settings)
+                for pair in itertools.combinations(alive, 2)
+            ]
             if all(_is_tied(one, settings.delta) for one in rest):
                 ending = "tied"
                 break
     progress("items", len(order), len(order))
     seen = scores[~np.isnan(scores).all(axis=1)]
     differences = [
-        _difference(seen, names, pair, settings) for pair in combinations(range(len(names)), 2)
+        _difference(seen, names, pair, settings)
+        for pair in itertools.combinations(range(len(names)), 2)
     ]
     leaders = [names[index] for index in alive]
     return _End(tuple(leaders), ending, tuple(dropped), tuple(differences))
@@ -264,13 +280,34 @@ def _ucb(table: _Table, items: Sequence[str], settings: RaceSettings, progress: 
 
     for name in table.names:
         pull(name)
+    choices: list[str] = []
     start = PULL * len(table.names) if settings.convention == "authors" else len(table.names)
     for number in range(settings.rounds):
         progress("pulls", number, settings.rounds)
         clock = start + 1 + number
         shuffled = rng.sample(table.names, len(table.names))  # ties fall at random
-        pull(max(shuffled, key=partial(index, clock=clock)))
+        choices.append(max(shuffled, key=partial(index, clock=clock)))
+        pull(choices[-1])
     progress("pulls", settings.rounds, settings.rounds)
-    pulled = [name for name in table.names if pulls[name]]
-    best = sorted(pulled, key=lambda name: -sum(pulls[name]) / len(pulls[name]))[:1]
-    return _End(tuple(best), "rounds")
+    means = {name: sum(found) / len(found) for name, found in pulls.items() if found}
+    best = sorted(means, key=lambda name: -means[name])[:1]
+    counts = Counter([*table.names, *choices])
+    return _End(
+        tuple(best),
+        "rounds",
+        pulls={name: counts[name] for name in table.names},
+        choices=tuple(choices),
+        regret=cumulative_regret(choices, means),
+    )
+
+
+def cumulative_regret(choices: Sequence[str], means: Mapping[str, float]) -> tuple[float, ...]:
+    """After each choice, how much less all choices so far are worth than the best would have been.
+
+    A choice without a mean, of which nothing could be scored, adds nothing.
+
+    >>> cumulative_regret(["a", "b", "a"], {"a": 0.25, "b": 0.75})
+    (0.5, 0.5, 1.0)
+    """
+    best = max(means.values(), default=0.0)
+    return tuple(itertools.accumulate(best - means.get(name, best) for name in choices))

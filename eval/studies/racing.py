@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ...errors import RunFailed, UsageError
 from ...progress import Progress
 from ...specs import without_password
-from ...storage import Lock, write_json
+from ...storage import Lock, write_json, write_whole
 from ...tables import RowError
-from ..core import FAILURES, Generator, Judge
+from ..core import FAILURES, Generator, Judge, Verdict
 from ..engine.costs import Cost, capped, count_images
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings, outcomes
@@ -30,9 +30,12 @@ from ..judges import Answering, as_judge
 from ..results.agree import read_scores
 from ..suites import open_suite
 from .race import RaceSettings, race
+from .race_plot import race_figure
 
 HEADER = "race.json"
 RESULT = "result.json"
+FIGURE = "race.svg"
+"""Pulls and regret, where the policy pulls."""
 _LOCK = "race.lock"
 
 
@@ -51,6 +54,8 @@ class LiveSettings:
     seeds: int = 1
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made; the cap is over all generators and the judge together."""
+    by: Literal["label", "number"] = "label"
+    """What an image scores: what its labels are worth, or what the judge measured, e.g. PSE."""
 
 
 class Recorded:
@@ -133,10 +138,14 @@ class Live:
         log, tally = evaluation.ask(self._judge, cases=cases)
         self.first_error = self.first_error or tally.first_error
         (outcome,) = outcomes(evaluation.run, log, cases)
-        value = evaluation.suite.correctness(outcome)
+        asked = list(outcome.case.weights or evaluation.suite.worths)
+        if self._settings.by == "label":
+            value = evaluation.suite.correctness(outcome)
+        else:
+            value = _measured([outcome.verdict(question) for question in asked])
         if not math.isnan(value):
             return value
-        labels = [outcome.label(question) for question in evaluation.suite.worths]
+        labels = [outcome.label(question) for question in asked]
         failed = [label for label in labels if label in FAILURES]
         return (failed or labels)[0]
 
@@ -153,6 +162,12 @@ class Live:
         }
 
 
+def _measured(said: Sequence[Verdict]) -> float:
+    """Mean of what was measured; NaN where a verdict failed or holds no number."""
+    numbers = [math.nan if one.number is None else one.number for one in said]
+    return sum(numbers) / len(numbers)
+
+
 def race_scores(
     specs: Sequence[str], metric: str, settings: RaceSettings, out: Path, progress: Progress
 ) -> dict[str, Any]:
@@ -166,8 +181,10 @@ def race_live(
 ) -> dict[str, Any]:
     """Races generators whose images are made and judged as the race asks for them.
 
-    Raises UsageError unless suite, generators and judge are named.
+    Raises UsageError unless suite, generators and judge are named, and for a bad `by`.
     """
+    if live.by not in ("label", "number"):
+        raise UsageError(f"no race by {live.by!r}: choose from label, number")
     if not (live.suite and live.generators and live.judge):
         raise UsageError("a race needs --scores, or --suite with --generator and --judge")
     with Lock(out / _LOCK, f"the race {out}"), Live(live, out) as source:
@@ -203,5 +220,7 @@ def run_race(
         first = f"; the first: {source.first_error}" if source.first_error else ""
         raise RunFailed(f"no image of the race could be scored ({causes}){first}")
     plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
+    if figure := race_figure(plain):
+        write_whole(out / FIGURE, figure)
     write_json(out / RESULT, plain)
     return plain

@@ -1,6 +1,6 @@
 """`selftest`: images whose truth is known, through the whole scoring chain, offline.
 
-The renderer draws with a set bias, the pixel judge looks, faulty judges look with set faults, and
+The renderer draws with a set bias, a judge of pixels looks, faulty judges look with set faults, and
 the scores corrected by known labels must hold the truth. Every suite that names trials is run.
 """
 
@@ -21,8 +21,8 @@ from ..core import Judge, Question, Score, Verdict
 from ..engine.data import Rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..generators import open_generator
+from ..judges import open_judge
 from ..judges.faulty import Faults, FaultyJudge
-from ..judges.pixels import PixelJudge
 from ..results.scoring import ScoreSettings, score_run
 from ..suites import SUITES, open_suite
 from ..suites.base import Trial
@@ -92,7 +92,7 @@ class _Remembering:
 def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
     generator = open_generator(trial.generator)
     settings = RunSettings(suite, "selftest", out)
-    seeing = _Remembering(PixelJudge())
+    seeing = _Remembering(open_judge(trial.judge))
     folders = {}
     with Evaluation.start(settings, generator.identity(), Rows.of(trial.rows)) as evaluation:
         evaluation.make(generator)

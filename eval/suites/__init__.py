@@ -6,10 +6,12 @@ from typing import Any
 
 from ...errors import UsageError
 from .base import PERSONAS, Suite
+from .beyond import OrderBeyondSuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
-from .spatial import SpatialUCSuite, SpatialVISORSuite
+from .relations import OwnPromptsSuite, SpatialMultiSuite
+from .spatial import Spatial3DSuite, SpatialUCSuite, SpatialVISORSuite
 from .worlds import CounterfactualDenominalizedSuite, CounterfactualSuite
 
 SUITES: dict[str, type[Suite[Any]]] = {
@@ -25,9 +27,13 @@ SUITES: dict[str, type[Suite[Any]]] = {
         AttributeDecouplingSuite,
         SpatialUCSuite,
         SpatialVISORSuite,
+        SpatialMultiSuite,
+        Spatial3DSuite,
+        OrderBeyondSuite,
+        OwnPromptsSuite,
     )
 }
-"""By config."""
+"""By config; the last one is of the user's own prompts and in no release."""
 
 
 def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:

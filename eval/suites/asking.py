@@ -31,6 +31,53 @@ class Subject(NamedTuple):
     """What it does or how it is, where the question is about that."""
 
 
+class Stated(NamedTuple):
+    """What a prompt states of two things."""
+
+    a: str
+    relation: str
+    """What a is of b: a key of `AXES`."""
+    b: str
+
+    @property
+    def axis(self) -> StatedAxis:
+        """Where the relation lies."""
+        return AXES[self.relation][0]
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Both things, the one first that comes first on the axis: left, on top, in front."""
+        return (self.a, self.b) if AXES[self.relation][1] else (self.b, self.a)
+
+
+StatedAxis = Literal["horizontal", "vertical", "depth", "occlusion"]
+AXES: Mapping[str, tuple[StatedAxis, bool]] = {
+    "left_of": ("horizontal", True),
+    "right_of": ("horizontal", False),
+    "above": ("vertical", True),
+    "below": ("vertical", False),
+    "in_front_of": ("depth", True),
+    "behind": ("depth", False),
+    "hidden_by": ("occlusion", True),
+}
+"""Relation -> its axis, and whether its subject comes first on it; what is hidden comes first."""
+STATEMENTS: Mapping[StatedAxis, str] = {
+    "horizontal": "{a} is to the left of {b}",
+    "vertical": "{a} is above {b}",
+    "depth": "{a} is in front of {b}",
+    "occlusion": "{a} is partly hidden by {b}",
+}
+PROMPTS: Mapping[StatedAxis, str] = {
+    "horizontal": "order",
+    "vertical": "stack",
+    "depth": "depth",
+    "occlusion": "occlusion",
+}
+"""The prompt file about two things alone in an image."""
+AMONG = "among"
+"""The prompt file about two of several things."""
+
+
 @dataclass(frozen=True)
 class Alternative:
     """A question between two subjects, in the suite's order, and what each answer means."""
@@ -45,8 +92,14 @@ class Alternative:
     """The one of the labels that the prior would give."""
     statement: str = "{a} is to the left of {b}"
     """What holds of `{a}` and not of `{b}`."""
-    axis: Literal["horizontal", "vertical"] = "horizontal"
+    axis: StatedAxis = "horizontal"
     """Where it lies, for a judge that measures."""
+    claim: Stated | None = None
+    """What the prompt states, for a judge that measures; None where it states nothing."""
+    objects: tuple[str, ...] = ()
+    """Everything that the prompt names, for a detector; empty for the two subjects."""
+    name: str = ""
+    """Of the question, where it is not that of the task."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Further placeholders of the prompt."""
     prompt: str = ""
@@ -63,9 +116,49 @@ def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image
         asked = replace(asked, first=asked.second, second=asked.first, labels=labels)
     if is_mirrored(probe) and asked.task in ("order", "arrangement"):
         prior = next((one for one in asked.labels if asked.prior and one != asked.prior), "")
-        asked = replace(asked, labels=asked.labels[::-1], prior=prior)
+        asked = replace(asked, labels=asked.labels[::-1], prior=prior, claim=_mirrored(asked.claim))
     texts = (asked.statement.format(a="A", b="B"), asked.statement.format(a="B", b="A"))
     return _question(asked, case, probe, images, texts)
+
+
+def ask_stated(
+    claim: Stated,
+    case: Case,
+    probe: str,
+    images: Sequence[Image],
+    *,
+    looks: Mapping[str, str] | None = None,
+    objects: tuple[str, ...] = (),
+    name: str = "",
+) -> list[Question]:
+    """Does what a prompt states hold (`holds`), or its reverse (`opposite`)?
+
+    looks: how to recognize each thing; else by its name. objects: everything that the prompt
+    names, where it is more than two. No question where the probe does not apply: a mirror changes
+    nothing above, below and in depth.
+    """
+    if is_mirrored(probe) and claim.axis != "horizontal":
+        return []
+    first, second = (Subject(one, (looks or {}).get(one, one)) for one in claim.order)
+    asked = Alternative(
+        "order",
+        first,
+        second,
+        ("holds", "opposite"),
+        prompt=AMONG if len(objects) > 2 else PROMPTS[claim.axis],
+        statement=STATEMENTS[claim.axis],
+        axis=claim.axis,
+        claim=claim,
+        objects=objects,
+        name=name,
+    )
+    return [ask_which(asked, case, probe, images)]
+
+
+def _mirrored(claim: Stated | None) -> Stated | None:
+    """What a claim is in the mirror image."""
+    exchanged = {"left_of": "right_of", "right_of": "left_of"}
+    return claim and claim._replace(relation=exchanged.get(claim.relation, claim.relation))
 
 
 def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
@@ -113,11 +206,17 @@ def _question(
     texts: tuple[str, str],
 ) -> Question:
     a, b = asked.first, asked.second
-    digits = _digits(case, asked.task, probe, 3)
+    name = asked.name or asked.task
+    digits = _digits(case, name, probe, 3)
     answers = (*asked.labels, INVALID)
+    facts = {"first": a.told, "second": b.told, "axis": asked.axis}
+    if asked.claim is not None:
+        facts |= asked.claim._asdict()
+    if asked.objects:
+        facts["objects"] = "|".join(asked.objects)
     return Question(
         case=case.id,
-        name=asked.task,
+        name=name,
         probe=probe,
         task=asked.task,
         subjects=(a.name, b.name),
@@ -136,7 +235,7 @@ def _question(
         answers=dict(zip(digits, answers, strict=True)),
         images=tuple(map(ImageOps.mirror, images)) if is_mirrored(probe) else tuple(images),
         prior=asked.prior,
-        facts={"first": a.told, "second": b.told, "axis": asked.axis},
+        facts=facts,
     )
 
 

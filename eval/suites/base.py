@@ -111,6 +111,8 @@ class Trial:
     rows: Sequence[Row]
     truths: Callable[[Sequence[Case]], Mapping[str, float]]
     """True value of each score that is checked, percent."""
+    judge: str = "pixels"
+    """Spec of a judge that can answer the suite's questions from the pixels."""
 
 
 class Suite(ABC, Generic[R]):
@@ -185,6 +187,14 @@ class Suite(ABC, Generic[R]):
     def correctness(self, outcome: Outcome) -> float:
         """How right one image is, in [0, 1]; NaN where it can't be judged."""
         return math.nan
+
+    @classmethod
+    def read_file(cls, text: str) -> Sequence[R] | None:
+        """Rows of a user's own file; None where the text names none that this suite reads.
+
+        Raises UsageError or DataError for a file that can't be used.
+        """
+        return None
 
     def truth(self, row: R, case: Case, scene: Scene) -> Mapping[str, str]:
         """Question -> true label of a rendered image; nothing where the scene doesn't tell."""

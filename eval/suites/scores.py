@@ -83,6 +83,47 @@ def mean_worth(
     )
 
 
+def mean_number(
+    name: str,
+    outcomes: Sequence[Outcome],
+    questions: Sequence[str],
+    *,
+    group: str = ALL,
+    join: Callable[[Sequence[float]], float] = lambda numbers: sum(numbers) / len(numbers),
+) -> list[Score]:
+    """The mean over images of what a judge measured; empty where it measured nothing.
+
+    join: makes one number of those of an image's questions, which are the `weights` of its case
+    where it has any, else `questions`.
+    """
+    values, left_out = [], []
+    for outcome in outcomes:
+        said = [outcome.verdict(question) for question in outcome.case.weights or questions]
+        numbers = [verdict.number for verdict in said if verdict.number is not None]
+        whole = len(numbers) == len(said)
+        values.append(join(numbers) if whole else math.nan)
+        if not whole:
+            left_out.append(next(v.label for v in said if v.number is None))
+    measured = np.array(values, dtype=float)
+    if np.isnan(measured).all():
+        return []
+    excluded = count_excluded(left_out, ())
+    return [mean_score(name, measured, outcomes, group=group, excluded=excluded)]
+
+
+def complete_groups(
+    outcomes: Sequence[Outcome], question: str, key: Callable[[Outcome], str]
+) -> tuple[list[list[Outcome]], int]:
+    """Outcomes by a key, in their order, and how many groups are left out: those with a failure."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in sorted(outcomes, key=lambda one: one.case.id):
+        groups.setdefault(key(outcome), []).append(outcome)
+    whole = [
+        part for part in groups.values() if all(o.label(question) not in FAILURES for o in part)
+    ]
+    return whole, len(groups) - len(whole)
+
+
 def variant_scores(
     names: Sequence[str],
     outcomes: Sequence[Outcome],

@@ -1,26 +1,50 @@
-"""`spatial_visor`, `spatial_uc`: explicit spatial words, asked of a judge (VISOR, SpatialBench-UC).
+"""`spatial_visor`, `spatial_uc`, `spatial_3d`: one stated relation between two things.
 
-The same configs measured from detections are in `rules`.
+VISOR, SpatialBench-UC, and T2I-CompBench's relations in depth. A language model answers from the
+image alone; a judge by rule (`pse:`, `visor:`, `checker:` ...) measures what a detector found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 from PIL.Image import Image
 
-from ...schema import SpatialUC, SpatialVISOR
-from ..core import Case, Outcome, Question, Score, is_mirrored
-from .asking import Alternative, Subject, ask_which
-from .base import INVALID, Headline, Measure, Suite, Worth, case_items
-from .scores import in_groups, mean_worth
+from ...scenes.scene import Scene
+from ...schema import Spatial3D, SpatialUC, SpatialVISOR
+from ..core import Case, Outcome, Question, Score
+from ..rules.checker.decide import CheckVerdict
+from ..rules.checker.summary import PAIRS, all_of, best_of, pair_verdict
+from .asking import Stated, ask_stated
+from .base import INVALID, Headline, Measure, Suite, Trial, Worth, case_items
+from .scores import complete_groups, in_groups, mean_number, mean_score, mean_worth, valid_score
+from .trials import depth_trials, scene_label, stated_trials
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
 UNCONDITIONAL = Worth({**HOLDS.values, INVALID: 0.0})
-SIDEWAYS = ("left_of", "right_of")
-P = TypeVar("P", SpatialUC, SpatialVISOR)
+MEANINGS = {
+    "accuracy": "Share of images with the stated relation, of those that were decided; under the "
+    "rule of VISOR its cond.",
+    "accuracy_unconditional": "Share of images with the stated relation, of all that could be "
+    "judged; an image in which neither can be seen counts as failed, as in VISOR.",
+    "decided": "Share of judged images in which the relation or its reverse was seen; under a rule "
+    "both things (VISOR's object accuracy), under the checker its coverage.",
+    "measure": "Mean of the number that the judge measures, e.g. PSE; 0 where a thing is missing, "
+    "as published.",
+}
+CHECKED: Mapping[str, CheckVerdict] = {
+    "holds": "PASS",
+    "opposite": "FAIL",
+    INVALID: "UNDECIDABLE",
+}
+"""What a label is in SpatialBench-UC."""
+FOUR = 4
+"""Images of a prompt for which VISOR 1 to 4 are defined."""
+P = TypeVar("P", SpatialUC, SpatialVISOR, Spatial3D)
 
 
 class SpatialSuite(Suite[P]):
@@ -36,45 +60,30 @@ class SpatialSuite(Suite[P]):
         items=case_items(QUESTION, UNCONDITIONAL),
         broken_down=("accuracy_unconditional",),
     )
-    meanings = {
-        "accuracy": "Share of images with the stated relation, of those with either relation.",
-        "accuracy_unconditional": "Share of images with the stated relation, of all that could be "
-        "judged; an image in which neither can be seen counts as failed, as in VISOR.",
-    }
+    meanings: ClassVar[Mapping[str, str]] = MEANINGS
 
-    def spatial_cases(self, row: P, seeds: int, published: str) -> Iterator[Case]:
-        """The cases of a row, whose variant is the published id of its prompt."""
+    def claim(self, row: P) -> Stated:
+        """What the row's prompt states."""
+        return Stated(row.object_a, row.relation, row.object_b)
+
+    def spatial_cases(
+        self, row: P, seeds: int, published: str, together: str = ""
+    ) -> Iterator[Case]:
+        """The cases of a row, whose variant is the published id of its prompt.
+
+        together: id that the prompt shares with its counterpart.
+        """
         pair = "/".join(sorted((row.object_a, row.object_b)))
-        return self.seeded(row, seeds, {published: row.prompt}, (pair,), {"relation": row.relation})
+        clusters = (pair, together) if together else (pair,)
+        return self.seeded(
+            row, seeds, {published: row.prompt}, clusters, {"relation": row.relation}
+        )
 
     def questions(self, row: P, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
-        level = row.relation in SIDEWAYS
-        if is_mirrored(probe) and not level:
-            return []
-        # The one that should be left, or on top, comes first.
-        names = (row.object_a, row.object_b)
-        if row.relation in ("right_of", "below"):
-            names = names[::-1]
-        asked = Alternative(
-            "order",
-            Subject(names[0], names[0]),
-            Subject(names[1], names[1]),
-            ("holds", "opposite"),
-            prompt="order" if level else "stack",
-            statement="{a} is to the left of {b}" if level else "{a} is above {b}",
-            axis="horizontal" if level else "vertical",
-        )
-        return [ask_which(asked, case, probe, images)]
+        return ask_stated(self.claim(row), case, probe, images)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        worths = {"accuracy": HOLDS, "accuracy_unconditional": UNCONDITIONAL}
-        return in_groups(
-            outcomes,
-            lambda part, group: [
-                mean_worth(name, part, QUESTION, worth, group=group)
-                for name, worth in worths.items()
-            ],
-        )
+        return [*in_groups(outcomes, image_scores), *visor_scores(outcomes)]
 
     def correctness(self, outcome: Outcome) -> float:
         return UNCONDITIONAL.of(outcome.verdict(QUESTION))
@@ -82,7 +91,10 @@ class SpatialSuite(Suite[P]):
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         yield self.measure("accuracy", outcomes, QUESTION)
 
-    def manifest(self, row: P, case: Case) -> Mapping[str, Any]:
+    def truth(self, row: P, case: Case, scene: Scene) -> Mapping[str, str]:
+        return {QUESTION: scene_label(scene, self.claim(row))}
+
+    def manifest(self, row: P, case: Case) -> Mapping[str, Any] | None:
         return {
             "prompt_id": case.variant,
             "relation": row.relation,
@@ -91,22 +103,153 @@ class SpatialSuite(Suite[P]):
         }
 
 
-class SpatialUCSuite(SpatialSuite[SpatialUC]):
-    """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
+def image_scores(part: Sequence[Outcome], group: str) -> list[Score]:
+    """What images say one by one."""
+    return [
+        mean_worth("accuracy", part, QUESTION, HOLDS, group=group),
+        mean_worth("accuracy_unconditional", part, QUESTION, UNCONDITIONAL, group=group),
+        valid_score("decided", part, QUESTION, HOLDS, group),
+        *mean_number("measure", part, [QUESTION], group=group),
+    ]
 
-    name = "spatial_uc"
 
-    def cases(self, row: SpatialUC, seeds: int) -> Iterator[Case]:
-        return self.spatial_cases(row, seeds, row.prompt_id)
+def prompt_score(
+    name: str,
+    prompts: Sequence[Sequence[Outcome]],
+    value: Callable[[Sequence[Outcome]], float],
+    left_out: int,
+) -> Score:
+    """The mean of a value of each prompt's images."""
+    return mean_score(
+        name,
+        np.array([value(images) for images in prompts], dtype=float),
+        [images[0] for images in prompts],
+        excluded={"prompt_incomplete": left_out} if left_out else {},
+    )
 
-    def together(self, row: SpatialUC) -> str:
-        return row.pair_id
+
+def visor_scores(outcomes: Sequence[Outcome]) -> list[Score]:
+    """VISOR 1 to 4: prompts of which at least so many of four images hold; else nothing.
+
+    With four images a prompt their mean is `accuracy_unconditional`.
+    """
+    prompts, left_out = complete_groups(outcomes, QUESTION, _prompt)
+    if not prompts or max(map(len, prompts)) != FOUR:
+        return []
+    right = [images for images in prompts if len(images) == FOUR]
+    left_out += len(prompts) - len(right)
+
+    def at_least(least: int, images: Sequence[Outcome]) -> float:
+        return float(sum(o.label(QUESTION) == "holds" for o in images) >= least)
+
+    return [
+        prompt_score(f"visor_{least}", right, partial(at_least, least), left_out)
+        for least in range(1, FOUR + 1)
+    ]
+
+
+def _prompt(outcome: Outcome) -> str:
+    return f"{outcome.case.row}/{outcome.case.variant}"
 
 
 class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     """VISOR's two-object prompts."""
 
     name = "spatial_visor"
+    meanings = MEANINGS | {
+        f"visor_{n}": f"Share of prompts of whose four images at least {n} hold."
+        for n in range(1, 5)
+    }
 
     def cases(self, row: SpatialVISOR, seeds: int) -> Iterator[Case]:
         return self.spatial_cases(row, seeds, str(row.visor_id))
+
+    def trials(self) -> Iterator[Trial]:
+        return stated_trials()
+
+
+class SpatialUCSuite(SpatialSuite[SpatialUC]):
+    """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
+
+    name = "spatial_uc"
+    meanings = {
+        **SpatialVISORSuite.meanings,
+        "best_of_k": "Share of prompts of whose images at least one holds.",
+        "all_of_k": "Share of prompts of which all images hold.",
+        **{
+            f"pairs_{name}": f"Share of prompts with their counterfactuals that are {what}, by the "
+            "best of their images."
+            for name, what in zip(
+                PAIRS,
+                ("both right", "both wrong", "right on one side only", "not decided"),
+                strict=True,
+            )
+        },
+    }
+
+    def cases(self, row: SpatialUC, seeds: int) -> Iterator[Case]:
+        return self.spatial_cases(row, seeds, row.prompt_id, row.pair_id)
+
+    def together(self, row: SpatialUC) -> str:
+        return row.pair_id
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return [*super().score(outcomes), *pair_scores(outcomes)]
+
+
+def pair_scores(outcomes: Sequence[Outcome]) -> list[Score]:
+    """Best of K, all of K, and counterfactual pairs, as SpatialBench-UC defines them."""
+    prompts, left_out = complete_groups(outcomes, QUESTION, _prompt)
+    if not prompts:
+        return []
+    k = max(map(len, prompts))
+    best = {id(images): best_of(checked(images)) for images in prompts}
+    scenes: dict[str, list[Sequence[Outcome]]] = {}
+    for images in prompts:
+        scenes.setdefault(images[0].case.clusters[-1], []).append(images)
+    pairs = [pair for pair in scenes.values() if len(pair) == 2]
+    sides = [pair_verdict(*(best[id(images)] for images in pair)) for pair in pairs]
+    unpaired = len(scenes) - len(pairs)
+    firsts = [pair[0][0] for pair in pairs]
+    return [
+        prompt_score("best_of_k", prompts, lambda o: float(best[id(o)] == "PASS"), left_out),
+        prompt_score(
+            "all_of_k", prompts, lambda o: float(all_of(checked(o), k) == "PASS"), left_out
+        ),
+        *(
+            mean_score(
+                f"pairs_{name}",
+                np.array([float(side == name) for side in sides]),
+                firsts,
+                excluded={"pair_incomplete": unpaired} if unpaired else {},
+            )
+            for name in (PAIRS if pairs else ())
+        ),
+    ]
+
+
+def checked(images: Sequence[Outcome]) -> list[CheckVerdict]:
+    """The checker's words for the labels of some images."""
+    return [CHECKED[outcome.label(QUESTION)] for outcome in images]
+
+
+class Spatial3DSuite(SpatialSuite[Spatial3D]):
+    """In front of, behind, partly hidden by: PSE-3D, T2I-CompBench's depth, or a language model."""
+
+    name = "spatial_3d"
+    prompts = ("depth", "occlusion")
+
+    def cases(self, row: Spatial3D, seeds: int) -> Iterator[Case]:
+        return self.spatial_cases(row, seeds, "plain", row.pair_id)
+
+    def together(self, row: Spatial3D) -> str:
+        return row.pair_id
+
+    def manifest(self, row: Spatial3D, case: Case) -> None:
+        return None  # `detect` and the checker know the plane only
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, image_scores)
+
+    def trials(self) -> Iterator[Trial]:
+        return depth_trials()

@@ -14,19 +14,25 @@ from typing import Any
 
 from ...images import encode_png
 from ...scenes.biases import preference
+from ...scenes.scene import Scene
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
     EncodedImage,
     Entity,
     I2ICorrectness,
     I2IHomogenization,
+    OrderBeyond,
     Provenance,
+    Spatial3D,
+    SpatialMulti,
+    SpatialVISOR,
     T2ICorrectness,
     T2IHomogenization,
 )
 from ..core import Case, ImageRequest
 from ..generators.render import RenderGenerator
-from .base import Trial
+from .asking import Stated
+from .base import INVALID, Trial
 
 ROWS = 60
 """Rows of each trial: two images each where there are two mention orders."""
@@ -91,6 +97,82 @@ def binding_trials() -> Iterator[Trial]:
     )
 
 
+SPATIAL = 0.6
+"""Share of stated relations that the renderer obeys; of the rest, half come out right."""
+STATED = 100 * (SPATIAL + (1 - SPATIAL) / 2)
+FEW = 20
+"""Rows of these trials: a detector takes its time."""
+STOUT = [name for name in ANIMALS if name not in ("elephant", "giraffe")]
+"""Animals that are found when they are drawn small, too."""
+RULE = "pse:pixels?rule.depth=ground"
+"""A judge by rule that sees the pixels alone, in depth as well."""
+
+
+def stated_trials() -> Iterator[Trial]:
+    """One stated relation in the plane, of which a share is obeyed; all four relations in turn."""
+    yield Trial(
+        name="Spatial, grounding 0.6",
+        generator=f"render:?grounding={SPATIAL}",
+        rows=[_stated(number, *pair) for number, pair in enumerate(_few_pairs())],
+        truths=lambda cases: {"accuracy": STATED},
+        judge=RULE,
+    )
+
+
+def depth_trials() -> Iterator[Trial]:
+    """One stated relation in depth, of which a share is obeyed."""
+    yield Trial(
+        name="Spatial 3D, grounding 0.6",
+        generator=f"render:?grounding={SPATIAL}",
+        rows=[_deep(number, *pair) for number, pair in enumerate(_few_pairs())],
+        truths=lambda cases: {"accuracy": STATED},
+        judge=RULE,
+    )
+
+
+def chain_trials() -> Iterator[Trial]:
+    """Chains of relations, of which a share of the images obeys the whole."""
+    yield Trial(
+        name="Spatial multi, grounding 0.6",
+        generator=f"render:?grounding={SPATIAL}",
+        rows=[_chain(number, names) for number, names in enumerate(_triples())],
+        truths=lambda cases: {"relations_right": STATED},
+        judge=RULE,
+    )
+
+
+def beyond_trials() -> Iterator[Trial]:
+    """Three entities in a row under an order bias: neighbors follow it, and so does tau."""
+    bias = 1.0
+    index = (4 * _sigmoid(bias) - 2 + 2 * _sigmoid(2 * bias) - 1) / 3
+    yield Trial(
+        name="Order beyond, order bias 1",
+        generator=f"render:?order_bias={bias}",
+        rows=[_listed(names) for names in _triples()],
+        truths=lambda cases: {"order_index": 100 * index},
+        judge=RULE,
+    )
+
+
+def scene_label(scene: Scene, claim: Stated) -> str:
+    """What a rendered scene is for a claim: `holds`, `opposite`, or `invalid` where a thing is
+    missing or doubled."""
+    places = []
+    for name in claim.order:
+        there = [f for f in scene.figures if f.entity.lower() == name.lower()]
+        if len(there) != 1:
+            return INVALID
+        places.append(there[0])
+    first, second = places
+    if claim.axis == "horizontal":
+        before = first.x < second.x
+    elif claim.axis == "vertical":
+        before = first.base < second.base
+    else:  # on one ground, whoever stands lower is nearer; what is hidden is behind
+        before = (first.base > second.base) == (claim.axis == "depth")
+    return "holds" if before else "opposite"
+
+
 def _true_index(bias: float, cases: Sequence[Case]) -> Mapping[str, float]:
     signs = []
     for case in cases:
@@ -148,6 +230,80 @@ def _explicit(left: str, right: str) -> T2ICorrectness:
         review=[],
         provenance=_PROVENANCE.model_copy(update={"entry": f"{left}-{right}"}),
     )
+
+
+def _stated(number: int, a: str, b: str) -> SpatialVISOR:
+    phrases = ("to the left of", "to the right of", "above", "below")
+    relations: tuple[Any, ...] = ("left_of", "right_of", "above", "below")
+    return SpatialVISOR(
+        visor_id=number,
+        relation=relations[number % 4],
+        object_a=a,
+        object_b=b,
+        prompt=f"{_article(a)} {phrases[number % 4]} {_article(b)}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def _deep(number: int, a: str, b: str) -> Spatial3D:
+    phrases = ("in front of", "behind", "partly hidden by")
+    relations: tuple[Any, ...] = ("in_front_of", "behind", "hidden_by")
+    return Spatial3D(
+        relation=relations[number % 3],
+        object_a=a,
+        object_b=b,
+        prompt=f"{_article(a)} {phrases[number % 3]} {_article(b)}",
+        pair_id=f"{a}/{b}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def _chain(number: int, names: Sequence[str]) -> SpatialMulti:
+    phrases = {"left_of": "to the left of", "above": "above", "right_of": "to the right of"}
+    relations = [list(phrases)[number % 3], list(phrases)[(number + 1) % 3]]
+    a, b, c = names
+    first, second = (phrases[relation] for relation in relations)
+    return SpatialMulti(
+        objects=list(names),
+        subjects=[a, b],
+        relations=relations,
+        references=[b, c],
+        prompt=f"{_article(a)} {first} {_article(b)} and the {b} {second} {_article(c)}.",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def _listed(names: Sequence[str]) -> OrderBeyond:
+    def prompt(named: Sequence[str]) -> str:
+        return "One {}, one {}, and one {}.".format(*named)
+
+    return OrderBeyond(
+        setting="three_homogenization",
+        axis="horizontal",
+        entities=list(names),
+        looks=list(names),
+        prompt=prompt(names),
+        swapped_prompt=prompt(names[::-1]),
+        expected=[],
+        standards=[],
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def _few_pairs() -> list[tuple[str, ...]]:
+    return random.Random(2).sample(list(itertools.permutations(STOUT, 2)), FEW)
+
+
+def _triples() -> list[tuple[str, ...]]:
+    return random.Random(2).sample(list(itertools.permutations(STOUT, 3)), FEW)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _seed(left: str, right: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from ....storage import RecordLog, read_records, write_json, write_whole
 from ....tables import RowError, parse, read_rows, write_rows
 from ...detectors import Detection, Detector, DetectorError, Request, open_detector
 from ...detectors.cache import Cached
+from ...detectors.rle import encode
 from ...rules.boxes import Relation, Size, iou, offset
 from ...rules.checker.decide import CheckedImage, CheckVerdict, StabilityMeasure, best, check, holds
 from ...rules.checker.recorded import CheckerSample, Detected, Detectors, Found, read_samples
@@ -62,6 +63,8 @@ class ImageToCheck:
     object_b: str
     image: Image
     """RGB."""
+    digest: str = ""
+    """SHA-256 of its file, where it is known."""
 
 
 def check_images(
@@ -75,9 +78,9 @@ def check_images(
     The second detector is asked only where the first found both objects, as published.
     """
     for one in images:
-        request = Request(one.image, (one.object_a, one.object_b), one.sample_id)
+        request = Request(one.image, (one.object_a, one.object_b), one.sample_id, one.digest)
         size = Size(*one.image.size)
-        said = {name: value for name, value in vars(one).items() if name != "image"}
+        said = {n: value for n, value in vars(one).items() if n not in ("image", "digest")}
         first = Detectors(primary=_detected(primary, request))
         sample = CheckerSample(**said, **size._asdict(), detectors=first)
         found = check(sample, size, rules, measure(one.image, sample, primary, rules))
@@ -95,7 +98,15 @@ def _detected(detector: Detector, request: Request) -> Detected:
 
 
 def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
-    return tuple(Found(label=d.label, score=d.score, box_xyxy=d.box) for d in detections)
+    return tuple(
+        Found(
+            label=d.label,
+            score=d.score,
+            box_xyxy=d.box,
+            mask=None if d.mask is None else encode(d.mask),
+        )
+        for d in detections
+    )
 
 
 def recorded_row(found: CheckedImage) -> dict[str, Any]:

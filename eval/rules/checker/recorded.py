@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -31,6 +31,8 @@ class Found(_Part):
     score: Share
     box_xyxy: Box
     """Pixels."""
+    mask: dict[str, Any] | None = None
+    """COCO's run lengths, where the detector has masks; the checker reads boxes alone."""
 
     def names(self, label: str) -> bool:
         """Whether it is a detection of `label`; case does not count."""

@@ -25,6 +25,7 @@ from counterprior.eval.detectors import (
 )
 from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.detectors.checkpoint_models import DepthAnything, caption
+from counterprior.eval.detectors.depth import open_depth
 from counterprior.eval.detectors.faster_rcnn import install_command
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
@@ -126,13 +127,44 @@ def test_grounding_dino_scores_a_query_by_its_own_tokens(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_depth_has_the_size_of_the_picture(checkpoint: Checkpoint, image: Image.Image) -> None:
-    estimator = DepthAnything.open(f"depth-anything:{checkpoint('depth-anything')}")
-    (nearness,) = estimator.nearness([image])
-    assert nearness.shape == (48, 80) and np.isfinite(nearness).all()
+def test_depth_has_the_size_of_the_picture_and_is_estimated_once(
+    checkpoint: Checkpoint,
+    image: Image.Image,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    estimator = open_depth(f"depth-anything:{checkpoint('depth-anything')}", tmp_path)
+    nearness = estimator.nearness(image, [])
+    assert nearness.shape == (48, 80) and np.isfinite(nearness).all() and nearness.std() > 0
     assert estimator.identity()["kind"] == "depth-anything"
-    with pytest.raises(DetectorError, match="no depth estimator"):
-        DepthAnything.open("owl:x")
+    monkeypatch.setattr(DepthAnything, "nearness", lambda *_: pytest.fail("estimated again"))
+    assert (estimator.nearness(image.copy(), []) == nearness).all()
+    with pytest.raises(UsageError, match="no depth estimator 'owl': choose from depth-anything"):
+        open_depth("owl:x")
+
+
+def test_on_level_ground_the_lower_foot_is_nearer(image: Image.Image) -> None:
+    far = Detection("cat", 0.9, Box(0, 0, 40, 24))
+    near = Detection("dog", 0.9, Box(20, 8, 60, 40))
+    depth = open_depth("ground").nearness(image, [near, far])
+    assert depth[4, 4] == pytest.approx(0.5) and depth[47, 79] == 0
+    assert depth[20, 30] == pytest.approx(40 / 48)  # the nearer one covers the other
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_detector_of_pse_in_one_word(checkpoint: Checkpoint, image: Image.Image) -> None:
+    boxes = f"grounding-dino:{checkpoint('grounding-dino')}"
+    detector = open_detector(f"grounded-sam:{boxes}?threshold=0&sam={checkpoint('sam')}&batch=2")
+    requests = [Request(image, ("cat", "dog")), Request(image.rotate(180), ("dog", "cat"))]
+    found = detector.detect(requests)
+    long = f"{boxes}%3Fthreshold%3D0%26batch%3D2"
+    same = open_detector(f"sam:{checkpoint('sam')}?boxes={long}").detect(requests)
+    assert [[d.to_row() for d in one] for one in found] == [[d.to_row() for d in o] for o in same]
+    assert all(d.mask is not None and d.mask.shape == (48, 80) for one in found for d in one)
+    identity = detector.identity()
+    assert identity["boxes_kind"] == "grounding-dino" and identity["boxes_threshold"] == "0"
+    with pytest.raises(DetectorError, match="no option 'box'"):
+        open_detector("grounded-sam:?box=1")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -444,10 +476,16 @@ def test_a_picture_is_looked_at_once(tmp_path: Path, image: Image.Image) -> None
     newer = Counting("2")
     Cached(newer, tmp_path).detect([request])
     assert newer.seen == 1
-    for file in tmp_path.rglob("*.npz"):
+    for file in tmp_path.rglob("*.json"):
         file.write_bytes(file.read_bytes()[:40])
-    assert cached.detect([request])[0][0].to_row() == first[0][0].to_row()
+    torn = Cached(detector, tmp_path)
+    assert torn.detect([request])[0][0].to_row() == first[0][0].to_row()
     assert detector.seen == 4
+    # Asked in another order, or under another name, it is the same look.
+    torn.detect([Request(image, ("dog", "cat"), "somebody")])
+    assert detector.seen == 5
+    torn.detect([Request(image, ("cat", "dog"), "somebody else")])
+    assert detector.seen == 5
 
 
 # The checker on images.
@@ -576,6 +614,7 @@ def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
 
 def test_every_kind_is_tried() -> None:
     others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
+    others.add("grounded-sam")
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
     for place in DETECTORS.values():

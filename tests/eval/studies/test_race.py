@@ -11,6 +11,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -22,10 +23,12 @@ from scipy.stats import binom
 from counterprior.agents.budget import BudgetError
 from counterprior.errors import InUseError, RunFailed, UsageError
 from counterprior.eval.core import ImageRequest, Question, Verdict
+from counterprior.eval.detectors import Detection, mask_box
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.judges import as_judge
 from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.judges.pse import PseJudge
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
 from counterprior.eval.studies import racing
 from counterprior.eval.studies.race import RaceSettings, race, ucb_index
@@ -436,3 +439,103 @@ def test_the_best_is_dropped_at_most_as_often_as_promised(means: tuple[float, ..
         wrong += f"g{best}" not in found.leaders
     print(means, wrong, "of", runs)
     assert wrong <= binom.ppf(0.999, runs, alpha)
+
+
+# Judges by rule, and the bandit's course.
+
+
+def test_regret_and_pulls_are_the_bandits_course(tmp_path: Path, cli: Run) -> None:
+    found = raced(simulated([0.2, 0.26, 0.66], seed=1), RaceSettings("ucb"))
+    counts = Counter(found.choices)
+    assert len(found.choices) == len(found.regret) == 100
+    assert found.pulls == {name: counts[name] + 1 for name in ("g0", "g1", "g2")}
+    assert found.pulls["g2"] == max(found.pulls.values())
+    steps = np.diff([0, *found.regret])
+    assert (steps >= 0).all() and (steps[np.array(found.choices) == "g2"] == 0).all()
+    # It learns: the second half loses less than the first.
+    assert found.regret[-1] - found.regret[49] < found.regret[49]
+    assert raced(simulated([0.2, 0.6], seed=1)).pulls == {}
+    table = simulated([0.3, 0.8], seed=5, n=300)
+    for name, row in zip("ab", table, strict=True):
+        rows = [{"sample_id": i, "pse": v} for i, v in zip(ITEMS, row.tolist(), strict=False)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    files = [w for n in "ab" for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
+    options = ("--metric", "pse", "--policy", "ucb", "--rounds", "12", "--out", tmp_path / "race")
+    done = cli("race", *files, *options)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^pulls\.b\s+\d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^regret\s+\d+\.\d{4}$", done.stdout, re.MULTILINE)
+    figure = ElementTree.fromstring((tmp_path / "race" / "race.svg").read_text())
+    words = [element.text or "" for element in figure.iter() if element.tag.endswith("text")]
+    pulls = json.loads((tmp_path / "race" / "result.json").read_text())["pulls"]
+    assert pulls["a"] + pulls["b"] == 14
+    assert {f"{name}: {count} pulls" for name, count in pulls.items()} <= set(words)
+
+
+def drawn(body: dict[str, Any], shift: int) -> bytes:
+    """A red cat and a blue dog, as far to the right as told, so that PSE is in between."""
+    pixels = np.zeros((64, 64, 3), np.uint8)
+    pixels[:, shift : 32 + shift, 0] = 255
+    pixels[:, 32:, 2] = 255
+    buffer = BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+class Colors:
+    """Finds the cat where it is red and the dog where it is blue."""
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "colors"}
+
+    def detect(self, requests: Sequence[Any]) -> list[list[Detection]]:
+        found = []
+        for request in requests:
+            pixels = np.asarray(request.image)
+            masks = {"cat": pixels[..., 0] > 128, "dog": pixels[..., 2] > 128}
+            boxed = [(n, m, mask_box(m)) for n, m in masks.items()]
+            found.append([Detection(n, 0.9, b, m) for n, m, b in boxed if b is not None])
+        return found
+
+
+def test_paid_generators_race_by_pse_under_one_cap(
+    tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(racing, "as_judge", lambda spec, plan: PseJudge(Colors()))
+    shift = {"far": 0, "near": 16}
+    server.draw = lambda body: drawn(body, shift[body["model"]])
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(
+        "".join(f"openai-image:{name}: {{image: 0.04, edit: 0.04}}\n" for name in shift)
+    )
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("".join(f"A cat to the left of a dog; take {n}.\n" for n in range(9)))
+    specs = tuple(f"openai-image:{name}@{server.url}/v1?attempts=1" for name in shift)
+    out = tmp_path / "out"
+
+    def go(max_usd: float, by: Any) -> dict[str, Any]:
+        live = LiveSettings(
+            suite="own_prompts",
+            generators=specs,
+            judge="pse",
+            data=str(prompts),
+            cost=Cost(max_usd=max_usd, prices=prices),
+            by=by,
+        )
+        return race_live(live, RaceSettings("ucb", rounds=6), out, quiet)
+
+    with pytest.raises(BudgetError):
+        go(0.2, "number")
+    assert len(server.asked) == 5 and not (out / "result.json").exists()
+    result = go(2, "number")
+    assert result["means"][specs[0]] == 1.0
+    assert result["means"][specs[1]] == pytest.approx(0.75)
+    assert result["leaders"] == [specs[0]] and sum(result["pulls"].values()) == 8
+    assert result["regret"] == sorted(result["regret"])
+    # Nothing is paid twice, and each image once.
+    assert len(server.asked) == sum(result["images"].values())
+    assert go(2, "number") == result and len(server.asked) == sum(result["images"].values())
+    with pytest.raises(UsageError, match="holds another race"):
+        go(2, "label")  # by label both are right: PSE is above one half
+    with pytest.raises(UsageError, match="no race by 'worth'"):
+        go(2, "worth")

@@ -10,10 +10,10 @@ import pytest
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.rules.checker.summary import rates
 from counterprior.eval.rules.pse import pse
-from counterprior.eval.rules.visor import visor
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.studies.race import ucb_index
 from counterprior.eval.suites import open_suite
+from counterprior.eval.suites.spatial import image_scores
 from counterprior.eval.suites.worlds import gated, premise_ratio, weighted_score
 
 PUBLISHED = [
@@ -118,12 +118,20 @@ def test_visor_is_the_mean_of_its_four(case: dict) -> None:
 
 @published("visor_uncond_from_oa_cond")
 def test_visor_of_pictures_with_the_printed_rates(case: dict) -> None:
-    n = 20_000
+    n = 5_000
     both = round(n * case["input"]["oa"] / 100)
     right = round(both * case["input"]["cond"] / 100)
-    pictures = range(n)
-    found = visor([i < both for i in pictures], [i < right for i in pictures], pictures)
-    assert found.uncond == pytest.approx(case["expected"], abs=case["tol"])
+    labels = ["holds"] * right + ["opposite"] * (both - right) + ["invalid"] * (n - both)
+    outcomes = [
+        Outcome(
+            Case(f"row{k}", "plain", 0, 0, "", (f"cluster{k % 40}",)),
+            {("order", "original"): Verdict(label)},
+        )
+        for k, label in enumerate(labels)
+    ]
+    found = {score.name: score.value for score in image_scores(outcomes, "all")}
+    assert found["accuracy_unconditional"] == pytest.approx(case["expected"], abs=case["tol"])
+    assert found["decided"] == pytest.approx(case["input"]["oa"], abs=0.02)
 
 
 @published("abstaining_rates")

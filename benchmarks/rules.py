@@ -1,0 +1,88 @@
+"""How fast rules judge what was detected before: python benchmarks/rules.py [IMAGES]
+
+Detections with masks of IMAGES (default 10,000) images of 512 x 512 are kept in a folder, then
+judged by PSE and by VISOR. Prints the time as a multiple of reading and parsing the kept files,
+which nobody can save.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from counterprior.eval.core import Case, Question
+from counterprior.eval.detectors import Detection, Request, mask_box
+from counterprior.eval.judges.by_rule import RuleJudge
+from counterprior.eval.judges.pse import PseJudge
+from counterprior.eval.judges.visor import VisorJudge
+from counterprior.eval.suites.asking import Stated, ask_stated
+
+SIDE = 512
+RELATIONS = ("left_of", "right_of", "above", "below")
+
+
+class Ellipses:
+    """Two ellipses at random places, other ones for every image; fails when told to."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+        self.closed = False
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "ellipses"}
+
+    def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
+        assert not self.closed, "looked again"
+        return [[self._one(query) for query in request.queries] for request in requests]
+
+    def _one(self, query: str) -> Detection:
+        (cy, cx), (ry, rx) = self.rng.uniform(120, 390, 2), self.rng.uniform(30, 110, 2)
+        y, x = np.ogrid[:SIDE, :SIDE]
+        mask = ((y - cy) / ry) ** 2 + ((x - cx) / rx) ** 2 <= 1
+        box = mask_box(mask)
+        assert box is not None
+        return Detection(query, 0.9, box, mask)
+
+
+def questions(count: int) -> Iterator[Question]:
+    image = Image.new("RGB", (SIDE, SIDE))
+    for number in range(count):
+        case = Case(f"r{number}", "plain", 0, 0, "", ("c",))
+        stated = Stated("cat", RELATIONS[number % 4], "dog")
+        for question in ask_stated(stated, case, "original", [image]):
+            yield replace(question, digest=f"{number:064}")  # as the engine gives it
+
+
+def seconds(judge: RuleJudge, count: int) -> float:
+    start = time.perf_counter()
+    assert sum(verdict.number is not None for _, verdict in judge.judge(questions(count))) == count
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        detector = Ellipses()
+        seconds(PseJudge(detector, cache=Path(folder)), count)
+        detector.closed = True
+        files = sorted(Path(folder).rglob("*.json"))
+        start = time.perf_counter()
+        for file in files:
+            json.loads(file.read_bytes())
+        given = time.perf_counter() - start
+        print(f"{count:,} images: reading the detections alone {given:.1f} s")
+        for kind in (PseJudge, VisorJudge):
+            taken = seconds(kind(detector, cache=Path(folder)), count)
+            print(f"  {kind.KIND}: {taken:.1f} s, {taken / given:.1f} x that")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""How near every pixel of an image is: estimators of depth, one line in `DEPTHS` each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import Image
+
+from ...specs import Spec
+from ...storage import write_whole
+from ..checkpoints.extras import SpecAdapter, open_adapter
+from . import Detection, DetectorError
+from .cache import pixels_digest
+
+Nearness = NDArray[np.float32]
+"""Shape (H, W), larger is nearer; no unit, comparable within an image."""
+
+
+class DepthEstimator(Protocol):
+    """Says how near things are."""
+
+    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
+        """A map of an RGB image in which these things were found."""
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What estimated (kind, model, revision); part of every record."""
+        ...
+
+
+class GroundDepth(SpecAdapter):
+    """``ground``: each thing is as near as its foot is low, as on level ground seen from above.
+
+    Needs no model. It holds for rendered scenes, whose figures all stand on one ground, and for
+    photographs without anything that hangs or flies.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        if spec.argument or spec.options:
+            raise DetectorError("ground takes neither argument nor options")
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "ground", "version": "1"}
+
+    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
+        depth = np.zeros((image.height, image.width), np.float32)
+        for one in sorted(found, key=lambda one: one.box.y2):  # what is nearer covers what is far
+            foot = np.float32(one.box.y2 / image.height)
+            if one.mask is not None:
+                depth[one.mask] = foot
+            else:
+                x1, y1, x2, y2 = (round(side) for side in one.box)
+                depth[y1:y2, x1:x2] = foot
+        return depth
+
+
+class CachedDepth:
+    """An estimator whose maps lie in a folder, one file an image; as `cache.Cached`."""
+
+    def __init__(self, inner: DepthEstimator, folder: Path | None) -> None:
+        """folder: None to keep nothing."""
+        self._inner, self._folder = inner, folder
+        self._identity = json.dumps(inner.identity(), sort_keys=True)
+
+    def identity(self) -> dict[str, str]:
+        return self._inner.identity()
+
+    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
+        if self._folder is None:
+            return self._inner.nearness(image, found)
+        key = hashlib.sha256(f"{pixels_digest(image)} {self._identity}".encode()).hexdigest()
+        path = self._folder / key[:2] / f"{key}.npz"
+        try:
+            # In memory: of a damaged file NumPy would leave the handle open.
+            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as data:
+                return np.asarray(data["depth"], np.float32)
+        except (OSError, ValueError, KeyError, EOFError):
+            depth = self._inner.nearness(image, found)
+        buffer = BytesIO()
+        np.savez_compressed(buffer, depth=depth)
+        write_whole(path, buffer.getvalue())
+        return depth
+
+
+DEPTHS = {
+    "depth-anything": f"{__package__}.checkpoint_models:DepthAnything",
+    "ground": f"{__name__}:GroundDepth",
+}
+"""Kind of a spec -> ``module:Class``, imported when it is opened."""
+
+
+def open_depth(text: str, folder: Path | None = None) -> DepthEstimator:
+    """The estimator that a spec names; its maps are kept in a folder where a model made them.
+
+    Raises UsageError for an unknown kind or option, and a library that is not installed.
+    """
+    found: DepthEstimator = open_adapter(DEPTHS, Spec.parse(text), "depth estimator")
+    # What stands where depends on what was found too, and costs nothing.
+    return found if isinstance(found, GroundDepth) else CachedDepth(found, folder)

@@ -1,0 +1,67 @@
+"""The course of a bandit as a figure: pulls of each generator, and regret (PSE, Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from ..report.svg import ROW, SERIES, Drawing, PlotAxis, shortened
+
+WIDTH, HEIGHT = 720, 460
+COLORS = "#0b6bcb #c4560a #14804a #7a3cc2 #b3173c #00838f #8a6d00 #5b6570".split()
+"""Of the series; the file stands alone, without a page's style."""
+STYLE = (
+    "text{font:13px sans-serif;fill:#333}.grid{stroke:#ddd}.axis{stroke:#777}"
+    ".curve{fill:none;stroke-width:2}.regret{fill:none;stroke:#333;stroke-width:2}"
+    + "".join(f".s{n}{{stroke:{c}}}.mark.s{n}{{fill:{c}}}" for n, c in enumerate(COLORS))
+)
+
+
+def race_figure(result: Mapping[str, Any]) -> str:
+    """SVG of a result with `choices`, `regret` and `pulls`; empty where nothing was pulled."""
+    choices, regret, names = result["choices"], result["regret"], list(result["pulls"])
+    if not choices:
+        return ""
+    drawing = Drawing(WIDTH, HEIGHT + ROW * len(names), "Pulls of each generator, and regret")
+    style = Element("style")
+    style.text = STYLE
+    drawing.root.insert(0, style)
+    drawing.root.set("xmlns", "http://www.w3.org/2000/svg")
+    across = PlotAxis(0, len(choices), 64, WIDTH - 30)
+    curves = {name: [1, *_pulled(choices, name)] for name in names}  # everybody is pulled once
+    most = max(map(max, curves.values()))
+    _panel(drawing, across, PlotAxis(0, most, 210, 20), "pulls", list(curves.values()), "curve")
+    worst = max(*regret, 1e-9)
+    _panel(drawing, across, PlotAxis(0, worst, 420, 250), "regret", [[0.0, *regret]], "regret")
+    for number, name in enumerate(names):
+        y = HEIGHT + ROW * number
+        drawing.mark(70, y, number)
+        drawing.text(84, y, f"{shortened(name, 70)}: {result['pulls'][name]} pulls")
+    return str(drawing.markup()) + "\n"
+
+
+def _pulled(choices: Sequence[str], name: str) -> list[int]:
+    return [1 + n for n in accumulate(int(choice == name) for choice in choices)]
+
+
+def _panel(
+    drawing: Drawing,
+    across: PlotAxis,
+    up: PlotAxis,
+    title: str,
+    curves: Sequence[Sequence[float]],
+    style: str,
+) -> None:
+    """Curves over rounds, with their axes."""
+    for tick in up.ticks(4):
+        drawing.line(across.start, up(tick), across.end, up(tick), "grid")
+        drawing.text(across.start - 8, up(tick), f"{tick:g}", "end")
+    for tick in across.ticks():
+        drawing.text(across(tick), up.start + 14, f"{tick:g}", "middle")
+    drawing.line(across.start, up.start, across.end, up.start, "axis")
+    drawing.text(across.start, up.end - 8, f"{title} by round")
+    for number, values in enumerate(curves):
+        points = [(across(place), up(value)) for place, value in enumerate(values)]
+        drawing.path(points, f"{style} s{number % SERIES}" if style == "curve" else style)

@@ -1,0 +1,225 @@
+"""`order_beyond`: mention order with three entities, one above the other, and in depth (OTS-Bench).
+
+Every two entities of an image are asked about. Kendall's tau says how far the order in the image is
+the order of mention: 1 where it is the same, -1 where it is reversed; with two entities there is
+nothing between. An image is valid where all of its pairs are decided and give one order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from PIL.Image import Image
+
+from ...scenes.scene import Scene
+from ...schema import OrderBeyond
+from ..core import ALL, FAILURES, Case, Outcome, Question, Score, count_excluded, is_mirrored
+from ..stats.bootstrap import Array
+from ..stats.intervals import folded
+from .asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
+from .base import INVALID, Headline, Item, Items, Measure, Suite, Trial, Worth
+from .scores import mean_score, statistics
+from .trials import beyond_trials, scene_label
+
+IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", others=(INVALID,))
+PAIRS = {"pair_12": (0, 1), "pair_13": (0, 2), "pair_23": (1, 2)}
+"""Question -> places of its two entities in the order of mention."""
+FORWARD = {"horizontal": "left_of", "vertical": "above", "depth": "in_front_of"}
+NEUTRAL = ("three_homogenization", "vertical", "depth")
+"""Settings in which no order is right."""
+FIXED = "three_correctness"
+"""The setting in which one is."""
+
+
+def order_of(outcome: Outcome) -> str:
+    """The label that keeps an image from having one order; empty where it has one.
+
+    A failure before `invalid`; `invalid` too where the answers go in a circle.
+    """
+    labels = [outcome.label(question) for question in outcome.case.weights]
+    for label in (*FAILURES, INVALID):
+        if label in labels:
+            return label
+    if len(labels) == len(PAIRS) and labels[0] == labels[2] != labels[1]:
+        return INVALID  # first before second before third before first
+    return ""
+
+
+def tau(outcome: Outcome) -> float:
+    """Kendall's tau of the order in the image and the order of mention; NaN where there is none."""
+    if order_of(outcome):
+        return math.nan
+    signs = [IN_ORDER.of(outcome.verdict(question)) for question in outcome.case.weights]
+    return sum(signs) / len(signs)
+
+
+def monotone(outcome: Outcome) -> float:
+    """1 where the image shows the order of mention; NaN where it has no order."""
+    found = tau(outcome)
+    return found if math.isnan(found) else float(found == 1)
+
+
+def right(outcome: Outcome) -> float:
+    """1 where the image shows the order that a fact fixes, whichever way it is mentioned."""
+    found = tau(outcome)
+    expected = 1 if outcome.case.variant == "plain" else -1
+    return found if math.isnan(found) else float(found == expected)
+
+
+def _neutral(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [o for o in outcomes if o.case.groups["setting"] in NEUTRAL]
+
+
+def _items(outcomes: Sequence[Outcome]) -> Items:
+    return {o.case.id: Item((tau(o),), o.case.clusters[0]) for o in _neutral(outcomes)}
+
+
+class OrderBeyondSuite(Suite[OrderBeyond]):
+    """How far mention order decides, where there is more to order than left and right of two."""
+
+    name = "order_beyond"
+    variants = ("plain", "swapped")
+    prompts = (AMONG, PROMPTS["vertical"], PROMPTS["depth"])
+    worths = dict.fromkeys(PAIRS, IN_ORDER)
+    headline = Headline(
+        score="order_bias",
+        better="lower",
+        meaning="How far the order of mention always becomes the order in the image, over the "
+        "neutral settings; 0 without a prior.",
+        items=_items,
+        ends=(-1.0, 1.0),
+        statistic=np.abs,
+        broken_down=("order_index",),
+    )
+    meanings = {
+        "order_bias": "The order index without its sign, as Hom is: chance alone gives more than "
+        "0.",
+        "order_index": "Mean of Kendall's tau of order in the image and order of mention, times "
+        "100: +100 where every image shows the order of mention, -100 where every image reverses "
+        "it. With two entities that is the signed index.",
+        "monotone": "Share of valid images that show the whole order of mention.",
+        "monotone_of_all": "The same of all judged images; one without an order counts as failed, "
+        "as the rebuttal counts three entities.",
+        "valid": "Share of judged images whose entities have one order.",
+        "accuracy_aligned": "Share of valid images with the order that a fact fixes, mentioned in "
+        "that order.",
+        "accuracy_reverse": "The same, mentioned the other way round.",
+        "delta": "Aligned less reverse: what mention order costs where a fact decides.",
+    }
+
+    def cases(self, row: OrderBeyond, seeds: int) -> Iterator[Case]:
+        clusters = ("/".join(sorted(row.entities)),)
+        if row.setting == FIXED:
+            clusters = (row.provenance.entry,)  # triples of one sequence overlap
+        weights = {name: 1.0 for name, (_, second) in PAIRS.items() if second < len(row.entities)}
+        prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}
+        yield from self.seeded(row, seeds, prompts, clusters, {"setting": row.setting}, weights)
+
+    def together(self, row: OrderBeyond) -> str:
+        return row.provenance.entry if row.setting == FIXED else row.id
+
+    def questions(
+        self, row: OrderBeyond, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        if is_mirrored(probe) and row.axis != "horizontal":
+            return []
+        looks = list(zip(row.entities, row.looks, strict=True))
+        subjects = [Subject(*pair) for pair in (looks if case.variant == "plain" else looks[::-1])]
+        several = len(subjects) > 2
+        asked = [
+            Alternative(
+                "order",
+                subjects[first],
+                subjects[second],
+                ("in_order", "against"),
+                prior="in_order",
+                prompt=AMONG if several else PROMPTS[row.axis],
+                statement=STATEMENTS[row.axis],
+                axis=row.axis,
+                objects=tuple(row.entities) if several else (),
+                name=name,
+            )
+            for name, (first, second) in PAIRS.items()
+            if name in case.weights
+        ]
+        return [ask_which(one, case, probe, images) for one in asked]
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        found = self.order_scores(_neutral(outcomes), ALL)
+        for setting in sorted({o.case.groups["setting"] for o in outcomes}):
+            part = [o for o in outcomes if o.case.groups["setting"] == setting]
+            group = f"setting={setting}"
+            found += self.order_scores(part, group)
+        fixed = [o for o in outcomes if o.case.groups["setting"] == FIXED]
+        return [*found, *(correctness_scores(fixed) if fixed else ())]
+
+    def order_scores(self, part: Sequence[Outcome], group: str) -> list[Score]:
+        """How far mention order decides in some images."""
+        if not part:
+            return []
+        kept = [order_of(outcome) for outcome in part]
+        excluded = count_excluded(kept, [""])
+        failed = {label: n for label, n in excluded.items() if label in FAILURES}
+        taus = np.array([tau(outcome) for outcome in part])
+        whole = np.array([monotone(outcome) for outcome in part])
+        valid = np.array([math.nan if k in FAILURES else float(not k) for k in kept])
+        of_all = np.where(valid == 0, 0.0, np.where(np.isnan(valid), math.nan, whole))
+        index = mean_score(
+            "order_index", taus, part, ends=IN_ORDER.ends, group=group, excluded=excluded
+        )
+        bias = replace(
+            index,
+            name="order_bias",
+            value=abs(index.value),
+            interval=folded(index.interval),
+            bounds=folded(index.bounds),
+        )
+        return [
+            bias,
+            index,
+            mean_score("monotone", whole, part, group=group, excluded=excluded),
+            mean_score("monotone_of_all", of_all, part, group=group, excluded=failed),
+            mean_score("valid", valid, part, group=group, excluded=failed),
+        ]
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        neutral = _neutral(outcomes)
+        asked = {question for outcome in neutral for question in outcome.case.weights}
+        if neutral:
+            yield frozenset(asked), Measure("order_index", neutral, tau, IN_ORDER)
+
+    def truth(self, row: OrderBeyond, case: Case, scene: Scene) -> Mapping[str, str]:
+        named = row.entities if case.variant == "plain" else row.entities[::-1]
+        means = {"holds": "in_order", "opposite": "against", INVALID: INVALID}
+        return {
+            name: means[scene_label(scene, Stated(named[a], FORWARD[row.axis], named[b]))]
+            for name, (a, b) in PAIRS.items()
+            if name in case.weights
+        }
+
+    def trials(self) -> Iterator[Trial]:
+        return beyond_trials()
+
+
+def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
+    """Accuracy where a fact fixes the order, mentioned in that order and in the other."""
+    values = np.array([right(outcome) for outcome in fixed])
+    shown = np.array([outcome.case.variant for outcome in fixed], dtype=str)
+    columns = np.stack([np.where(shown == v, values, np.nan) for v in ("plain", "swapped")], axis=1)
+    counts = [int((~np.isnan(column)).sum()) for column in columns.T]
+
+    def with_difference(means: Array) -> Array:
+        return np.concatenate([means, means[..., :1] - means[..., 1:]], axis=-1)
+
+    return statistics(
+        ("accuracy_aligned", "accuracy_reverse", "delta"),
+        columns,
+        np.array([outcome.case.clusters[0] for outcome in fixed]),
+        ends=(0, 1),
+        statistic=with_difference,
+        counts=(*counts, sum(counts)),
+        excluded=count_excluded([order_of(outcome) for outcome in fixed], [""]),
+    )

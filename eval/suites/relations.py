@@ -1,0 +1,297 @@
+"""`spatial_multi`, and prompts of the user's own: several stated relations in one image.
+
+Each relation is a question of its own; an image is right as far as its relations hold, and all
+right where all of them do (PSE, B.2).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL.Image import Image
+
+from ...agents.relation_files import read_prompts
+from ...agents.relations import StatedRelation, extract_by_rules
+from ...errors import DataError, UsageError
+from ...scenes.scene import Scene
+from ...schema import OwnPrompt, Provenance, SpatialMulti
+from ...specs import Spec
+from ...storage import read_records
+from ..core import Case, Outcome, Question, Score, count_excluded
+from .asking import AMONG, AXES, PROMPTS, Stated, ask_stated
+from .base import Headline, Item, Items, Measure, Suite, Trial, Worth
+from .scores import in_groups, mean_number, mean_score
+from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
+from .trials import chain_trials, scene_label
+
+MOST = 30
+"""Relations of one prompt."""
+NAMES = tuple(f"relation_{number}" for number in range(1, MOST + 1))
+"""The questions, one for each relation of a prompt."""
+M = TypeVar("M", SpatialMulti, OwnPrompt)
+
+
+def share_right(outcome: Outcome, worth: Worth = UNCONDITIONAL) -> float:
+    """Share of an image's relations that hold, in [0, 1]; NaN where one can't be judged."""
+    worths = [worth.of(outcome.verdict(question)) for question in outcome.case.weights]
+    return sum(worths) / len(worths) if worths else math.nan
+
+
+def all_right(outcome: Outcome) -> float:
+    """1 where all relations hold, 0 where one fails; NaN where one can't be judged."""
+    share = share_right(outcome)
+    return share if math.isnan(share) else float(share == 1)
+
+
+def _items(outcomes: Sequence[Outcome]) -> Items:
+    return {o.case.id: Item((share_right(o),), o.case.clusters[0]) for o in outcomes}
+
+
+class RelationsSuite(Suite[M]):
+    """Which of the stated relations hold, and whether all do."""
+
+    has_right_images = True
+    worths = dict.fromkeys(NAMES, HOLDS)
+    prompts = (AMONG, *dict.fromkeys(PROMPTS.values()))
+    headline = Headline(
+        score="relations_right",
+        better="higher",
+        meaning="Share of the stated relations that hold, averaged over images.",
+        items=_items,
+        broken_down=("relations_right", "all_right"),
+    )
+    meanings = {
+        "relations_right": "Share of the stated relations that hold, averaged over images; one in "
+        "which a thing can't be seen counts as failed.",
+        "all_right": "Share of images of which all stated relations hold.",
+        "decided": "Share of judged images in which every relation or its reverse was seen.",
+        "measure": MEANINGS["measure"] + " Averaged over the relations of an image first.",
+        "measure_least": "The same with the least number of each image: how far all of it holds.",
+    }
+
+    def claims(self, row: M) -> list[Stated]:
+        """What the row's prompt states, in order."""
+        parts = zip(row.subjects, row.relations, row.references, strict=True)
+        return [Stated(*part) for part in parts]
+
+    def cases(self, row: M, seeds: int) -> Iterator[Case]:
+        clusters = ("/".join(sorted(set(row.objects))),)
+        groups = {"objects": str(len(row.objects))}
+        weights = dict.fromkeys(NAMES[: len(row.relations)], 1.0)
+        yield from self.seeded(row, seeds, {"plain": row.prompt}, clusters, groups, weights)
+
+    def questions(self, row: M, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
+        things = tuple(row.objects)
+        return [
+            question
+            for name, claim in zip(NAMES, self.claims(row), strict=False)
+            for question in ask_stated(claim, case, probe, images, objects=things, name=name)
+        ]
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, relation_scores)
+
+    def correctness(self, outcome: Outcome) -> float:
+        return share_right(outcome)
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        most = max((len(o.case.weights) for o in outcomes), default=0)
+        for name, value in (("relations_right", share_right), ("all_right", all_right)):
+            yield frozenset(NAMES[:most]), Measure(name, outcomes, value, UNCONDITIONAL)
+
+    def truth(self, row: M, case: Case, scene: Scene) -> Mapping[str, str]:
+        return {
+            name: scene_label(scene, claim)
+            for name, claim in zip(NAMES, self.claims(row), strict=False)
+        }
+
+
+def relation_scores(part: Sequence[Outcome], group: str) -> list[Score]:
+    """What images say one by one."""
+
+    def mean(name: str, value: Callable[[Outcome], float]) -> Score:
+        values = np.array([value(outcome) for outcome in part], dtype=float)
+        # An image is left out by the first of its questions that can't be judged.
+        labels = [
+            next(o.label(q) for q in o.case.weights if o.label(q) not in UNCONDITIONAL.values)
+            for o, v in zip(part, values, strict=True)
+            if math.isnan(v)
+        ]
+        return mean_score(name, values, part, group=group, excluded=count_excluded(labels, ()))
+
+    def decided(outcome: Outcome) -> float:
+        share = share_right(outcome)
+        return share if math.isnan(share) else float(not math.isnan(share_right(outcome, HOLDS)))
+
+    return [
+        mean("relations_right", share_right),
+        mean("all_right", all_right),
+        mean("decided", decided),
+        *mean_number("measure", part, (), group=group),
+        *mean_number("measure_least", part, (), group=group, join=min),
+    ]
+
+
+class SpatialMultiSuite(RelationsSuite[SpatialMulti]):
+    """Three or four objects in a chain of relations."""
+
+    name = "spatial_multi"
+
+    def trials(self) -> Iterator[Trial]:
+        return chain_trials()
+
+
+DIRECTIONS = {
+    "left": "left_of",
+    "right": "right_of",
+    "top": "above",
+    "bottom": "below",
+    "front": "in_front_of",
+    "behind": "behind",
+}
+"""Relations as they are extracted from prompts, and as rules call them."""
+
+
+class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
+    """The user's own prompts, by the relations that they state.
+
+    `FILE[?implied=yes][&read=rules]`: a text file with a prompt a line, or `relations.jsonl` of
+    `author relations`. implied: relations that follow from the stated ones (what is left of
+    something is left of whatever that is left of) count too. read: `model`, its reading where it
+    gave one (the default), or `rules`.
+    """
+
+    name = "own_prompts"
+
+    @classmethod
+    def read_file(cls, text: str) -> list[OwnPrompt] | None:
+        source = PromptFile.parse(text)
+        return None if source is None else source.rows()
+
+
+@dataclass(frozen=True)
+class PromptFile:
+    """A file of prompts and how it is read."""
+
+    path: Path
+    implied: bool = False
+    """Whether what follows from the stated relations counts too."""
+    read: str = "model"
+    """Whose reading counts: `model` or `rules`."""
+
+    @classmethod
+    def parse(cls, text: str) -> PromptFile | None:
+        """From `FILE?implied=yes`; None where there is no such file.
+
+        Raises UsageError for an unknown option.
+        """
+        head, mark, query = text.partition("?")
+        if not Path(head).is_file():
+            return None
+        options = Spec.parse(f"prompts:?{query}").options if mark else {}
+        known = {"implied": ("no", "yes"), "read": ("model", "rules")}
+        for name, value in options.items():
+            if value not in known.get(name, ()):
+                what = " or ".join(f"{n}={'|'.join(v)}" for n, v in known.items())
+                raise UsageError(f"{text}: no option {name}={value}: write {what}")
+        return cls(Path(head), options.get("implied") == "yes", options.get("read", "model"))
+
+    def __str__(self) -> str:
+        options = {"implied": "yes"} if self.implied else {}
+        if self.read != "model":
+            options["read"] = self.read
+        query = "&".join(f"{name}={value}" for name, value in options.items())
+        return f"{self.path}?{query}" if query else str(self.path)
+
+    def rows(self) -> list[OwnPrompt]:
+        """The prompts that state a relation. Raises DataError for a file without any."""
+        rows = [row for text, stated in self._prompts() if (row := self._row(text, stated))]
+        if not rows:
+            raise DataError(f"{self.path}: no prompt states a spatial relation")
+        return rows
+
+    def silent(self) -> list[str]:
+        """The prompts that state no relation: they can't be judged, and are not drawn."""
+        return [text for text, stated in self._prompts() if not self._row(text, stated)]
+
+    def _prompts(self) -> Iterator[tuple[str, list[StatedRelation]]]:
+        if self.path.suffix != ".jsonl":
+            for _, text in read_prompts(self.path):
+                yield text, extract_by_rules(text)
+            return
+        for number, record in enumerate(read_records(self.path), 1):
+            try:
+                found = record["by_model"] if self.read == "model" else None
+                stated = record["by_rules"] if found is None else found
+                yield record["prompt"], [StatedRelation.model_validate(one) for one in stated]
+            except (KeyError, TypeError, ValueError) as error:
+                reason = " ".join(str(error).split())
+                raise DataError(
+                    f"{self.path}:{number}: not as `author relations` writes it ({reason})"
+                ) from None
+
+    def _row(self, text: str, stated: Sequence[StatedRelation]) -> OwnPrompt | None:
+        claims = list(
+            dict.fromkeys(
+                Stated(one.first, DIRECTIONS[one.relation], one.second)
+                for one in stated
+                if one.first.lower() != one.second.lower()
+            )
+        )
+        more = implied_relations(claims) if self.implied else []
+        claims = [*claims, *more][:MOST]
+        if not claims:
+            return None
+        objects = dict.fromkeys(name for claim in claims for name in (claim.a, claim.b))
+        return OwnPrompt(
+            objects=list(objects),
+            subjects=[claim.a for claim in claims],
+            relations=[claim.relation for claim in claims],
+            references=[claim.b for claim in claims],
+            implied=len(more),
+            prompt=text,
+            review=[],
+            provenance=Provenance(bank=self.path.name, entry="", author="user", calls=[]),
+        )
+
+
+def implied_relations(stated: Sequence[Stated]) -> list[Stated]:
+    """What follows from some claims on the same axis, in order; nothing where they contradict.
+
+    >>> implied_relations([Stated("cat", "left_of", "dog"), Stated("owl", "right_of", "dog")])
+    [Stated(a='cat', relation='left_of', b='owl')]
+    """
+    found: list[Stated] = []
+    for forward, (axis, first) in AXES.items():
+        if not first or axis == "occlusion":
+            continue
+        known = {claim.order for claim in stated if claim.axis == axis}
+        reached = set(known)
+        while more := {(a, d) for a, b in reached for c, d in reached if b == c} - reached:
+            reached |= more
+        if not any(a == b for a, b in reached):
+            found += [Stated(a, forward, b) for a, b in sorted(reached - known)]
+    return found
+
+
+def own_prompts(path: Path, implied: bool) -> tuple[str, str, str]:
+    """Suite and data of a file of prompts, and what it holds, in one line.
+
+    Raises DataError for a file of which no prompt states a relation.
+    """
+    source = PromptFile(path, implied)
+    rows, silent = source.rows(), source.silent()
+    relations = sum(len(row.relations) for row in rows)
+    note = f"{len(rows):,} prompts with {relations:,} relations"
+    if following := sum(row.implied for row in rows):
+        note += f", {following:,} of them implied"
+    if silent:
+        shown = json.dumps(silent[0], ensure_ascii=False)
+        note += f"; {len(silent):,} state none and are not drawn, e.g. {shown}"
+    return OwnPromptsSuite.name, str(source), note
