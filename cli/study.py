@@ -11,7 +11,20 @@ from typing import Annotated
 from typer import Argument
 
 from .console import WRONG, print_json, print_note
-from .options import AcrossJudges, Cost, Input, Json, JudgeNames, MaxUsd, Output, Partial
+from .options import (
+    AcrossJudges,
+    Cost,
+    Devices,
+    EngineName,
+    Input,
+    Json,
+    JudgeNames,
+    MaxUsd,
+    Output,
+    Partial,
+    Workers,
+    scale_of,
+)
 from .progress import progress_bar
 
 StudyPath = Annotated[Path, Argument(help="YAML file of the study.")]
@@ -27,6 +40,9 @@ def run(
     out: Annotated[Path, Output(help="Folder of the study; run again to continue.")],
     changes: Changes = None,
     max_usd: MaxUsd = None,
+    workers: Workers = None,
+    devices: Devices = "",
+    engine: EngineName = "local",
 ) -> None:
     """Do what is missing of a study: load each model once, make all images, ask all judges.
 
@@ -36,7 +52,8 @@ def run(
     from .show_study import print_study
 
     with progress_bar() as progress:
-        done = run_study(file, out, max_usd, changes or (), progress)
+        scale = scale_of(workers, devices, shard="", engine=engine)
+        done = run_study(file, out, max_usd, changes or (), progress=progress, scale=scale)
     print_study(done.study.status())
     if done.spending.calls or done.spending.errors:
         print_note(f"spent {done.spending}")

@@ -55,16 +55,17 @@ def generate(
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
+    spec: str = "",
 ) -> Done:
     """Makes every image that a suite asks for, or finds it; what is there stays.
 
-    Raises RunError for a folder of another run, UsageError for a bad spec, ReleaseError for bad
-    data, BudgetError where a cap ends the run.
+    spec: what workers open in place of an opened generator. Raises RunError for a folder of another
+    run, UsageError for a bad spec, ReleaseError for bad data, BudgetError where a cap ends the run.
     """
     opened = as_generator(generator)
     with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
-        _make(evaluation, opened, plan, progress, scale=scale, spec=generator)
+        _make(evaluation, opened, plan, progress, scale=scale, spec=spec or generator)
         return Done(evaluation.run)
 
 
@@ -76,11 +77,13 @@ def judge_run(
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
+    specs: Sequence[str] = (),
 ) -> Done:
     """Asks judges about every image of a run, once.
 
-    Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
-    judge failed, BudgetError where a cap ends the run.
+    specs: what workers open in place of opened judges. Raises RunError for a run that is not there
+    or not complete, JudgeFailed where every call of a judge failed, BudgetError where a cap ends
+    the run.
     """
     plan = _plan(cost, root, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
@@ -89,7 +92,7 @@ def judge_run(
         count_images(plan, evaluation.run)
         evaluation.check_sources()
         check_answering(opened)
-        pairs = list(zip(opened, judges, strict=True))
+        pairs = list(zip(opened, specs or judges, strict=True))
         return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
 
 

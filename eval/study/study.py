@@ -36,6 +36,7 @@ from ..engine.evaluation import RunSettings
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
 from ..engine.verdicts import JudgeFailed, VerdictLog
+from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
@@ -305,11 +306,12 @@ def run_study(
     max_usd: float | None = None,
     changes: Sequence[str] = (),
     progress: Progress = silent,
+    scale: Scale = HERE,
 ) -> StudyDone:
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 
     file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
-    in `read_study`.
+    in `read_study`. scale: the processes that make and judge; the result is the same.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
     data that can't be read, InUseError where another process works here. What fails in a cell is in
     `failures`.
@@ -328,19 +330,25 @@ def run_study(
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
     with Lock(out / LOCK, f"the study {out}"):
         study = Study.start(out, asked, text)
-        return _Session(study, cost.plan(out), rows, progress).run(text)
+        return _Session(study, cost.plan(out), rows, progress, scale).run(text)
 
 
 class _Session:
     """One `study run`."""
 
     def __init__(
-        self, study: Study, plan: CallPlan, rows: Mapping[str, Rows], progress: Progress
+        self,
+        study: Study,
+        plan: CallPlan,
+        rows: Mapping[str, Rows],
+        progress: Progress,
+        scale: Scale,
     ) -> None:
         self.study = study
         self.plan = plan
         self.rows = rows
         self.progress = progress
+        self.scale = scale
         self.events = study.events()
         self.failed: dict[str, Failure] = {}
 
@@ -418,6 +426,8 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
+                    scale=self.scale,
+                    spec=run.spec,
                 )
                 done.run.check_made()
             except LoadError as error:  # no other suite can go better
@@ -462,6 +472,8 @@ class _Session:
             cost=self.plan,
             progress=self._named(str(cell)),
             found=self.rows[cell.suite],
+            scale=self.scale,
+            specs=[self.study.file.judges[cell.judge]],
         )
         ((_, tally),) = done.judged
         self._record(

@@ -20,6 +20,7 @@ import yaml
 
 from counterprior.errors import InUseError
 from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.workers import HERE, Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.study.formats import format_table
 from counterprior.eval.study.study import EVENTS, LOCK, Study, run_study
@@ -395,3 +396,19 @@ def test_killed_eight_times_the_paper_s_table_is_the_same(
     cut, whole = killed_and_whole(file, tmp_path, server, 8, 60)
     assert cut == whole
     assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
+
+
+@pytest.mark.lane
+def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Path) -> None:
+    asked = study_of(
+        text_release,
+        suites={"t2i_homogenization": {"limit": 4}},
+        generators={"fair": "render:", "biased": "render:?order_bias=2"},
+        judges={"pixels": "pixels"},
+    )
+    tables = []
+    for name, scale in (("one", HERE), ("two", Scale(workers=2))):
+        done = run_study(asked, tmp_path / name, scale=scale)
+        assert not done.failures
+        tables.append(format_table(study_table(done.study), "json"))
+    assert tables[0] == tables[1]
