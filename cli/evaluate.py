@@ -21,6 +21,7 @@ from .options import (
     Judges,
     Limit,
     MaxUsd,
+    Methods,
     Output,
     Partial,
     Persona,
@@ -63,6 +64,7 @@ def generate(
     suite: SuiteName,
     generator: GeneratorSpec,
     out: RunFolder,
+    method: Methods = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -82,12 +84,14 @@ def generate(
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import generate as make
+    from ..eval.methods import apply_methods
 
+    maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
-        print_done(make(run, generator, cost, progress, scale=scale))
+        print_done(make(run, maker, cost, progress, scale=scale))
 
 
 def judge(
@@ -156,6 +160,7 @@ def evaluate(
     generator: GeneratorSpec,
     judges: Judges,
     out: RunFolder,
+    method: Methods = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -179,7 +184,9 @@ def evaluate(
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import JudgeSettings, evaluate_run
+    from ..eval.methods import apply_methods
 
+    maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
@@ -188,7 +195,7 @@ def evaluate(
         print_done(
             evaluate_run(
                 run,
-                generator,
+                maker,
                 judges=judges,
                 settings=settings,
                 cost=cost,

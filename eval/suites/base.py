@@ -111,6 +111,12 @@ class Trial:
     rows: Sequence[Row]
     truths: Callable[[Sequence[Case]], Mapping[str, float]]
     """True value of each score that is checked, percent."""
+    methods: tuple[str, ...] = ()
+    """Specs of methods around the generator; `{weights}` stands for a folder of its weights."""
+    weights: str = ""
+    """What tuning did to the renderer, as JSON; empty for no tuning."""
+    grain: float | None = None
+    """Standard deviation of every image's noise, levels of 255; None where it is not checked."""
 
 
 class Suite(ABC, Generic[R]):

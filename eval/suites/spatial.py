@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 from PIL.Image import Image
 
+from ...scenes.scene import Scene
 from ...schema import SpatialUC, SpatialVISOR
 from ..core import Case, Outcome, Question, Score, is_mirrored
 from .asking import Alternative, Subject, ask_which
 from .base import INVALID, Headline, Measure, Suite, Worth, case_items
 from .scores import in_groups, mean_worth
+from .trials import guidance_trials
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
@@ -82,6 +84,13 @@ class SpatialSuite(Suite[P]):
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         yield self.measure("accuracy", outcomes, QUESTION)
 
+    def truth(self, row: P, case: Case, scene: Scene) -> Mapping[str, str]:
+        if scene.faults or row.relation not in SIDEWAYS:
+            return {}
+        left = scene.left_to_right()
+        ahead = left.index(row.object_a) < left.index(row.object_b)
+        return {QUESTION: "holds" if ahead == (row.relation == "left_of") else "opposite"}
+
     def manifest(self, row: P, case: Case) -> Mapping[str, Any]:
         return {
             "prompt_id": case.variant,
@@ -95,6 +104,7 @@ class SpatialUCSuite(SpatialSuite[SpatialUC]):
     """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
 
     name = "spatial_uc"
+    trials = staticmethod(guidance_trials)
 
     def cases(self, row: SpatialUC, seeds: int) -> Iterator[Case]:
         return self.spatial_cases(row, seeds, row.prompt_id)

@@ -472,6 +472,7 @@ TRIALS = {
     "t2i_correctness": "T2I correctness",
     "i2i_homogenization": "I2I homogenization",
     "i2i_correctness": "I2I correctness",
+    "spatial_uc": "Spatial",
 }
 
 
@@ -484,7 +485,7 @@ TRIALS = {
 )
 def test_the_selftest_holds(suites: list[str]) -> None:
     checks = selftest(suites=suites)
-    assert len(checks) == (32 if len(suites) > 1 else 4)
+    assert len(checks) == (42 if len(suites) > 1 else 4)
     found = {check.trial.split(",")[0] for check in checks}
     assert found == {name for suite, name in TRIALS.items() if suite in suites}
     assert all(check.holds for check in checks)
