@@ -135,6 +135,8 @@ class T2IHomogenization(Row):
     """The neutral prompt, without spatial words."""
     swapped_prompt: str
     """The same content with the second entity mentioned first."""
+    neutral_prompt: str
+    """The same scene without names and order (`Two people.`): the same for both prompts."""
 
 
 class T2ICorrectness(Row):

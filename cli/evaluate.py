@@ -23,6 +23,7 @@ from .options import (
     Judges,
     Limit,
     MaxUsd,
+    Methods,
     Output,
     Partial,
     Persona,
@@ -68,6 +69,7 @@ def generate(
     suite: SuiteName,
     generator: GeneratorSpec,
     out: RunFolder,
+    method: Methods = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -87,12 +89,14 @@ def generate(
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import generate as make
+    from ..eval.methods import apply_methods
 
+    maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
-        print_done(make(run, generator, cost, progress, scale=scale))
+        print_done(make(run, maker, cost, progress, scale=scale))
 
 
 def judge(
@@ -170,6 +174,7 @@ def evaluate(
     implied: Annotated[
         bool, Input("--implied", help="With --prompts: relations that follow count too.")
     ] = False,
+    method: Methods = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -200,7 +205,9 @@ def evaluate(
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import JudgeSettings, evaluate_run
+    from ..eval.methods import apply_methods
 
+    maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
@@ -209,7 +216,7 @@ def evaluate(
         print_done(
             evaluate_run(
                 run,
-                generator,
+                maker,
                 judges=judges,
                 settings=settings,
                 cost=cost,

@@ -9,7 +9,19 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
-from . import audit, author, corpus, evaluate, money, quality, release, spatial, studies, study
+from . import (
+    audit,
+    author,
+    corpus,
+    evaluate,
+    methods,
+    money,
+    quality,
+    release,
+    spatial,
+    studies,
+    study,
+)
 from .console import failing
 
 Commands = dict[str, Callable[..., None]]
@@ -27,6 +39,11 @@ PANELS: dict[str, Commands] = {
         "race": studies.race,
         "selftest": studies.selftest,
         "settle": money.settle,
+    },
+    "Methods against the prior": {
+        "switch": methods.switch,
+        "best-of": methods.best_of,
+        "tune": methods.tune,
     },
     "Check spatial relations": {
         "detect": spatial.detect,

@@ -33,6 +33,10 @@ Data = Annotated[str, Input(help="Release: a folder, or NAMESPACE/NAME on the Hu
 Revision = Annotated[str | None, Input(help="Tag or commit, if the release is on the Hub.")]
 SuiteName = Annotated[str, Input(help="Config, e.g. t2i_homogenization.")]
 GeneratorSpec = Annotated[str, Model(help="Spec: folder:DIR, render:?order_bias=1, ...")]
+Methods = Annotated[
+    list[str] | None,
+    Model("--method", help="Changes the generator: switch:a2b?at=3, lora:DIR, ...; repeatable."),
+]
 Judges = Annotated[
     list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
 ]

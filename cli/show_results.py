@@ -60,7 +60,7 @@ def print_checks(checks: Sequence[Check]) -> None:
     from ..eval.results.tables import show, show_interval
 
     numbers = ("truth", "as judged", "corrected", "95 %")
-    title = "known truth, as judged, and corrected by labels of a part (percent)"
+    title = "known truth, as judged, and corrected by labels of a part (percent; grain in levels)"
     titles = ("generator", "judge", "score", *numbers, "holds")
     shown = table(*titles, numbers=numbers, title=title)
     for check in checks:

@@ -16,6 +16,7 @@ from .options import (
     JudgeNames,
     Limit,
     MaxUsd,
+    Methods,
     Model,
     Output,
     Prices,
@@ -55,6 +56,7 @@ def plan(
 def race(
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
     generator: Annotated[list[str] | None, Model(help="Spec; repeatable.")] = None,
+    method: Methods = None,
     suite: Annotated[str, Input(help="Config whose images are right or wrong.")] = "",
     judge: Annotated[str, Model(help="Spec.")] = "",
     scores: Annotated[list[str] | None, Input(help="NAME=FILE instead; repeatable.")] = None,
@@ -88,6 +90,7 @@ def race(
         judge=judge,
         data=data,
         limit=limit,
+        methods=tuple(method or ()),
         cost=Cost(concurrency=concurrency, max_usd=max_usd, prices=prices),
         by=by,  # type: ignore[arg-type]
     )

@@ -8,7 +8,7 @@ its verdicts is an **outcome**, and the suite turns outcomes into **scores**.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -113,6 +113,11 @@ class ImageRequest:
     """The case, for generators that look an image up, or need more of the row than its prompt."""
     references: tuple[Image, ...] = ()
     """Further RGB images that an edit refers to, where the generator takes several."""
+    fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """The row's own values by name, as the case has them, for methods."""
+    rate: Callable[[Image, Judge], float] | None = field(default=None, compare=False, repr=False)
+    """How right an image of this case is by a judge, in [0, 1], NaN where it can't be told. Every
+    verdict is recorded, and asked for once."""
 
 
 class GeneratorError(RunFailed):
@@ -358,6 +363,8 @@ def describe(identity: Mapping[str, str]) -> str:
     'render order_bias=0.4'
     >>> describe({"kind": "python", "name": "mine.flux", "version": "2026-11"})
     'python:mine.flux 2026-11'
+    >>> describe({"kind": "render", "order_bias": "2", "method": "switch:a2b?at=1"})
+    'render order_bias=2 + switch:a2b?at=1'
     """
     inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
     head = identity["kind"]
@@ -368,10 +375,9 @@ def describe(identity: Mapping[str, str]) -> str:
     if inner:
         head += f" of {describe(inner)}"
     if identity["kind"] == "python" and (version := identity.get("version", "unversioned")):
-        return head if version == "unversioned" else f"{head} {version}"
-    if identity["kind"] not in ("render", "faulty"):
-        return head
-    hidden = {"kind", "version", "atlas", *(f"inner_{name}" for name in inner)}
-    return " ".join(
-        [head, *(f"{n}={v}" for n, v in identity.items() if n not in hidden and v != "0")]
-    )
+        head = head if version == "unversioned" else f"{head} {version}"
+    if identity["kind"] in ("render", "faulty"):
+        hidden = {"kind", "version", "atlas", "method", *(f"inner_{name}" for name in inner)}
+        options = (f"{n}={v}" for n, v in identity.items() if n not in hidden and v != "0")
+        head = " ".join([head, *options])
+    return f"{head} + {identity['method']}" if "method" in identity else head

@@ -13,6 +13,7 @@ import counterprior
 from counterprior.cli.main import app
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
+from counterprior.eval.methods import METHODS
 from counterprior.eval.scorers import SCORERS
 from counterprior.eval.scorers.features import EXTRACTORS
 
@@ -56,6 +57,11 @@ def test_every_adapter_is_documented(kind: str) -> None:
 @pytest.mark.parametrize("kind", [*SCORERS, *EXTRACTORS])
 def test_every_scorer_is_documented(kind: str) -> None:
     assert f"| `{kind}:" in (ROOT / "docs" / "quality.md").read_text()
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_every_method_is_documented(kind: str) -> None:
+    assert f"| `{kind}:" in (ROOT / "docs" / "methods.md").read_text()
 
 
 def test_no_path_of_a_machine_in_the_project() -> None:

@@ -14,6 +14,7 @@ import counterprior
 from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
+from counterprior.eval.methods import METHODS
 from counterprior.eval.scorers import SCORERS
 from counterprior.eval.scorers.features import EXTRACTORS
 from counterprior.eval.suites import SUITES
@@ -48,8 +49,8 @@ MAY_IMPORT = {
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core rules prompts checkpoints detectors generators judges scorers suites engine "
-    "results people report studies study"
+    "stats core rules prompts checkpoints detectors generators judges scorers methods suites "
+    "engine results people report studies study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000
@@ -64,6 +65,7 @@ TABLES = {
     *EXTRACTORS.values(),
     *GENERATORS.values(),
     *JUDGES.values(),
+    *METHODS.values(),
     *PAID.values(),
     *SCORERS.values(),
 }

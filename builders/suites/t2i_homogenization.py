@@ -15,6 +15,7 @@ from ..checks import (
     neutral_faults,
     text_faults,
 )
+from ..neutral import anonymous_faults, neutral_prompt
 from ..phrases import listing, sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from ..taxonomy import Action, EntityKind, Taxonomy, suits
@@ -91,6 +92,7 @@ def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
                     second_action=words[1],
                     prompt=prompt(a, words[0], b, words[1]),
                     swapped_prompt=prompt(b, words[1], a, words[0]),
+                    neutral_prompt=neutral_prompt(taxonomy, (a, words[0]), (b, words[1])),
                     review=["code"],
                     provenance=Provenance(
                         bank=f"{used} actions.yaml" if acting else used,
@@ -111,13 +113,14 @@ def _action(taxonomy: Taxonomy, name: str, rotation: Rotation[str]) -> Action:
 def faults(rows: list[T2IHomogenization], banks: Banks) -> Iterator[Fault]:
     taxonomy = banks.taxonomy
     for row in rows:
-        yield from text_faults(row, "prompt", "swapped_prompt")
-        yield from neutral_faults(row, "prompt", "swapped_prompt")
+        yield from text_faults(row, "prompt", "swapped_prompt", "neutral_prompt")
+        yield from neutral_faults(row, "prompt", "swapped_prompt", "neutral_prompt")
         yield from entity_faults(row, taxonomy, "first", "second")
         mentioned = ((row.first.name, row.first_action), (row.second.name, row.second_action))
         (a, does), (b, does_too) = mentioned
         yield from equal_fault(row, "prompt", prompt(a, does, b, does_too))
         yield from equal_fault(row, "swapped_prompt", prompt(b, does_too, a, does))
+        yield from anonymous_faults(row, "neutral_prompt", taxonomy, *mentioned)
         kinds = {row.first.kind, row.second.kind}
         if {KINDS[letter] for letter in row.pair_type.split("-")} != kinds:
             yield Fault(row.id, "pair_type", f"is {row.pair_type}, the entities are {kinds}")

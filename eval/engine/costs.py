@@ -14,6 +14,7 @@ from ..core import Generator
 from ..generators import PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import CallPlan
+from ..methods import Method
 from .run import LEDGERS, Run
 
 
@@ -53,6 +54,9 @@ def count_images(plan: CallPlan, run: Run) -> None:
 
 def capped(generator: Generator, plan: CallPlan, run: Run) -> tuple[Generator, int]:
     """The generator under the run's cap, and how many images it may make at a time."""
+    if isinstance(generator, Method):
+        generator.inner, several = capped(generator.inner, plan, run)
+        return generator, several
     if not isinstance(generator, PaidByImage):
         return generator, 1
     count_images(plan, run)

@@ -6,6 +6,7 @@ self-test) is a loop around `make` and `ask`.
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -19,15 +20,16 @@ from PIL import Image
 
 from ...agents.threads import in_threads
 from ...errors import UsageError
-from ...images import FORMATS, ImageError
+from ...images import FORMATS, ImageError, encode_png
 from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ...tables import write_rows
-from ..core import Case, Generator, Judge, Outcome, probes_of
-from ..generators import Checked, MadeForRows, PaidByImage
+from ..core import ORIGINAL, Case, Generator, Judge, Outcome, probes_of
+from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
+from ..methods import Method
 from ..suites import open_suite
 from ..suites.base import Suite
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
@@ -40,6 +42,7 @@ from .making import (
     found_image,
     make_batch,
     make_images,
+    read_source,
 )
 from .records import RunLock, RunShard
 from .run import MadeImage, Run, RunError, RunHeader
@@ -168,11 +171,14 @@ class Evaluation:
                 )
 
     def check_generator(self, generator: Generator) -> None:
-        """Raises UsageError where a generator can't tell two cases apart, or has others."""
+        """Raises UsageError where a generator can't tell two cases apart, or has others, and where
+        a method can't work on the rows of this suite."""
         if isinstance(generator, MadeForRows):
             generator.check_rows(self.run.header.suite, self.run.header.rows_sha256)
         if isinstance(generator, Checked):
             generator.check([self._full(case) for case in self.run.cases()])
+        if isinstance(generator, Method) and len(self.cases):
+            generator.check_request(self._store().request(self._full(self.cases[0])))
 
     def make(
         self,
@@ -209,7 +215,7 @@ class Evaluation:
             if served or concurrency > 1:
                 made = self._in_threads(generator, left, concurrency, record)
             elif scale.alone or not waiting:
-                store = ImageStore(self.run.root)
+                store = self._store()
                 made = map(record, make_images(generator, store, left, images.get))
             else:
                 made = map(record, self._by_workers(generator, left, scale, spec))
@@ -297,7 +303,7 @@ class Evaluation:
         concurrency: int,
         record: Callable[[MadeImage], None],
     ) -> Iterator[None]:
-        store = ImageStore(self.run.root)
+        store = self._store()
 
         def make_one(case: Case) -> None:
             (made,) = make_batch(generator, [store.request(case)])
@@ -354,6 +360,34 @@ class Evaluation:
         if image.status == "made":
             return self.run.image_path(image).exists()
         return image.status == "refused"
+
+    def _store(self) -> ImageStore:
+        """The run's images, made in this process."""
+        return ImageStore(self.run.root, self.rate if self.suite.has_right_images else None)
+
+    def rate(self, case: Case, image: Image.Image, judge: Judge) -> float:
+        """How right an image of a case is, also one that the run does not keep as its own.
+
+        In [0, 1], of a suite with right and wrong images; NaN where the judge can't tell. A judge
+        that measures is taken at its numbers. Verdicts are recorded as `ask` does, so that an image
+        is judged once.
+        """
+        source = read_source(self.run.root, case)
+        images = [image.convert("RGB")] if source is None else [source, image.convert("RGB")]
+        digest = hashlib.sha256(image.info.get(ENCODED) or encode_png(image)).hexdigest()
+        log = self.run.judge({**judge.identity(), "persona": self.suite.persona})
+        asked = [
+            OpenQuestion(question, digest)
+            for question in self.suite.questions(self.rows[case.row], case, images, ORIGINAL)
+        ]
+        for _ in log.ask(judge, [one for one in asked if log.needs(one)], Tally()):
+            pass
+        newest = log.of(case.id)
+        said = {(one.question.name, one.question.probe): newest[one.key].verdict for one in asked}
+        numbers = [verdict.number for verdict in said.values() if verdict.number is not None]
+        if len(numbers) == len(said):
+            return sum(numbers) / len(numbers)
+        return self.suite.correctness(Outcome(case, said))
 
     def _look_again(self) -> None:
         """Hashes files elsewhere again: a replaced one is a new image."""

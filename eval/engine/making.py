@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from PIL import Image
 from ...errors import RunFailed
 from ...images import FORMATS, ImageError, encode_png, open_image
 from ...storage import write_whole
-from ..core import Case, Generator, GeneratorError, ImageRequest
+from ..core import Case, Generator, GeneratorError, ImageRequest, Judge
 from ..generators import ENCODED, REPORT, BatchGenerator, as_generator
 from ..generators.paid import USD
 from .run import MadeImage, stamp_of
@@ -36,6 +37,9 @@ UNWRITTEN = 4
 
 FAILURES = (FileNotFoundError, GeneratorError, OSError, ValueError)
 """What a generator may raise for one image; anything else ends the run."""
+
+RateImage = Callable[[Case, Image.Image, Judge], float]
+"""How right an image of a case is by a judge, in [0, 1]."""
 
 T = TypeVar("T")
 
@@ -67,12 +71,21 @@ def _make_one(generator: Generator, request: ImageRequest) -> Made:
 class ImageStore:
     """The image files of a run."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, rate: RateImage | None = None) -> None:
+        """rate: how methods ask a judge of an image; None where images are made elsewhere."""
         self.root = root
+        self._rate = rate
 
     def request(self, case: Case) -> ImageRequest:
         """What a generator is asked for, with the source of an edit."""
-        return ImageRequest(case.prompt, case.seed, read_source(self.root, case), case)
+        return ImageRequest(
+            case.prompt,
+            case.seed,
+            source=read_source(self.root, case),
+            case=case,
+            fields=case.fields,
+            rate=None if self._rate is None else partial(self._rate, case),
+        )
 
     def keep(self, case: Case, made: Made, known: MadeImage | None = None) -> MadeImage:
         """Writes a case's image, or looks at the file that was found, and says what became of it.

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...agents.budget import Spending
+from ...errors import UsageError
 from ...progress import Progress, silent
 from ..core import Generator, Judge, probes_of
 from ..generators import as_generator
 from ..judges import Answering, CallPlan, as_judge
+from ..methods import Method
 from ..suites import open_suite
 from .costs import Cost, capped, count_images
 from .data import Rows
@@ -140,6 +142,10 @@ def _make(
 ) -> None:
     evaluation.check_sources()
     evaluation.check_generator(generator)
+    if isinstance(generator, Method):
+        if scale.workers > 1:
+            raise UsageError("--method draws in one process: use --shard instead of --workers")
+        generator.prepare(evaluation.run.root, plan)
     maker, several = capped(generator, plan, evaluation.run)
     evaluation.make(maker, concurrency=several, progress=progress, scale=scale, spec=spec)
     evaluation.write_manifest()

@@ -7,12 +7,15 @@ scenes are the known truth on which judges and metrics are tested.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-from PIL.Image import Image
+import numpy as np
+from PIL.Image import Image, fromarray
 
 from ...errors import UsageError
 from ...scenes.biases import preference
@@ -35,6 +38,11 @@ from ..core import ImageRequest
 VERSION = "2"
 """Raised whenever the same request gives other pixels."""
 
+TUNED = "render.json"
+"""Fake weights: what tuning has done to the renderer."""
+GRAIN = 12.0
+"""Standard deviation of the noise under full guidance, levels of 255: the pixel judge sees through
+it."""
 FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 
@@ -65,6 +73,12 @@ class RenderGenerator:
     """They stand one above the other instead of side by side."""
     wrong: float = 0
     """One is replaced by another entity, a person by a person."""
+    decides: float = 1
+    """Denoising steps after which the layout is settled, a whole number from 1: a prompt that comes
+    in before has its layout, a later one only its content. See `generate_switched`."""
+    guidance: float = 0
+    """How hard an explicit layout is pushed, in [0, 1]: the share of disobeyed layouts that are put
+    right, at the price of grain. See `guided`."""
 
     @classmethod
     def from_spec(cls, spec: Spec) -> RenderGenerator:
@@ -83,8 +97,41 @@ class RenderGenerator:
         """The image, with the true scene as JSON in ``info["scene"]``; raises as `scene`."""
         scene = self.scene(request)
         image = draw_scene(scene)
+        if self.guidance:
+            image = _grained(image, GRAIN * self.guidance, _rng(request))
         image.info["scene"] = scene.to_json()
         return image
+
+    def generate_switched(self, request: ImageRequest, other: str, at: tuple[int, ...]) -> Image:
+        """The image with another prompt from step `at[0]` on, the request's from `at[1]` on, ...
+
+        Whose turn it is in step `decides - 1` gives the layout, whose turn it is last the content.
+        Prompts that name the same entities have the same content; one that names none leaves the
+        order to the entities' preferences. Raises as `scene`.
+        """
+        both = (request.prompt, other)
+        first = both[sum(step < self.decides for step in at) % 2]
+        last = both[len(at) % 2]
+        blind = not mentions(first)
+        kept = last if blind else first
+        drawer = replace(self, order_bias=0.0) if blind else self
+        return drawer.generate(replace(request, prompt=kept))
+
+    def guided(self, strength: float) -> RenderGenerator:
+        """This generator under stronger guidance, added to its own, at most 1."""
+        return replace(self, guidance=min(1.0, self.guidance + strength))
+
+    def tuned(self, folder: Path, scale: float) -> RenderGenerator:
+        """This generator with fake weights: `render.json` holds ``{"order_bias": factor}``.
+
+        scale: 0 leaves the bias as it is, 1 multiplies it by the factor. Raises UsageError for a
+        folder without them.
+        """
+        try:
+            factor = float(json.loads((folder / TUNED).read_text("utf-8"))["order_bias"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{folder} holds no weights of the renderer: {error!r}") from None
+        return replace(self, order_bias=self.order_bias * (1 + scale * (factor - 1)))
 
     def scene(self, request: ImageRequest) -> Scene:
         """What the image of a request shows, without its pixels.
@@ -121,7 +168,7 @@ class RenderGenerator:
 
     def _order(self, entities: list[str], asked: Layout, rng: random.Random) -> list[int]:
         """Indices of the entities from first to last on the axis."""
-        obeys = rng.random() < self.grounding
+        obeys = rng.random() < self.grounding + (1 - self.grounding) * self.guidance
         if asked.order is not None and obeys:
             return list(asked.order)
         bias, sd = self.order_bias, self.preference_sd
@@ -172,10 +219,19 @@ def _option(name: str, text: str) -> float:
         value = float(text)
     except ValueError:
         raise UsageError(f"render: option {name} must be a number, is {text!r}") from None
-    is_share = name not in ("order_bias", "preference_sd")
-    if not math.isfinite(value) or (is_share and not 0 <= value <= 1):
+    if name == "decides":
+        in_range = value >= 1 and value % 1 == 0
+    else:
+        in_range = name in ("order_bias", "preference_sd") or 0 <= value <= 1
+    if not (math.isfinite(value) and in_range):
         raise UsageError(f"render: option {name}={text} is out of range")
     return value
+
+
+def _grained(image: Image, sd: float, rng: random.Random) -> Image:
+    """The image with normal noise of this standard deviation, levels of 255, in every channel."""
+    noise = np.random.default_rng(rng.getrandbits(64)).normal(0, sd, (*image.size[::-1], 3))
+    return fromarray((np.asarray(image) + noise).round().clip(0, 255).astype(np.uint8))
 
 
 def _rng(request: ImageRequest) -> random.Random:

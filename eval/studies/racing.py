@@ -27,6 +27,7 @@ from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings, outcomes
 from ..generators import as_generator
 from ..judges import Answering, as_judge
+from ..methods import Method, apply_methods
 from ..results.agree import read_scores
 from ..suites import open_suite
 from .race import RaceSettings, race
@@ -52,6 +53,8 @@ class LiveSettings:
     limit: int | None = None
     """Rows to sample; None for all."""
     seeds: int = 1
+    methods: tuple[str, ...] = ()
+    """What every generator is changed by, in this order, e.g. ``switch:a2b?at=3``."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made; the cap is over all generators and the judge together."""
     by: Literal["label", "number"] = "label"
@@ -106,7 +109,7 @@ class Live:
         names = tuple(map(without_password, settings.generators))
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
-                generator = as_generator(spec)
+                generator = apply_methods(as_generator(spec), settings.methods)
                 root = out / "runs" / str(number)
                 seeds, limit = settings.seeds, settings.limit
                 run = RunSettings(settings.suite, settings.data, root, seeds=seeds, limit=limit)
@@ -114,6 +117,8 @@ class Live:
                 opened.enter_context(evaluation)
                 evaluation.check_sources()
                 evaluation.check_generator(generator)
+                if isinstance(generator, Method):
+                    generator.prepare(root, plan)
                 self._runs[names[number]] = evaluation, capped(generator, plan, evaluation.run)[0]
                 count_images(plan, evaluation.run)
             self._open = opened.pop_all()

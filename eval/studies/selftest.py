@@ -6,27 +6,36 @@ the scores corrected by known labels must hold the truth. Every suite that names
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from ...progress import Progress, silent
+from ...scenes.drawing import draw_scene
 from ...scenes.scene import Scene
+from ...storage import write_whole
 from ...tables import write_rows
 from ..core import Judge, Question, Score, Verdict
+from ..engine.costs import Cost
 from ..engine.data import Rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..generators import open_generator
 from ..judges import open_judge
 from ..judges.faulty import Faults, FaultyJudge
+from ..methods import Method, apply_methods
 from ..results.scoring import ScoreSettings, score_run
+from ..stats.clusters import cluster_interval
 from ..suites import SUITES, open_suite
 from ..suites.base import Trial
 
+GRAIN_ROOM = 12.0
+"""Levels of 255 that noise moves a pixel by, at most five times: the renderer's full grain."""
 LABELED = 0.5
 """Share of the cases whose truth corrects the rest."""
 FAULTY = {
@@ -90,17 +99,27 @@ class _Remembering:
 
 
 def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
-    generator = open_generator(trial.generator)
+    weights = out.with_name("weights")
+    if trial.weights:
+        write_whole(weights / "render.json", trial.weights)
+    methods = [method.format(weights=weights) for method in trial.methods]
+    generator = apply_methods(open_generator(trial.generator), methods)
     settings = RunSettings(suite, "selftest", out)
     seeing = _Remembering(open_judge(trial.judge))
     folders = {}
     with Evaluation.start(settings, generator.identity(), Rows.of(trial.rows)) as evaluation:
+        if isinstance(generator, Method):
+            generator.prepare(out, Cost().plan(out))
         evaluation.make(generator)
-        for name, faults in FAULTY.items():
+        # What judges do is shown by the others: of a method, that its truth is found.
+        judges = {"pixels": Faults()} if methods else FAULTY
+        for name, faults in judges.items():
             judge = FaultyJudge(seeing, faults) if faults != Faults() else seeing
             folders[evaluation.ask(judge)[0].root] = name
         _write_truth(evaluation, out / "truth.jsonl")
         truths = trial.truths(evaluation.cases)
+        if trial.grain is not None:
+            yield _grain_check(trial.name, trial.grain, evaluation)
     for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
         for name, truth in truths.items():
             raw, corrected = judged.whole[name], judged.whole[f"{name}_corrected"]
@@ -112,6 +131,22 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
                 raw=raw,
                 corrected=corrected,
             )
+
+
+def _grain_check(name: str, truth: float, evaluation: Evaluation) -> Check:
+    """The noise of every image, by its difference from the same scene without any."""
+    values = []
+    for made in evaluation.run.images().values():
+        with Image.open(evaluation.run.image_path(made)) as image:
+            clean = np.asarray(draw_scene(Scene.of(image)), float)
+            noise = np.asarray(image.convert("RGB"), float) - clean
+        # Where nothing is cut off at black or white; rounding adds a twelfth of a level squared.
+        noise = noise[(clean > 5 * GRAIN_ROOM) & (clean < 255 - 5 * GRAIN_ROOM)]
+        values.append(math.sqrt(max(0.0, float((noise**2).mean()) - (1 / 12 if truth else 0))))
+    clusters = [case.clusters[0] for case in evaluation.cases]
+    (found,) = cluster_interval(values, clusters, (0.0, 255.0))
+    score = Score("grain", found.value, interval=found.interval, n=len(values), unit="1")
+    return Check(name, "pixels", "grain", truth=truth, raw=score, corrected=score)
 
 
 def _write_truth(evaluation: Evaluation, path: Path) -> None:

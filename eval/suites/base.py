@@ -113,6 +113,12 @@ class Trial:
     """True value of each score that is checked, percent."""
     judge: str = "pixels"
     """Spec of a judge that can answer the suite's questions from the pixels."""
+    methods: tuple[str, ...] = ()
+    """Specs of methods around the generator; `{weights}` stands for a folder of its weights."""
+    weights: str = ""
+    """What tuning did to the renderer, as JSON; empty for no tuning."""
+    grain: float | None = None
+    """Standard deviation of every image's noise, levels of 255; None where it is not checked."""
 
 
 class Suite(ABC, Generic[R]):

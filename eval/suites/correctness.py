@@ -14,9 +14,20 @@ from ...schema import I2ICorrectness, T2ICorrectness
 from ..core import Case, Outcome, Question, Score, is_mirrored
 from ..stats.comparison import mcnemar
 from .asking import Alternative, Subject, ask_binding, ask_which
-from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, by_variant, case_items
+from .base import (
+    INVALID,
+    Headline,
+    Measure,
+    R,
+    Suite,
+    Trial,
+    Worth,
+    about_pair,
+    by_variant,
+    case_items,
+)
 from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
-from .trials import ACTIONS, binding_trials, grounding_trials
+from .trials import ACTIONS, binding_trials, choice_trials, grounding_trials
 
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 
@@ -129,7 +140,9 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         right_way = order.index(row.left) < order.index(row.right)
         return {"arrangement": "correct" if right_way else "wrong"}
 
-    trials = staticmethod(grounding_trials)
+    def trials(self) -> Iterator[Trial]:
+        yield from grounding_trials()
+        yield from choice_trials()
 
 
 class I2ICorrectnessSuite(Correctness[I2ICorrectness]):

@@ -20,9 +20,20 @@ from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
 from .asking import Alternative, Subject, ask_which
-from .base import INVALID, Headline, Measure, R, Suite, Worth, about_pair, case_items, values_of
+from .base import (
+    INVALID,
+    Headline,
+    Measure,
+    R,
+    Suite,
+    Trial,
+    Worth,
+    about_pair,
+    case_items,
+    values_of,
+)
 from .scores import in_groups, mean_score, mean_worth, member_labels, valid_score, variant_scores
-from .trials import acting_trials, homogenization_trials
+from .trials import acting_trials, homogenization_trials, method_trials
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
 ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
@@ -197,7 +208,9 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         ahead = left.index(first) < left.index(second)
         return {"order": "first_left" if ahead else "first_right"}
 
-    trials = staticmethod(homogenization_trials)
+    def trials(self) -> Iterator[Trial]:
+        yield from homogenization_trials()
+        yield from method_trials()
 
 
 class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):

@@ -21,7 +21,7 @@ from ..rules.checker.summary import PAIRS, all_of, best_of, pair_verdict
 from .asking import Stated, ask_stated
 from .base import INVALID, Headline, Measure, Suite, Trial, Worth, case_items
 from .scores import complete_groups, in_groups, mean_number, mean_score, mean_worth, valid_score
-from .trials import depth_trials, scene_label, stated_trials
+from .trials import depth_trials, guidance_trials, scene_label, stated_trials
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
@@ -172,6 +172,7 @@ class SpatialUCSuite(SpatialSuite[SpatialUC]):
     """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
 
     name = "spatial_uc"
+    trials = staticmethod(guidance_trials)
     meanings = {
         **SpatialVISORSuite.meanings,
         "best_of_k": "Share of prompts of whose images at least one holds.",

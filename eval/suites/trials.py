@@ -25,17 +25,20 @@ from ...schema import (
     Provenance,
     Spatial3D,
     SpatialMulti,
+    SpatialUC,
     SpatialVISOR,
     T2ICorrectness,
     T2IHomogenization,
 )
 from ..core import Case, ImageRequest
-from ..generators.render import RenderGenerator
+from ..generators.render import GRAIN, RenderGenerator
 from .asking import Stated
 from .base import INVALID, Trial
 
 ROWS = 60
 """Rows of each trial: two images each where there are two mention orders."""
+METHOD_ROWS = 40
+"""Rows of each trial of a method."""
 PREFERENCES = 0.8
 """Standard deviation of each entity's own logit of standing left."""
 ACTIONS = ("is lying down on the ground", "is jumping high into the air")
@@ -56,6 +59,73 @@ def homogenization_trials() -> Iterator[Trial]:
             rows=[_neutral(a, b) for a, b in _pairs()],
             truths=partial(_true_index, bias),
         )
+
+
+def method_trials() -> Iterator[Trial]:
+    """Methods against an order bias of 2: switched prompts, and weights that halve it."""
+    bias, decides = 2.0, 3
+    setup: dict[str, Any] = {
+        "generator": f"render:?order_bias={bias}&preference_sd={PREFERENCES}&decides={decides}",
+        "rows": [_neutral(a, b) for a, b in _pairs()[:METHOD_ROWS]],
+    }
+    yield Trial(
+        name="T2I homogenization, A2B before the layout",
+        methods=(f"switch:a2b?at={decides - 1}",),
+        truths=partial(_true_index, -bias),  # the layout is the other prompt's
+        **setup,
+    )
+    yield Trial(
+        name="T2I homogenization, A2B behind the layout",
+        methods=(f"switch:a2b?at={decides}",),
+        truths=partial(_true_index, bias),
+        **setup,
+    )
+    yield Trial(
+        name="T2I homogenization, N2A behind the layout",
+        methods=(f"switch:n2a?at={decides}",),
+        truths=partial(_true_index, 0.0),
+        **setup,
+    )
+    yield Trial(
+        name="T2I homogenization, half the bias by weights",
+        methods=("lora:{weights}",),
+        weights='{"order_bias": 0.5}',
+        truths=partial(_true_index, bias / 2),
+        **setup,
+    )
+
+
+def guidance_trials() -> Iterator[Trial]:
+    """Explicit layouts that guidance makes more obeyed, and grainy."""
+    share = 0.3
+    for strength in (0.0, 0.5):
+        obeyed = share + (1 - share) * strength
+        yield Trial(
+            name=f"Spatial UC, guidance {strength:g}",
+            generator=f"render:?grounding={share}",
+            methods=(f"psg:sd14?steps={25 * strength:.0f}&scale=20&decay=none",),
+            rows=[_related(n, a, b) for n, (a, b) in enumerate(_pairs()[:METHOD_ROWS])],
+            truths=partial(_always, {"accuracy": 100 * (obeyed + (1 - obeyed) / 2)}),
+            grain=GRAIN * round(25 * strength) / 25,
+        )
+
+
+def choice_trials() -> Iterator[Trial]:
+    """Explicit layouts of which the best of three seeds is taken."""
+    share, count = 0.3, 3
+    right = share + (1 - share) / 2
+    truth = 100 * (1 - (1 - right) ** count)
+    yield Trial(
+        name="T2I correctness, best of 3",
+        generator=f"render:?grounding={share}",
+        methods=(f"best-of:{count}?by=pixels",),
+        rows=[_explicit(a, b) for a, b in _pairs()[:METHOD_ROWS]],
+        truths=partial(_always, {"accuracy_aligned": truth, "accuracy_reverse": truth}),
+    )
+
+
+def _always(truths: Mapping[str, float], cases: Sequence[Case]) -> Mapping[str, float]:
+    return truths
 
 
 def grounding_trials() -> Iterator[Trial]:
@@ -206,6 +276,7 @@ def _neutral(first: str, second: str) -> T2IHomogenization:
         second_action="",
         prompt=f"One {first} and one {second}.",
         swapped_prompt=f"One {second} and one {first}.",
+        neutral_prompt="Two animals.",
     )
 
 
@@ -229,6 +300,20 @@ def _explicit(left: str, right: str) -> T2ICorrectness:
         code_check="",
         review=[],
         provenance=_PROVENANCE.model_copy(update={"entry": f"{left}-{right}"}),
+    )
+
+
+def _related(number: int, first: str, second: str) -> SpatialUC:
+    return SpatialUC(
+        prompt_id=f"selftest_{number}",
+        pair_id=f"selftest_{number}",
+        relation="left_of",
+        object_a=first,
+        object_b=second,
+        prompt=f"A photo of a {first} to the left of a {second}.",
+        counterfactual_id="",
+        review=[],
+        provenance=_PROVENANCE,
     )
 
 

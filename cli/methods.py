@@ -1,0 +1,173 @@
+"""Commands that study methods against the prior: switched prompts, the best of N, tuned models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from .console import print_note
+from .options import (
+    Concurrency,
+    Cost,
+    Data,
+    GeneratorSpec,
+    Input,
+    Json,
+    Limit,
+    MaxUsd,
+    Model,
+    Output,
+    Prices,
+    Sampling,
+    Seeds,
+    SuiteName,
+)
+from .progress import progress_bar
+from .show_methods import print_best_of, print_switches, print_tuned
+
+
+def switch(
+    suite: SuiteName,
+    generator: GeneratorSpec,
+    judge: Annotated[str, Model(help="Spec.")],
+    out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    protocols: Annotated[str, Sampling(help="Of a2b,b2a,n2a,n2b.")] = "a2b,b2a,n2a,n2b",
+    steps: Annotated[str, Sampling(help="Steps at which the prompt changes.")] = "1,2,3,4,5",
+    count: Annotated[int, Sampling(min=1, help="Most biased cases.")] = 500,
+    data: Data = "dist/counterprior",
+    limit: Limit = None,
+    seeds: Seeds = 1,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Find the step at which the layout is decided: switch the prompts of biased cases.
+
+    Example: `counterprior switch --suite t2i_homogenization --generator diffusers:REPO
+    --judge openai:MODEL --out switched`
+    """
+    from ..errors import UsageError
+    from ..eval.engine.costs import Cost as Paid
+    from ..eval.studies.switching import SwitchSettings, run_switches
+
+    try:
+        numbers = tuple(int(step) for step in steps.split(","))
+    except ValueError:
+        raise UsageError(f"--steps {steps!r}: write whole numbers, as 1,2,3") from None
+    settings = SwitchSettings(
+        suite=suite,
+        generator=generator,
+        judge=judge,
+        data=data,
+        out=out,
+        protocols=tuple(protocols.split(",")),
+        steps=numbers,
+        count=count,
+        limit=limit,
+        seeds=seeds,
+        cost=Paid(concurrency=concurrency, max_usd=max_usd, prices=prices),
+    )
+    with progress_bar() as progress:
+        found = run_switches(settings, progress)
+    print_switches(found, json)
+    print_note(f"plots: {out / 'switch.html'}")
+
+
+def best_of(
+    run: Annotated[Path, Argument(help="Folder of a run with --method best-of:N?by=JUDGE.")],
+    judge: Annotated[
+        list[str] | None, Model("--judge", help="Who did not choose: spec; repeatable.")
+    ] = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Show what N seeds gain, by who chose among them and by judges who did not.
+
+    Example: `counterprior best-of runs/best --judge openai:MODEL`
+    """
+    from ..eval.engine.costs import Cost as Paid
+    from ..eval.studies.best_of import best_of_curve
+
+    cost = Paid(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    with progress_bar() as progress:
+        found = best_of_curve(run, judge or (), cost, progress)
+    print_best_of(found, json)
+    print_note(f"plot: {run / 'best_of.html'}")
+
+
+def tune(
+    flips: Annotated[Path, Input(help="Flip set, as `counterprior flips` writes it.")],
+    out: Annotated[Path, Output(help="Folder of the weights; run again to continue.")],
+    model: Annotated[str, Model(help="Folder, repository or diffusers:... of what to tune.")] = "",
+    judge: Annotated[str, Model(help="Judge of the validation curve: spec.")] = "",
+    export: Annotated[
+        str, Output(help="`imagefolder`: write the images for other trainers instead.")
+    ] = "",
+    mirrored: Annotated[bool, Sampling(help="Train on the mirror images too.")] = True,
+    held_out: Annotated[int, Sampling(min=0, help="Pairs for the validation curve.")] = 50,
+    steps: Annotated[int, Sampling(min=1, help="Updates.")] = 10_000,
+    rank: Annotated[int, Sampling(min=1, help="Of linear layers, and their alpha.")] = 32,
+    conv_rank: Annotated[int, Sampling(min=1, help="Of convolutions, and their alpha.")] = 16,
+    learning_rate: Annotated[float, Sampling(help="Of the optimizer.")] = 1e-4,
+    optimizer: Annotated[str, Sampling(help="adamw8bit (bitsandbytes) or adamw.")] = "adamw8bit",
+    size: Annotated[int, Sampling(min=32, help="Side of a square of the images' area.")] = 512,
+    seed: Annotated[int, Sampling(min=0, help="Of weights, order, times and noise.")] = 0,
+    validate_every: Annotated[int, Cost(min=1, help="Steps between validations.")] = 1000,
+    checkpoint_every: Annotated[int, Cost(min=1, help="Steps between checkpoints.")] = 250,
+    gradient_checkpointing: Annotated[
+        bool, Cost("--gradient-checkpointing", help="Slower, in less memory.")
+    ] = False,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Train a LoRA on mirrored pairs, so that mention order carries no layout.
+
+    Example: `counterprior tune --flips data/flips --model black-forest-labs/FLUX.1-dev --out lora`
+    """
+    from ..errors import UsageError
+    from ..eval.engine.costs import Cost as Paid
+    from ..eval.methods.tuning.recipe import LoraRecipe
+    from ..eval.studies.tuning import TuneSettings
+    from ..eval.studies.tuning import export as export_images
+    from ..eval.studies.tuning import tune as train
+
+    settings = TuneSettings(
+        flips=flips,
+        model=model,
+        out=out,
+        recipe=LoraRecipe(
+            rank=rank,
+            alpha=rank,
+            conv_rank=conv_rank,
+            conv_alpha=conv_rank,
+            steps=steps,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            size=size,
+            mirrored=mirrored,
+            held_out=held_out,
+            seed=seed,
+        ),
+        judge=judge,
+        validate_every=validate_every,
+        checkpoint_every=checkpoint_every,
+        gradient_checkpointing=gradient_checkpointing,
+        cost=Paid(max_usd=max_usd, prices=prices),
+    )
+    if export:
+        if export != "imagefolder":
+            raise UsageError(f"--export {export!r}: write imagefolder")
+        print_note(f"{export_images(settings):,} captioned images in {out / 'train'}")
+        return
+    if not model:
+        raise UsageError("which model? give --model")
+    with progress_bar() as progress:
+        found = train(settings, progress)
+    print_tuned(found, json)
+    print_note(f"weights: {out}, for --method lora:{out}; plots: {out / 'tuning.html'}")

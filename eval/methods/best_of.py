@@ -1,0 +1,205 @@
+"""`best-of`: the best of N seeds by a judge or a scorer (PSE, search-based guidance).
+
+``best-of:16?by=JUDGE`` makes N images of each case and gives the one that the judge finds most
+right, by its measured number where it has one. ``by`` may also name a scorer of picture quality.
+Seeds are nested: the first candidate has the case's own seed, and N = 2, 4, 8 are prefixes of one
+run. All candidates stay in the run's folder, each is made and judged once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from PIL import Image
+
+from ...errors import UsageError
+from ...images import encode_png
+from ...specs import Spec, load_factory
+from ...storage import RecordLog, write_whole
+from ..checkpoints.extras import find_class
+from ..core import Generator, GeneratorError, ImageRequest
+from ..generators import ENCODED, REPORT, draw
+from ..generators.paid import USD
+from ..generators.python import spec_identity
+from ..judges import JUDGES, PAID, CallPlan, as_judge
+from . import Method
+from .candidates import (
+    LOG,
+    Candidate,
+    best_of,
+    candidate_path,
+    candidate_seed,
+    read_candidates,
+)
+
+MOST = 1024
+"""Most candidates of a case."""
+SCORERS = f"{__name__.split('.methods')[0]}.scorers"
+"""The room of scorers of picture quality, imported when one is named."""
+
+Rating = Callable[[ImageRequest, Image.Image], float]
+
+
+class BestOf(Method):
+    """A generator that is asked several times, and gives the best answer."""
+
+    def __init__(self, inner: Generator, count: int, by: str) -> None:
+        """by: spec of a judge or scorer; it is opened when a run begins, which knows the cap."""
+        super().__init__(inner)
+        self.count = count
+        self.by = by
+        self._rate: Rating | None = None
+        self._root: Path | None = None
+        self._known: dict[tuple[str, int], Candidate] = {}
+        self._one_at_a_time = Lock()
+
+    @classmethod
+    def from_spec(cls, spec: Spec, inner: Generator) -> BestOf:
+        """Raises UsageError for a wrong number and where nobody is named to choose."""
+        text, by = spec.argument, spec.options.get("by", "")
+        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
+            raise UsageError(f"best-of: how many? write best-of:16, at most {MOST}, not {text!r}")
+        # Everything after `by` belongs to the judge: its own options follow with &.
+        rest = {name: value for name, value in spec.options.items() if name != "by"}
+        if not by:
+            raise UsageError("best-of: who chooses? add ?by=JUDGE, e.g. ?by=pixels")
+        chooser = Spec.parse(by)
+        chooser = replace(chooser, options={**chooser.options, **rest})
+        if not (_is_judge(by) or chooser.kind in {*_scorers(), "python"}):
+            known = ", ".join(sorted({*JUDGES, *PAID, *_scorers(), "python"}))
+            raise UsageError(f"best-of: {chooser.kind!r} can't choose: name one of {known}")
+        return cls(inner, int(text), str(chooser))
+
+    @property
+    def name(self) -> str:
+        return f"best-of:{self.count}?by={self.by}"
+
+    def check_request(self, request: ImageRequest) -> None:
+        super().check_request(request)
+        if request.rate is None and _is_judge(self.by):
+            raise UsageError(
+                "best-of: this suite has no right and wrong images: choose by a scorer of picture "
+                "quality instead of a judge"
+            )
+
+    def prepare(self, folder: Path, plan: CallPlan) -> None:
+        """Also finds the candidates that are there."""
+        super().prepare(folder, plan)
+        self._rate = _open_chooser(self.by, plan)
+        self._root = folder
+        self._known = {(c.case, c.number): c for c in read_candidates(folder)}
+
+    def generate(self, request: ImageRequest) -> Image.Image:
+        """The best candidate; the first of those that are equally good.
+
+        Raises GeneratorError, refused or error as the first candidate, where none could be made or
+        judged.
+        """
+        found = [self._candidate(request, number) for number in range(self.count)]
+        best = best_of(found)
+        costs = [Decimal(c.usd) for c in found if c.usd]
+        usd = str(sum(costs, Decimal(0))) if costs else ""
+        if best is None:
+            problem = f"none of {self.count} candidates can be judged: {_why(found)}"
+            failed = GeneratorError(problem, _status(found))
+            failed.usd = usd
+            raise failed
+        image = Image.open(self._path(best))
+        image.load()
+        image.info[ENCODED] = self._path(best).read_bytes()
+        report = {
+            "candidates": len(found),
+            "chosen": best.number,
+            "score": best.score,
+            "failed": sum(not c.sha256 for c in found),
+        }
+        image.info[REPORT] = json.dumps(report, sort_keys=True)
+        if usd:
+            image.info[USD] = usd
+        return image
+
+    def _candidate(self, request: ImageRequest, number: int) -> Candidate:
+        """One candidate, made and scored where it is not yet."""
+        if self._rate is None or self._root is None or request.case is None:
+            raise UsageError("best-of: works in a run: use `counterprior generate` or `eval`")
+        key = (request.case.id, number)
+        known = self._known.get(key)
+        if known is not None and (known.refused or self._path(known).exists()):
+            return known
+        seed = candidate_seed(request.seed, number)
+        made = Candidate(request.case.id, number, seed)
+        try:
+            image = draw(self.inner, replace(request, seed=seed))
+        except GeneratorError as error:
+            made = replace(made, problem=f"{error.status}: {error}", usd=error.usd)
+        else:
+            data = image.info.get(ENCODED) or encode_png(image)
+            made = replace(made, sha256=hashlib.sha256(data).hexdigest())
+            write_whole(self._path(made), data)
+            with self._one_at_a_time:  # a judge's log has one writer
+                score = self._rate(request, image)
+            made = replace(made, score=score, usd=image.info.get(USD, ""))
+        with self._one_at_a_time, RecordLog(self._root / LOG) as log:
+            log.append(made.to_record())
+            self._known[key] = made
+        return made
+
+    def _path(self, candidate: Candidate) -> Path:
+        assert self._root is not None
+        return candidate_path(self._root, candidate)
+
+
+def _status(candidates: Sequence[Candidate]) -> Literal["refused", "error"]:
+    """Refused where every candidate was declined: none of them is asked for again."""
+    return "refused" if all(c.refused for c in candidates) else "error"
+
+
+def _why(candidates: list[Candidate]) -> str:
+    return next((c.problem for c in candidates if c.problem), "the judge said nothing of them")
+
+
+def _is_judge(text: str) -> bool:
+    """Whether a spec names a judge; what `python:` names is known when it is opened."""
+    return Spec.parse(text).kind in {*JUDGES, *PAID}
+
+
+def _scorers() -> dict[str, str]:
+    """The table of scorers of picture quality; empty where there is no such room."""
+    if find_spec(SCORERS) is None:
+        return {}
+    table: dict[str, str] = find_class(f"{SCORERS}:SCORERS")
+    return table
+
+
+def _open_chooser(text: str, plan: CallPlan) -> Rating:
+    """How an image is rated: by a judge, or by a scorer with ``score(pairs) -> floats``."""
+    spec = Spec.parse(text)
+    if spec.kind in _scorers():
+        return _by_scorer(find_class(f"{SCORERS}:open_scorer")(text))
+    found: Any = load_factory(spec) if spec.kind == "python" else text
+    if hasattr(found, "score"):
+        return _by_scorer(found)
+    judge = as_judge(found, plan, spec_identity(spec))
+
+    def by_judge(request: ImageRequest, image: Image.Image) -> float:
+        if request.rate is None:
+            raise UsageError("best-of: a judge chooses only in a run of a suite")
+        return request.rate(image, judge)
+
+    return by_judge
+
+
+def _by_scorer(scorer: Any) -> Rating:
+    def rate(request: ImageRequest, image: Image.Image) -> float:
+        (score,) = scorer.score([(request.prompt, image)])
+        return float(score)
+
+    return rate

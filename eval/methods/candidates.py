@@ -1,0 +1,75 @@
+"""The candidates of a run of `best-of`: a log, and their images in a folder for each case."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...storage import read_records
+
+FOLDER = "candidates"
+LOG = "candidates.jsonl"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of a case's images."""
+
+    case: str
+    """Id of the case."""
+    number: int
+    """From 0."""
+    seed: int
+    """It was made with."""
+    sha256: str = ""
+    """Of its PNG; empty where it could not be made."""
+    score: float = math.nan
+    """By the selecting judge or scorer; NaN where it could not say."""
+    problem: str = ""
+    """Why there is no image."""
+    usd: str = ""
+    """What the image cost, US dollars; empty where nothing, or nobody knows."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model declined: it is not asked again."""
+        return self.problem.startswith("refused")
+
+    def to_record(self) -> dict[str, Any]:
+        plain = {k: v for k, v in vars(self).items() if v != ""}
+        return plain | {"score": None if math.isnan(self.score) else self.score}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Candidate:
+        score = math.nan if record["score"] is None else record["score"]
+        return cls(**{**record, "score": score})
+
+
+def candidate_path(root: Path, candidate: Candidate) -> Path:
+    """Where a run keeps a candidate."""
+    return root / FOLDER / candidate.case / f"{candidate.number}.png"
+
+
+def candidate_seed(seed: int, number: int) -> int:
+    """The seed of a candidate, in [0, 2**31): the case's own for the first.
+
+    The others are hashed, so that no case's candidates are another's.
+    """
+    if number == 0:
+        return seed
+    digest = hashlib.sha256(f"candidate {number} of {seed}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") % 2**31
+
+
+def read_candidates(root: Path) -> list[Candidate]:
+    """Every candidate of a run, in the order in which they were made."""
+    return [Candidate.from_record(record) for record in read_records(root / LOG)]
+
+
+def best_of(candidates: list[Candidate]) -> Candidate | None:
+    """The one with the highest score, the first of equal ones; None where no score is a number."""
+    scored = [c for c in candidates if c.sha256 and not math.isnan(c.score)]
+    return max(scored, key=lambda c: (c.score, -c.number), default=None)

@@ -1,0 +1,396 @@
+"""`psg`: gradient guidance of attention toward the stated relations (PSE paper, section 4.2).
+
+``psg:sd14`` and other presets. Before each of the first steps the latents are moved so that the
+words' attention maps satisfy the prompt's relations: z <- z - a * grad L, with L the sum of
+`rules.pse.guidance_loss` over the relations. Nothing is trained.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
+
+from PIL.Image import Image
+
+from ...errors import UsageError
+from ...specs import Spec
+from ..core import Generator, GeneratorError, ImageRequest
+from ..generators import REPORT, draw
+from ..rules.boxes import Relation
+from ..rules.pse import guidance_loss
+from . import (
+    Method,
+    Options,
+    find_pipeline,
+    has_pipeline,
+    innermost,
+    one_of,
+    positive,
+    refuse,
+    whole,
+)
+from .attention import Shape, token_places, watch_attention
+from .denoising import Arguments, denoisers, first_arguments
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ABLE = "diffusers: or render:"
+FULL = 500.0
+"""Steps x scale of the paper's SD 1.4, which the renderer takes for full guidance."""
+
+SPATIAL = re.compile(
+    r"\s*,?\s+(?:(?:is|are|placed|located|sitting|standing)\s+)?(?:to the |on the )?"
+    r"(?:left of|right of|above|below|on top of|under(?:neath)?|over|beneath|left side of|"
+    r"right side of)\s+",
+    re.IGNORECASE,
+)
+"""What the variant `and` replaces, with the white space around it."""
+
+_Stated = tuple[str, Relation, str]
+"""A word of the prompt, how it lies, and the word that it lies so to."""
+
+
+@dataclass(frozen=True)
+class GuidanceSettings:
+    """How attention is guided."""
+
+    steps: int
+    """First steps that are guided; with 0 the image is the plain one, bit for bit."""
+    scale: float
+    """Factor of the gradient at the first step."""
+    size: int
+    """Longer side of the maps that count, in positions; 0 for the largest there are."""
+    decay: str = "sqrt"
+    """`sqrt`: the factor falls to sqrt(1/2) of itself (the paper says "initial factor"; this is
+    attend-and-excite's); `none`: it stays."""
+    smooth: float = 0.0
+    """Standard deviation of a Gaussian over the maps, in positions."""
+    loss: str = "paper"
+    """-PoS^2 of the asked order, or `authors`: PoS^2 of the wrong order, as their program has."""
+    words: str = "plain"
+    """`and`: the prompt says "and" instead of its spatial words, the paper's variant "(2)"."""
+    updates: int = 1
+    """Updates of the latents a step."""
+
+    def factor(self, step: int) -> float:
+        """Of the gradient at a step, from 0."""
+        fall = 0.5 * step / max(1, self.steps) if self.decay == "sqrt" else 0.0
+        return float(self.scale * (1 - fall) ** 0.5)
+
+
+PRESETS = {
+    "sd14": GuidanceSettings(steps=25, scale=20, size=16, smooth=0.5),
+    "sd14-appendix": GuidanceSettings(steps=20, scale=25, size=16, smooth=0.5),
+    "sdxl": GuidanceSettings(steps=10, scale=1000, size=32),
+    "pixart": GuidanceSettings(steps=20, scale=10, size=0),
+    "mmdit": GuidanceSettings(steps=10, scale=100, size=0),
+}
+"""The paper's settings; its text and its appendix differ for SD 1.4. `mmdit` (SD3.5, FLUX,
+Qwen-Image) is ours: a start, not tuned."""
+
+
+@runtime_checkable
+class Guidable(Protocol):
+    """A generator that can itself be guided toward the stated layout."""
+
+    def guided(self, strength: float) -> Generator:
+        """The same under guidance; 0 is none, 1 is full."""
+        ...
+
+
+class Guidance(Method):
+    """A generator whose attention is guided."""
+
+    reaches_steps = True
+
+    def __init__(self, inner: Generator, preset: str, settings: GuidanceSettings) -> None:
+        """Raises UsageError for a generator whose attention can't be reached."""
+        super().__init__(inner)
+        if not (has_pipeline(inner) or isinstance(innermost(inner), Guidable)):
+            raise refuse("psg", inner, ABLE)
+        self.preset = preset
+        self.settings = settings
+
+    @classmethod
+    def from_spec(cls, spec: Spec, inner: Generator) -> Guidance:
+        """Raises UsageError for an unknown preset or a wrong option."""
+        if spec.argument not in PRESETS:
+            known = ", ".join(PRESETS)
+            raise UsageError(f"psg: has no preset {spec.argument!r}: choose from {known}")
+        preset, options = PRESETS[spec.argument], Options(spec)
+        settings = GuidanceSettings(
+            steps=options.take("steps", whole(0), preset.steps, "a whole number"),
+            scale=options.take("scale", positive, preset.scale, "a number above 0"),
+            size=options.take("size", whole(0), preset.size, "a whole number"),
+            decay=options.take("decay", one_of("sqrt", "none"), preset.decay, "sqrt or none"),
+            smooth=options.take("smooth", _not_negative, preset.smooth, "a number from 0"),
+            loss=options.take("loss", one_of("paper", "authors"), preset.loss, "paper or authors"),
+            words=options.take("words", one_of("plain", "and"), preset.words, "plain or and"),
+            updates=options.take("updates", whole(1), preset.updates, "a whole number from 1"),
+        )
+        options.close()
+        return cls(inner, spec.argument, settings)
+
+    @property
+    def name(self) -> str:
+        options = "&".join(
+            f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
+            for k, v in asdict(self.settings).items()
+        )
+        return f"psg:{self.preset}?{options}"
+
+    def check_request(self, request: ImageRequest) -> None:
+        super().check_request(request)
+        relations_of(request.fields)
+
+    def generate(self, request: ImageRequest) -> Image | Path:
+        """The image; its report has the loss before each update, and the extra time and memory.
+
+        Raises GeneratorError where a word is not in the prompt, or no layer has maps of the size.
+        """
+        relations = relations_of(request.fields)
+        if self.settings.words == "and":
+            request = replace(request, prompt=SPATIAL.sub(" and ", request.prompt))
+        base = innermost(self.inner)
+        if isinstance(base, Guidable):
+            strength = self.settings.steps * self.settings.scale / FULL
+            return base.guided(min(1.0, strength)).generate(request)
+        if not self.settings.steps:
+            return self.inner.generate(request)
+        pipeline = find_pipeline(self.inner)
+        try:
+            run = _GuidedRun(pipeline, self.settings, request.prompt, relations)
+            image = run.draw(lambda: draw(self.inner, request))
+        except ValueError as error:
+            raise GeneratorError(str(error)) from error
+        report = json.loads(image.info.get(REPORT, "{}"))
+        image.info[REPORT] = json.dumps({**report, "psg": run.report()}, sort_keys=True)
+        return image
+
+
+def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
+    """The relations that a row states. Raises UsageError for rows without any in the plane."""
+    if "object_a" in fields and "relation" in fields:
+        found = [(fields["object_a"], fields["relation"], fields["object_b"])]
+    elif "subjects" in fields and "references" in fields:
+        columns = (json.loads(fields[c]) for c in ("subjects", "relations", "references"))
+        found = list(zip(*columns, strict=True))
+    else:
+        raise UsageError("psg: rows state no relation: it needs a suite of spatial prompts")
+    known = get_args(Relation)
+    if unknown := [relation for _, relation, _ in found if relation not in known]:
+        raise UsageError(f"psg: can't guide {unknown[0]!r}, only {', '.join(known)}")
+    return [(a, relation, b) for a, relation, b in found]  # type: ignore[misc]
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError(text)
+    return number
+
+
+class _GuidedRun:
+    """One image of a pipeline, guided."""
+
+    def __init__(
+        self,
+        pipeline: Any,
+        settings: GuidanceSettings,
+        prompt: str,
+        relations: list[_Stated],
+    ) -> None:
+        self._pipeline = pipeline
+        self._model = denoisers(pipeline)[0]
+        self._settings = settings
+        self._relations = [
+            (token_places(pipeline, prompt, a), relation, token_places(pipeline, prompt, b))
+            for a, relation, b in relations
+        ]
+        self._arguments: Arguments = {}
+        self._input = ""
+        self._time_scale = 1.0
+        self._shape = Shape(0, 0, 1.0)
+        self._layers = 0
+        self.losses: list[float] = []
+        """Before each update."""
+        self._seconds = 0.0
+        self._bytes = 0
+
+    def report(self) -> dict[str, Any]:
+        """Loss before each update, seconds of all updates, and MiB that their gradients need."""
+        return {
+            "losses": [round(loss, 6) for loss in self.losses],
+            "extra_seconds": round(self._seconds, 3),
+            "extra_mib": round(self._bytes / 2**20, 2),
+        }
+
+    def draw(self, call: Callable[[], Image]) -> Image:
+        """What `call` draws, with its latents moved."""
+        self._model.requires_grad_(False)
+        with _prepared(self._pipeline) as prepared:
+            arguments = first_arguments(self._pipeline, call)
+        (latents,) = prepared
+        self._learn(arguments, latents)
+        times = self._pipeline.scheduler.timesteps
+        start = self._update(latents, times[0], 0)
+        step = 0
+
+        def after_step(latents: Tensor) -> Tensor:
+            nonlocal step
+            step += 1
+            if step >= min(self._settings.steps, len(times)):
+                return latents
+            return self._update(latents, times[step], step)
+
+        with _prepared(self._pipeline, start), _stepping(self._pipeline.scheduler, after_step):
+            return call()
+
+    def _learn(self, arguments: Arguments, latents: Tensor) -> None:
+        """What the denoiser is given besides latents and time, for the prompt alone."""
+        self._input = "sample" if "sample" in arguments else "hidden_states"
+        sample = arguments[self._input]
+        own, both = len(latents), len(sample)
+        first = float(_flat(arguments["timestep"])[0])
+        self._time_scale = first / float(self._pipeline.scheduler.timesteps[0])
+        left_out = ("sample", "hidden_states", "timestep", "return_dict")
+        self._arguments = {
+            name: _conditional(value, own, both)
+            for name, value in arguments.items()
+            if name not in left_out
+        }
+        self._shape = Shape.of(self._model, latents, self._arguments)
+
+    def _update(self, latents: Tensor, moment: Tensor, step: int) -> Tensor:
+        """The latents moved along the gradient; in float32, as float16 loses small gradients."""
+        import torch
+
+        started = time.perf_counter()
+        saved: dict[int, int] = {}
+
+        def keep(tensor: Tensor) -> Tensor:
+            saved[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+            return tensor
+
+        moved = latents.detach().float()
+        for _ in range(self._settings.updates):
+            with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, keep):
+                start = moved.requires_grad_(True)
+                loss = self._loss(start, moment)
+                (gradient,) = torch.autograd.grad(loss, start)
+            moved = (start - self._settings.factor(step) * gradient).detach()
+            self.losses.append(float(loss.detach()))
+        self._bytes = max(self._bytes, sum(saved.values()))
+        self._seconds += time.perf_counter() - started
+        return moved.to(latents.dtype)
+
+    def _loss(self, latents: Tensor, moment: Tensor) -> Tensor:
+        import torch
+
+        model, scheduler = self._model, self._pipeline.scheduler
+        scaled = latents
+        if hasattr(scheduler, "scale_model_input"):
+            scaled = scheduler.scale_model_input(latents, moment)
+        moment = (moment * self._time_scale).expand(len(latents))
+        if self._time_scale != 1.0:
+            moment = moment.to(model.dtype)
+        given = {self._input: scaled.to(model.dtype), "timestep": moment, "return_dict": False}
+        call = {**self._arguments, **given}
+        found = watch_attention(
+            model, lambda: model(**call), self._shape, self._settings.size, self._layers
+        )
+        if not found:
+            raise ValueError(
+                f"psg: no attention to the text has maps of size {self._settings.size}: "
+                f"try size=0, and leave the attention backend as it is"
+            )
+        if self._settings.size:  # with 0 smaller maps may come first
+            self._layers = len(found)
+        maps = _smoothed(torch.stack(found).mean(0), self._settings.smooth)
+        total = latents.new_zeros(())
+        for first, relation, second in self._relations:
+            a, b = (maps[..., places].mean(-1) for places in (first, second))
+            convention: Any = self._settings.loss
+            total = total + guidance_loss(a, b, relation, convention).sum()
+        return total
+
+
+def _smoothed(maps: Tensor, sd: float) -> Tensor:
+    """Maps of shape (batch, height, width, tokens) under a Gaussian of 3 x 3 positions."""
+    import torch
+
+    if not sd:
+        return maps
+    weights = torch.exp(-(torch.arange(-1.0, 2.0, device=maps.device) ** 2) / (2 * sd**2))
+    kernel = torch.outer(weights, weights) / weights.sum() ** 2
+    planes = maps.permute(0, 3, 1, 2)
+    padded = torch.nn.functional.pad(planes, (1, 1, 1, 1), mode="reflect")
+    count = planes.shape[1]
+    spread = kernel.to(maps).expand(count, 1, 3, 3)
+    return torch.nn.functional.conv2d(padded, spread, groups=count).permute(0, 2, 3, 1)
+
+
+def _flat(value: Any) -> Tensor:
+    import torch
+
+    return torch.as_tensor(value).flatten()
+
+
+def _conditional(value: Any, own: int, both: int) -> Any:
+    """Of arguments for [negative, positive] in one batch, the positive part."""
+    import torch
+
+    if isinstance(value, dict):
+        return {name: _conditional(part, own, both) for name, part in value.items()}
+    batched = isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == both
+    return value[-own:] if batched and both > own else value
+
+
+@contextmanager
+def _prepared(pipeline: Any, start: Tensor | None = None) -> Iterator[list[Tensor]]:
+    """Within it, the latents that the pipeline starts from are collected, or replaced by `start`.
+
+    They are drawn as ever, so that a generator of noise goes on as it would.
+    """
+    collected: list[Tensor] = []
+    real = pipeline.prepare_latents
+
+    def prepare(*args: Any, **kwargs: Any) -> Any:
+        made = real(*args, **kwargs)
+        latents = made[0] if isinstance(made, tuple) else made
+        collected.append(latents)
+        if start is None:
+            return made
+        return (start, *made[1:]) if isinstance(made, tuple) else start
+
+    pipeline.prepare_latents = prepare
+    try:
+        yield collected
+    finally:
+        del pipeline.prepare_latents
+
+
+@contextmanager
+def _stepping(scheduler: Any, after_step: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Within it, what the scheduler's steps give goes through `after_step`."""
+    real = scheduler.step
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        made = real(*args, **kwargs)
+        if isinstance(made, tuple):
+            return (after_step(made[0]), *made[1:])
+        made.prev_sample = after_step(made.prev_sample)
+        return made
+
+    scheduler.step = step
+    try:
+        yield
+    finally:
+        del scheduler.step

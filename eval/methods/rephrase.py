@@ -1,0 +1,176 @@
+"""`rephrase`: a language model rewrites the prompt, with a layout drawn at random (ours).
+
+``rephrase:openai:MODEL[@URL][?seed=0&max_tokens=512]``, and the backend's own options. Which entity
+is mentioned first and which one stands left are drawn for each image, so that neither follows the
+prompt: the cheapest baseline, as it touches no model of images. A layout at random is right only
+where none is asked for, so rows with one are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import weakref
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from PIL.Image import Image
+
+from ...agents.backends import BACKENDS
+from ...agents.caller import Caller, CallSettings
+from ...agents.chat import ChatBackend, ChatRequest
+from ...agents.ledger import spec_hash
+from ...errors import UsageError
+from ...specs import Spec
+from ..core import Generator, GeneratorError, ImageRequest
+from ..generators import REPORT, draw
+from ..judges import CallPlan
+from ..prompts import read_prompt
+from . import Method, Options, whole
+
+PROMPT = "rephrase"
+SYSTEM = "You rewrite prompts for text-to-image models. You change what you are told, nothing else."
+LONGEST = 1000
+"""Characters of a rewritten prompt."""
+NEEDED = ("first", "second", "swapped_prompt")
+"""Columns of rows that name two entities and ask for no layout."""
+
+_THOUGHT = re.compile(r"(?s)\A.*</think(?:ing)?>")
+
+
+@dataclass(frozen=True)
+class DrawnLayout:
+    """What a rewritten prompt must say."""
+
+    mentioned: tuple[str, str]
+    """The two names in their new order of mention."""
+    left: str
+    right: str
+
+    @classmethod
+    def of(cls, first: str, second: str, seed: int, request: ImageRequest) -> DrawnLayout:
+        """Both choices are fair coins that depend on the seed, the prompt and the image's seed.
+
+        The two orders of mention of a row draw apart.
+        """
+        rng = random.Random(f"rephrase/{seed}/{request.seed}/{request.prompt}")
+        mentioned = (first, second) if rng.random() < 0.5 else (second, first)
+        left, right = (first, second) if rng.random() < 0.5 else (second, first)
+        return cls(mentioned, left, right)
+
+    def read(self, text: str) -> str:
+        """The new prompt of an answer. Raises ValueError, saying what is wrong with it."""
+        prompt = _THOUGHT.sub("", text).strip().strip('"').strip()
+        if not prompt or "\n" in prompt or len(prompt) > LONGEST:
+            raise ValueError(f"answer with one line of at most {LONGEST} characters")
+        places = [_place(name, prompt) for name in self.mentioned]
+        if places != sorted(places):
+            raise ValueError(f"mention {self.mentioned[0]!r} before {self.mentioned[1]!r}")
+        for side in ("left", "right"):
+            if not re.search(rf"\b{side}\b", prompt, re.IGNORECASE):
+                raise ValueError(f"say which one is on the {side}")
+        return prompt
+
+
+def _place(name: str, prompt: str) -> int:
+    found = re.search(rf"\b{re.escape(name)}\b", prompt, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"use the name {name!r} unchanged")
+    return found.start()
+
+
+class Rephrase(Method):
+    """A generator whose prompts a language model rewrites first."""
+
+    def __init__(
+        self, inner: Generator, backend: ChatBackend, seed: int = 0, max_tokens: int = 512
+    ) -> None:
+        """seed: of the layouts. max_tokens: bound of an answer, thoughts included."""
+        super().__init__(inner)
+        self._backend = backend
+        self._seed = seed
+        self._max_tokens = max_tokens
+        self._prompt = read_prompt(PROMPT)
+        self._caller: Caller | None = None
+
+    @classmethod
+    def from_spec(cls, spec: Spec, inner: Generator) -> Rephrase:
+        """Raises UsageError for an unknown backend or option, BackendError for a missing key."""
+        kind, _, argument = spec.argument.partition(":")
+        if kind not in BACKENDS:
+            known = ", ".join(sorted(BACKENDS))
+            raise UsageError(f"rephrase: by whom? write rephrase:KIND:MODEL, KIND one of {known}")
+        ours = {n: t for n, t in spec.options.items() if n in ("seed", "max_tokens")}
+        options = Options(Spec(spec.kind, "", ours))
+        seed = options.take("seed", whole(0), 0, "a whole number")
+        tokens = options.take("max_tokens", whole(1), 512, "a whole number from 1")
+        rest = {name: text for name, text in spec.options.items() if name not in ours}
+        return cls(inner, BACKENDS[kind](Spec(kind, argument, rest)), seed, tokens)
+
+    @property
+    def name(self) -> str:
+        who = self._backend.identity()
+        server = f"@{who['server']}" if "server" in who else ""
+        return (
+            f"rephrase:{who['kind']}:{who.get('model', '')}{server}?seed={self._seed}"
+            f"&max_tokens={self._max_tokens}&prompt={self._prompt.version}"
+        )
+
+    def check_request(self, request: ImageRequest) -> None:
+        super().check_request(request)
+        if missing := [name for name in NEEDED if name not in request.fields]:
+            raise UsageError(
+                f"rephrase: draws a layout at random, so it needs rows of two entities that ask "
+                f"for none: these have no {missing[0]!r}"
+            )
+
+    def prepare(self, folder: Path, plan: CallPlan) -> None:
+        """Raises BackendError where the model does not answer, UnpricedError where a cap is set
+        and its price isn't known."""
+        super().prepare(folder, plan)
+        trial = ChatRequest("rephrase", SYSTEM, (self._prompt.text,), self._max_tokens)
+        identity = self._backend.identity()
+        plan.budget.check(identity, trial)
+        self._backend.check()
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        ledger = plan.ledger(f"rephrase-{digest[:8]}")
+        weakref.finalize(self, ledger.close)
+        settings = CallSettings(plan.concurrency, stop_on_outage=False)
+        self._caller = Caller(self._backend, ledger, plan.budget, settings)
+
+    def generate(self, request: ImageRequest) -> Image | Path:
+        """The image of the new prompt, which its report holds.
+
+        Raises GeneratorError, refused where the model declined, and BudgetError at the cap.
+        """
+        prompt, layout = self._rewritten(request)
+        image = draw(self.inner, replace(request, prompt=prompt))
+        report = json.loads(image.info.get(REPORT, "{}"))
+        told = {"prompt": prompt, "left": layout.left, "first": layout.mentioned[0]}
+        image.info[REPORT] = json.dumps({**report, "rephrased": told}, sort_keys=True)
+        return image
+
+    def _rewritten(self, request: ImageRequest) -> tuple[str, DrawnLayout]:
+        if self._caller is None:
+            raise UsageError("rephrase: works in a run: use `counterprior generate` or `eval`")
+        first, second = request.fields["first"], request.fields["second"]
+        layout = DrawnLayout.of(first, second, self._seed, request)
+        asked = self._prompt.fill(
+            prompt=request.prompt,
+            first=first,
+            second=second,
+            mentioned=layout.mentioned[0],
+            left=layout.left,
+            right=layout.right,
+        )
+        call = ChatRequest("rephrase", SYSTEM, (asked,), self._max_tokens)
+        content = spec_hash(self._backend.identity(), call)[:16]
+        case = request.case.id if request.case else f"{request.seed}"
+        answer = self._caller.call(f"{case}/rephrase/{content}", call, layout.read)
+        if answer.value is None:
+            status = "refused" if answer.status == "refused" else "error"
+            problem = f"the prompt was not rewritten ({answer.status}): {answer.problem}"
+            raise GeneratorError(problem, status)  # type: ignore[arg-type]
+        return answer.value, layout

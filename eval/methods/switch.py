@@ -1,0 +1,106 @@
+"""`switch`: another prompt from a denoising step on (OTS-Bench, temporal prompt switching).
+
+``switch:a2b?at=3`` runs three steps with the case's own prompt and the rest with the other mention
+order. With A the case's prompt, B the other order and N the neutral prompt, the protocols are a2b,
+b2a, n2a and n2b. ``at=2,4`` switches at step 2 and back at step 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from PIL.Image import Image
+
+from ...errors import UsageError
+from ...specs import Spec
+from ..core import Generator, ImageRequest
+from . import PROTOCOLS, Method, Options, find_pipeline, has_pipeline, innermost, refuse
+from .denoising import SwitchHook, conditioning, first_arguments, hooked
+
+ABLE = "diffusers: or render:"
+COLUMNS = {"plain": "prompt", "other": "swapped_prompt", "neutral": "neutral_prompt"}
+"""Columns of a row that hold its prompts."""
+
+
+@runtime_checkable
+class Switchable(Protocol):
+    """A generator that can itself change the prompt on the way."""
+
+    def generate_switched(self, request: ImageRequest, other: str, at: tuple[int, ...]) -> Image:
+        """Its image, drawn with `other` instead of the request's prompt from step `at[0]` on, with
+        the request's again from `at[1]` on, and so forth."""
+        ...
+
+
+class Switch(Method):
+    """A generator whose prompt changes on the way."""
+
+    reaches_steps = True
+
+    def __init__(self, inner: Generator, protocol: str, at: tuple[int, ...]) -> None:
+        """Raises UsageError for a generator whose steps can't be reached."""
+        super().__init__(inner)
+        if not (has_pipeline(inner) or isinstance(innermost(inner), Switchable)):
+            raise refuse("switch", inner, ABLE)
+        self.protocol = protocol
+        self.at = at
+
+    @classmethod
+    def from_spec(cls, spec: Spec, inner: Generator) -> Switch:
+        """Raises UsageError for an unknown protocol and a wrong step."""
+        if spec.argument not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise UsageError(f"switch: has no protocol {spec.argument!r}: choose from {known}")
+        options = Options(spec)
+        what = "a step, or rising steps as 2,4"
+        at = options.take("at", _steps, None, what)
+        options.close()
+        if at is None:
+            raise UsageError("switch: at which step? add ?at=3")
+        return cls(inner, spec.argument, at)
+
+    @property
+    def name(self) -> str:
+        return f"switch:{self.protocol}?at={','.join(map(str, self.at))}"
+
+    def check_request(self, request: ImageRequest) -> None:
+        super().check_request(request)
+        self.prompts(request)
+
+    def prompts(self, request: ImageRequest) -> tuple[str, str]:
+        """The prompt of the first steps and that of the others.
+
+        Raises UsageError for rows that lack one.
+        """
+        plain, other = (request.fields.get(COLUMNS[name], "") for name in ("plain", "other"))
+        if not plain or not other:
+            raise UsageError(f"switch: rows need {COLUMNS['plain']!r} and {COLUMNS['other']!r}")
+        known = {
+            "a": request.prompt,
+            "b": plain if request.prompt == other else other,
+            "n": request.fields.get(COLUMNS["neutral"], ""),
+        }
+        first, last = known[self.protocol[0]], known[self.protocol[-1]]
+        if not first:
+            raise UsageError(f"switch:{self.protocol} needs rows with {COLUMNS['neutral']!r}")
+        return first, last
+
+    def generate(self, request: ImageRequest) -> Image | Path:
+        first, last = self.prompts(request)
+        base, start = innermost(self.inner), replace(request, prompt=first)
+        if isinstance(base, Switchable):
+            return base.generate_switched(start, last, self.at)
+        pipeline = find_pipeline(self.inner)
+        finish = replace(request, prompt=last)
+        other = first_arguments(pipeline, lambda: self.inner.generate(finish))
+        with hooked(pipeline, SwitchHook(self.at, conditioning(other))):
+            return self.inner.generate(start)
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    steps = tuple(map(int, text.split(",")))
+    if min(steps) < 0 or list(steps) != sorted(set(steps)):
+        raise ValueError(text)
+    return steps

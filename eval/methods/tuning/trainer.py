@@ -1,0 +1,263 @@
+"""LoRA training of a denoiser that can be killed at any step, and goes on as if it had not been.
+
+What a step does depends on its number and the seed alone: its example, its time and its noise. So
+a checkpoint is the weights, the optimizer's state and the number of steps. On the CPU a resumed
+training ends in the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....errors import DataError, RunFailed, UsageError
+from ....progress import Progress, silent
+from ....storage import RecordLog, write_whole
+from ..denoising import denoisers
+from .encoding import Encoder, to_device
+from .pairs import CaptionedImage, fitted
+from .recipe import LoraRecipe, open_optimizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHECKPOINT = "checkpoint.pt"
+LOSSES = "losses.jsonl"
+WEIGHTS = "pytorch_lora_weights.safetensors"
+
+AfterStep = Callable[[int], None]
+"""Called with the number of steps done: 0 before the first one."""
+
+
+class LoraTrainer:
+    """One training in a folder."""
+
+    def __init__(
+        self,
+        pipeline: Any,
+        images: tuple[CaptionedImage, ...],
+        recipe: LoraRecipe,
+        out: Path,
+        version: str = "",
+    ) -> None:
+        """version: of model and data; a checkpoint of another one can't be gone on with."""
+        import torch
+        from accelerate import Accelerator
+
+        bits = str(next(denoisers(pipeline)[0].parameters()).dtype).removeprefix("torch.")
+        precision = {"bfloat16": "bf16", "float16": "fp16"}.get(bits, "no")
+        on_cpu = pipeline.device.type == "cpu"
+        self._accelerator = Accelerator(mixed_precision=precision, cpu=on_cpu)
+        self._pipeline = pipeline
+        self._images = images
+        self._recipe = recipe
+        self._out = out
+        self._version = hashlib.sha256(f"{version}/{recipe}".encode()).hexdigest()
+        self._encoder = Encoder(pipeline, out / "cache", recipe.guidance, version)
+        for part in pipeline.components.values():
+            if isinstance(part, torch.nn.Module):
+                part.requires_grad_(False)
+        self._model = denoisers(pipeline)[0]
+        torch.manual_seed(recipe.seed)
+        self._model.add_adapter(recipe.adapter(self._model))
+        parameters = [p for p in self._model.parameters() if p.requires_grad]
+        for parameter in parameters:
+            parameter.data = parameter.data.float()  # updates are too small for half numbers
+        optimizer, self.optimizer = open_optimizer(recipe, parameters)
+        self._parameters = parameters
+        self._wrapped, self._optimizer = self._accelerator.prepare(self._model, optimizer)
+        self.step = self._resumed()
+        """Steps done."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes, of several."""
+        return bool(self._accelerator.is_main_process)
+
+    def train(
+        self,
+        after_step: AfterStep = lambda step: None,
+        every: int = 250,
+        progress: Progress = silent,
+    ) -> None:
+        """Trains to the end, with a checkpoint every so many steps; then writes the weights.
+
+        Raises DataError for an image that can't be read, RunFailed where the loss is no number.
+        """
+        self._encode(progress)
+        with self._resting(), RecordLog(self._out / LOSSES) as log:
+            if self.step == 0:
+                after_step(0)
+            while self.step < self._recipe.steps:
+                loss = self._one_step()
+                self.step += 1
+                if self.is_main:
+                    log.append({"step": self.step, "loss": loss})
+                if self.step % every == 0 or self.step == self._recipe.steps:
+                    self._keep()
+                after_step(self.step)
+                progress("steps", self.step, self._recipe.steps)
+        self.save()
+
+    def save(self) -> None:
+        """Writes the weights with their metadata, without which a reload takes alpha = rank."""
+        from diffusers.training_utils import _collate_lora_metadata
+        from peft.utils import get_peft_model_state_dict
+
+        if not self.is_main:
+            return
+        part = "unet" if getattr(self._pipeline, "unet", None) is self._model else "transformer"
+        layers = {f"{part}_lora_layers": get_peft_model_state_dict(self._model)}
+        metadata = _collate_lora_metadata({part: self._model})
+        type(self._pipeline).save_lora_weights(self._out, **layers, **metadata)
+
+    def _encode(self, progress: Progress) -> None:
+        """Latents and conditioning of every example, before the encoders leave the device."""
+        mine = self._images[self._accelerator.process_index :: self._accelerator.num_processes]
+        for number, image in enumerate(mine):
+            progress("encoded", number, len(mine))
+            shown = fitted(image, self._recipe.size)
+            self._encoder.latents(shown)
+            self._encoder.arguments(image.text, shown.width, shown.height)
+        progress("encoded", len(mine), len(mine))
+        self._accelerator.wait_for_everyone()
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        """Within it, what only encodes waits in main memory; see `awake`."""
+        self._move("cpu")
+        try:
+            yield
+        finally:
+            self._move(self._accelerator.device)
+
+    @contextmanager
+    def awake(self) -> Iterator[Any]:
+        """The whole pipeline on its device, to draw with the weights as they are now."""
+        self._move(self._accelerator.device)
+        self._model.eval()
+        try:
+            yield self._pipeline
+        finally:
+            self._move("cpu")
+
+    def _move(self, device: Any) -> None:
+        import torch
+
+        for part in self._pipeline.components.values():
+            if isinstance(part, torch.nn.Module) and part is not self._model:
+                part.to(device)
+
+    def _one_step(self) -> float:
+        import torch
+
+        device, model = self._accelerator.device, self._model
+        several = self._accelerator.num_processes
+        number = self.step * several + self._accelerator.process_index
+        image = self._example(number)
+        shown = fitted(image, self._recipe.size)
+        clean = self._encoder.latents(shown)
+        given = self._encoder.arguments(image.text, shown.width, shown.height)
+        random_numbers = torch.Generator("cpu").manual_seed(_seed(self._recipe.seed, number))
+        noise = torch.randn(clean.shape, generator=random_numbers)
+        # "Sigmoid" times: the sigmoid of normal numbers, as ai-toolkit's option of this name.
+        share = float(torch.sigmoid(torch.randn((), generator=random_numbers)))
+        noisy, time, target = _noised(self._pipeline.scheduler, clean, noise, share)
+        call = to_device(given["arguments"], device)
+        latents = "sample" if "sample" in _parameters_of(model) else "hidden_states"
+        call |= {latents: noisy.to(device, model.dtype), "return_dict": False}
+        call["timestep"] = torch.tensor([time * given["time_scale"]]).to(device)
+        model.train()
+        with self._accelerator.autocast():
+            predicted = self._wrapped(**call)[0]
+        loss = torch.nn.functional.mse_loss(predicted.float(), target.to(device))
+        self._accelerator.backward(loss)
+        self._accelerator.clip_grad_norm_(self._parameters, self._recipe.clip)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        model.eval()
+        found = float(self._accelerator.reduce(loss.detach(), reduction="mean"))
+        if found != found:
+            raise RunFailed(f"the loss of step {self.step + 1} is no number: lower --learning-rate")
+        return found
+
+    def _example(self, number: int) -> CaptionedImage:
+        """Every image once in each round, in an order that round and seed decide."""
+        turn, place = divmod(number, len(self._images))
+        order = list(range(len(self._images)))
+        random.Random(f"{self._recipe.seed}/{turn}").shuffle(order)
+        return self._images[order[place]]
+
+    def _keep(self) -> None:
+        import torch
+        from peft.utils import get_peft_model_state_dict
+
+        if not self.is_main:
+            return
+        buffer = io.BytesIO()
+        state = {
+            "step": self.step,
+            "version": self._version,
+            "weights": get_peft_model_state_dict(self._model),
+            "optimizer": self._optimizer.state_dict(),
+        }
+        torch.save(state, buffer)
+        write_whole(self._out / CHECKPOINT, buffer.getvalue())
+
+    def _resumed(self) -> int:
+        """Loads the checkpoint; returns its number of steps, 0 without one.
+
+        Raises UsageError for one of another training, DataError for a damaged one.
+        """
+        import torch
+        from peft.utils import set_peft_model_state_dict
+
+        path = self._out / CHECKPOINT
+        if not path.exists():
+            return 0
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises many kinds
+            raise DataError(f"{path} is damaged: {error}: remove it to begin anew") from None
+        if state["version"] != self._version:
+            raise UsageError(
+                f"{self._out} holds a training with other data, model or settings: choose another "
+                f"--out"
+            )
+        set_peft_model_state_dict(self._model, state["weights"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        return int(state["step"])
+
+
+def _noised(
+    scheduler: Any, clean: Tensor, noise: Tensor, share: float
+) -> tuple[Tensor, float, Tensor]:
+    """Noisy latents, their time in [0, num_train_timesteps], and what is to be predicted.
+
+    share: of the way from image to noise, in (0, 1).
+    """
+    length = scheduler.config.num_train_timesteps
+    if not hasattr(scheduler, "alphas_cumprod"):  # flow matching: straight lines
+        return (1 - share) * clean + share * noise, share * length, noise - clean
+    step = min(int(share * length), length - 1)
+    signal = float(scheduler.alphas_cumprod[step])
+    noisy = signal**0.5 * clean + (1 - signal) ** 0.5 * noise
+    if scheduler.config.prediction_type == "v_prediction":
+        return noisy, float(step), signal**0.5 * noise - (1 - signal) ** 0.5 * clean
+    return noisy, float(step), noise
+
+
+def _seed(seed: int, number: int) -> int:
+    digest = hashlib.sha256(f"{seed}/step {number}".encode()).digest()
+    return int.from_bytes(digest[:6], "big")
+
+
+def _parameters_of(model: Any) -> Any:
+    import inspect
+
+    return inspect.signature(type(model).forward).parameters

@@ -1,0 +1,171 @@
+"""Guided attention: the loss falls on every architecture, and no step means no difference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from steered import Opened, kinds, request
+
+from counterprior.eval.core import GeneratorError, ImageRequest
+from counterprior.eval.generators import REPORT, open_generator
+from counterprior.eval.methods import apply_methods
+from counterprior.eval.methods.attention import Grid, Shape, token_places, watch_attention
+from counterprior.eval.methods.psg import SPATIAL, relations_of
+from counterprior.scenes.scene import Scene
+
+STATED = {"object_a": "dog", "relation": "left_of", "object_b": "cat"}
+SCALES = {"flux": 3e4, "pixart": 3e3, "qwen-image": 3e4, "sd15": 3e3, "sd3": 3e4, "sdxl": 3e3}
+"""Maps of random models are nearly uniform, and their gradients tiny."""
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("kind", kinds(*SCALES))
+def test_the_loss_falls_and_no_step_changes_nothing(opened: Opened, kind: str) -> None:
+    generator = opened(kind)
+    asked = replace(request(kind), fields=STATED)
+
+    def guided(options: str) -> Any:
+        spec = f"psg:mmdit?scale={SCALES[kind]}&decay=none&{options}"
+        return apply_methods(generator, [spec]).generate(asked)
+
+    plain = generator.generate(asked)
+    assert guided("steps=0").tobytes() == plain.tobytes()
+    first = guided("steps=1&updates=4")
+    report = json.loads(first.info[REPORT])["psg"]
+    losses = report["losses"]
+    assert len(losses) == 4 and losses == sorted(losses, reverse=True) and losses[-1] < losses[0]
+    assert -1 <= losses[-1] < 0 and report["extra_mib"] > 0 and report["extra_seconds"] > 0
+    every = guided("steps=9")  # of three
+    assert len(json.loads(every.info[REPORT])["psg"]["losses"]) == 3
+    assert len({plain.tobytes(), first.tobytes(), every.tobytes()}) == 3
+    assert generator.generate(asked).tobytes() == plain.tobytes()  # nothing stays behind
+    tiny = apply_methods(generator, ["psg:mmdit?scale=1e-30&steps=3"]).generate(asked)
+    assert np.allclose(*(np.frombuffer(i.tobytes(), np.float32) for i in (tiny, plain)), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["sd15", "sd3", "flux"])
+def test_maps_are_shares_of_attention(opened: Opened, kind: str) -> None:
+    import torch
+
+    pipeline = opened(kind).pipeline
+    model = pipeline.unet if kind == "sd15" else pipeline.transformer
+    seen: list[Any] = []
+    hook = model.register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append((args, dict(kwargs))), with_kwargs=True
+    )
+    opened(kind)
+    pipeline("a dog", num_inference_steps=1, height=64, width=128, output_type="latent")
+    hook.remove()
+    args, kwargs = seen[0]
+    latents = args[0] if args else kwargs["hidden_states"]
+    shape = Shape.of(model, latents, kwargs)
+    assert shape.aspect == 0.5
+    with torch.no_grad():
+        maps = watch_attention(model, lambda: model(*args, **kwargs), shape, 0)
+    assert maps and all(m.shape == maps[0].shape for m in maps)
+    batch, height, width, tokens = maps[0].shape
+    assert (batch, width, tokens) == (len(latents), 2 * height, shape.text)
+    sums = torch.stack(maps).sum(-1)
+    if kind == "sd15":  # cross-attention looks at nothing but text
+        assert torch.allclose(sums, torch.ones_like(sums), atol=1e-5)
+    else:
+        assert (sums > 0).all() and (sums < 1).all()
+
+
+def test_words_are_found_among_the_tokens_that_the_denoiser_gets(opened: Opened) -> None:
+    for kind in ("sd15", "flux", "qwen-image", "pixart", "sd3"):
+        pipeline = opened(kind).pipeline
+        dog, cat = (token_places(pipeline, "a dog and a cat", word) for word in ("dog", "cat"))
+        assert dog and cat and max(dog[:1]) < min(cat[:1]), kind
+        assert not set(dog) & set(cat)
+    with pytest.raises(ValueError, match="'horse' is not in the prompt"):
+        token_places(opened("sd15").pipeline, "a dog", "horse")
+
+
+def test_relations_come_from_the_row() -> None:
+    assert relations_of(STATED) == [("dog", "left_of", "cat")]
+    several = {"subjects": ["a", "b"], "relations": ["above", "left_of"], "references": ["b", "c"]}
+    rows = {name: json.dumps(value) for name, value in several.items()}
+    assert relations_of(rows) == [("a", "above", "b"), ("b", "left_of", "c")]
+    with pytest.raises(ValueError, match="rows state no relation"):
+        relations_of({"prompt": "x"})
+    with pytest.raises(ValueError, match="can't guide 'behind', only left_of"):
+        relations_of({**STATED, "relation": "behind"})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "neutral"),
+    [
+        ("A photo of a dog to the left of a cat.", "A photo of a dog and a cat."),
+        ("A dog above a cat.", "A dog and a cat."),
+        (
+            "A cat to the left of a dog and the dog above an orange.",
+            "A cat and a dog and the dog and an orange.",
+        ),
+    ],
+)
+def test_the_second_variant_says_and(prompt: str, neutral: str) -> None:
+    assert SPATIAL.sub(" and ", prompt) == neutral
+
+
+def test_the_second_variant_guides_a_prompt_without_spatial_words(opened: Opened) -> None:
+    generator = opened("sd15")
+    stated = replace(request("sd15", "a dog to the left of a cat"), fields=STATED)
+    plain = generator.generate(replace(stated, prompt="a dog and a cat"))
+    off = apply_methods(generator, ["psg:sd14?steps=0&words=and"]).generate(stated)
+    assert off.tobytes() == plain.tobytes()
+
+
+def test_a_map_size_that_no_layer_has_is_an_error(opened: Opened) -> None:
+    method = apply_methods(opened("sd15"), ["psg:sd14?size=64"])
+    with pytest.raises(GeneratorError, match="no attention to the text has maps of size 64"):
+        method.generate(replace(request("sd15"), fields=STATED))
+
+
+def test_the_presets_are_the_papers() -> None:
+    name = apply_methods("render:", ["psg:sd14"]).identity()["method"]
+    assert name.startswith("psg:sd14?steps=25&scale=20&size=16")
+    appendix = apply_methods("render:", ["psg:sd14-appendix?smooth=0"]).identity()["method"]
+    assert appendix.startswith("psg:sd14-appendix?steps=20&scale=25&size=16")
+    assert "smooth=0&" in appendix
+
+
+def test_the_renderer_obeys_more_and_grows_grainy() -> None:
+    prompt = "A dog to the left of a cat."
+    asked = [ImageRequest(prompt, seed, fields=STATED) for seed in range(20)]
+
+    def obeyed(*methods: str) -> float:
+        generator = apply_methods("render:?grounding=0.2&order_bias=-9", methods)
+        images = [generator.generate(one) for one in asked]
+        return sum(Scene.of(i).left_to_right()[0] == "dog" for i in images) / len(images)  # type: ignore[arg-type]
+
+    assert obeyed() < 0.45 < 0.5 < obeyed("psg:sd14?steps=15") < obeyed("psg:sd14") == 1
+    base = open_generator("render:")
+    strong = apply_methods(base, ["psg:sd14"])
+    plain, grainy = (np.asarray(g.generate(asked[0]), float) for g in (base, strong))
+    assert np.std(grainy - plain) == pytest.approx(12, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("specs", "reason"),
+    [
+        (["psg:sd2"], "no preset 'sd2': choose from sd14"),
+        (["psg:sd14?scale=0"], "scale must be a number above 0, is '0'"),
+        (["psg:sd14?decay=fast"], "decay must be sqrt or none"),
+        (["switch:a2b?at=1", "psg:sd14"], "both change denoising steps"),
+        (["psg:sd14", "best-of:2?by=pixels", "switch:a2b?at=1"], "both change denoising steps"),
+    ],
+)
+def test_a_wrong_spec_says_what_is_wrong(specs: list[str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        apply_methods("render:", specs)
+
+
+def test_a_grid_has_the_images_shape() -> None:
+    assert Grid.of(4096, 1.0) == Grid(64, 64)
+    assert Grid.of(96, 2 / 3) == Grid(8, 12)
+    assert Grid.of(97, 1.0) is None
