@@ -5,6 +5,7 @@ Each suite names its trials; the self-test draws them, judges them, and must fin
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import random
@@ -400,6 +401,7 @@ def _seed(left: str, right: str) -> dict[str, Any]:
         "right": _entity(right),
         "seed_prompt": prompt,
         "seed_image": EncodedImage(bytes=image, path="seed.png"),
+        "image_sha256": hashlib.sha256(image).hexdigest(),
     }
 
 
