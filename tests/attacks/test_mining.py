@@ -1,0 +1,170 @@
+"""Captions of strangers: their addresses, the images behind them, and the files they come in."""
+
+from __future__ import annotations
+
+import ipaddress
+from io import BytesIO
+from typing import Any
+
+import httpcore2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from counterprior.addresses import is_public
+from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
+from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, store
+
+# --- addresses ---------------------------------------------------------------------------------
+
+SPECIAL = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    *("::/128", "::1/128", "::/96", "::ffff:0:127.0.0.0/104", "64:ff9b:1::/48", "100::/64"),
+    *("2001::/32", "2001:2::/48", "2001:10::/28", "2001:20::/28", "2001:db8::/32", "2002::/16"),
+    *("3ffe::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
+    *("400::/6", "4000::/3", "8000::/3", "e000::/4"),
+)
+"""Networks that are not the public Internet."""
+INSIDE = ("127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.1.1", "100.64.0.1", "0.0.0.0")
+"""Inner IPv4 addresses, for every form that carries one."""
+
+
+def carried(inner: str) -> list[str]:
+    n = int(ipaddress.IPv4Address(inner))
+    high, low = f"{n >> 16:x}", f"{n & 0xFFFF:x}"
+    return [
+        f"::{inner}",
+        f"::ffff:{inner}",
+        f"::ffff:0:{inner}",
+        f"64:ff9b::{inner}",
+        f"64:ff9b:1::{high}:{low}",
+        f"64:ff9b:1:{high}:{low}::",
+        f"2002:{high}:{low}::1",
+        f"2001:0:{high}:{low}::1",
+        f"2001::{n ^ 0xFFFFFFFF:032b}"[:6] + f":{(n ^ 0xFFFFFFFF) >> 16:x}:{~n & 0xFFFF:x}",
+        f"fe80::5efe:{inner}",
+        f"fe80::{high}:{low}%1",
+    ]
+
+
+def attacks() -> list[str]:
+    """First, last and middle address of each special network, and every carried one."""
+    found = [address for inner in INSIDE for address in carried(inner)]
+    for network in map(ipaddress.ip_network, SPECIAL):
+        first, last = int(network[0]), int(network[-1])
+        found += [str(network[0] + step) for step in {0, (last - first) // 2, last - first}]
+        if last - first > 2:
+            found += [str(network[0] + 1), str(network[0] + (last - first) // 3)]
+    return found
+
+
+def test_two_hundred_names_of_private_addresses_reach_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connected: list[Any] = []
+
+    def connect(self: Any, host: str, *rest: Any, **options: Any) -> Any:
+        connected.append(host)
+        raise httpcore2.ConnectError("reached")
+
+    monkeypatch.setattr(httpcore2.SyncBackend, "connect_tcp", connect)
+    found = attacks()
+    assert len(found) >= 200
+    names = {f"host-{number}.test": address for number, address in enumerate(found)}
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: [names[host]])
+    reasons = {name: fetcher.fetch(f"http://{name}/a.png").reason for name in names}
+    through = [names[name] for name, reason in reasons.items() if reason != "refused_address"]
+    assert not through and not connected
+    # The same addresses written into the caption.
+    for address in found:
+        host = f"[{address}]" if ":" in address else address
+        assert fetcher.fetch(f"http://{host}/a.png").status == "failed_to_download"
+    assert not connected
+    # One private address among public ones is enough to refuse.
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda *_: ["93.184.216.34", "10.0.0.1"])
+    assert fetcher.fetch("http://mixed.test/a.png").reason == "refused_address"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("93.184.216.34", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:93.184.216.34"),
+        *("64:ff9b::93.184.216.34", "2a00:1450:4001::8a", "2001:4860:4860::8888"),
+    ],
+)
+def test_public_addresses_are_public(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "127.1", "0x7f000001", "0177.0.0.1", "::1\n"])
+def test_what_is_no_address_is_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+# --- items -------------------------------------------------------------------------------------
+
+AWKWARD = [
+    "http://xn--0.test/",
+    "http://xn--/",
+    "http://\ud800.test/",
+    "http://[x/",
+    "http://a..b/",
+]
+AWKWARD += [
+    "http://%00.test/",
+    f"http://{'a' * 300}.test/",
+    "http://é.test:99999/",
+    "http://[::1%e]/",
+]
+AWKWARD += [
+    "",
+    "http:",
+    "//",
+    "http://\x00/",
+    "http://u:p@h.test/",
+    "file:///etc/passwd",
+    "http://1/",
+]
+
+
+@pytest.mark.parametrize("url", AWKWARD)
+def test_one_address_is_one_failed_item(url: str) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    assert fetcher.fetch(url).status == "failed_to_download"
+
+
+@settings(max_examples=150)
+@given(
+    st.text(max_size=40), st.sampled_from(["http://", "https://", "http://xn--", "http://[", ""])
+)
+def test_no_address_ends_a_run(rest: str, start: str) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    assert fetcher.fetch(start + rest).status == "failed_to_download"
+
+
+def test_a_redirect_to_no_name_is_one_failed_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1))
+    monkeypatch.setattr(
+        fetcher, "_once", lambda url: f"http://{'xn--0'}.test/" if url.host else b""
+    )
+    assert fetcher.fetch("http://a.test/").reason == "bad_url"
+
+
+# --- images ------------------------------------------------------------------------------------
+
+
+def test_a_progressive_image_of_many_scans_is_not_decoded(
+    scan_bomb: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile.load", lambda self: pytest.fail("load"))
+    with pytest.raises(BadImage, match="2010 scans"):
+        store(scan_bomb, PixelLimits())
+
+
+def test_an_image_of_ten_scans_is_stored() -> None:
+    buffer = BytesIO()
+    Image.new("RGB", (200, 200), "red").save(buffer, "JPEG", progressive=True)
+    assert store(buffer.getvalue(), PixelLimits()).width == 200
