@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from PIL import Image
 
-from ...errors import RunFailed
+from ...errors import DataError, RunFailed
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import Case, Generator, GeneratorError, ImageRequest, Judge

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpcore2
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +24,7 @@ from PIL import Image
 from counterprior.addresses import is_public
 from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, store
+from counterprior.corpus_analysis.sources import DAMAGED, SourceSettings, list_shards, read_shard
 
 # --- addresses ---------------------------------------------------------------------------------
 
@@ -168,3 +178,94 @@ def test_an_image_of_ten_scans_is_stored() -> None:
     buffer = BytesIO()
     Image.new("RGB", (200, 200), "red").save(buffer, "JPEG", progressive=True)
     assert store(buffer.getvalue(), PixelLimits()).width == 200
+
+
+# --- captions ----------------------------------------------------------------------------------
+
+BAD = b"a cat on a \xff mat"
+
+
+def _parquet(path: Path) -> None:
+    texts = pa.array([b"a dog", BAD, None])
+    caption = pa.Array.from_buffers(pa.string(), 3, texts.buffers())  # as Spark writes it
+    pq.write_table(pa.table({"caption": caption, "url": ["u1", "u2", "u3"]}), path)
+
+
+WRITTEN: dict[str, bytes | Callable[[Path], None]] = {
+    "csv": b"caption,url\na dog,u1\n" + BAD + b",u2\n,u3\n",
+    "tsv": b"caption\turl\na dog\tu1\n" + BAD + b"\tu2\n\tu3\n",
+    "jsonl": b'{"caption":"a dog","url":"u1"}\n{"caption":"' + BAD + b'","url":"u2"}\n{"url":"u3"}\n',
+    "parquet": _parquet,
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_caption_that_is_no_utf8_fails_no_shard(kind: str, tmp_path: Path) -> None:
+    path, content = tmp_path / f"captions.{kind}", WRITTEN[kind]
+    path.write_bytes(content) if isinstance(content, bytes) else content(path)
+    source = SourceSettings(paths=(str(path),))
+    (shard,) = list_shards(source)
+    table = read_shard(shard, source)
+    assert table["caption"].to_pylist()[:2] == ["a dog", "a cat on a \ufffd mat"]
+    assert table["caption"][2].as_py() in (None, "")
+    assert table["url"].to_pylist() == ["u1", "u2", "u3"]
+    assert table.schema.metadata[DAMAGED].startswith(b"1 of the texts were no UTF-8")
+
+
+# --- workers -----------------------------------------------------------------------------------
+
+PARENT = """
+import os, sys, time
+from multiprocessing import get_context
+from pathlib import Path
+
+def work(path, wait):
+    from counterprior.corpus_analysis import shards
+    def load(self):
+        Path(path).write_text(str(os.getpid()))
+        time.sleep(60)
+    shards.Worker._load = load
+    if wait:  # the parent dies before the worker starts
+        Path(path).write_text(str(os.getpid()))
+        while os.getppid() == int(wait):
+            time.sleep(0.05)
+    shards.Worker(None)
+
+if __name__ == "__main__":
+    wait = str(os.getpid()) if sys.argv[2] == "before" else ""
+    child = get_context("spawn").Process(target=work, args=(sys.argv[1], wait))
+    child.start()
+    child.join()
+"""
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_worker_ends_with_its_parent_also_while_it_loads(when: str, tmp_path: Path) -> None:
+    script, started = tmp_path / "parent.py", tmp_path / "pid"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, str(script), str(started), when])
+    pid = 0
+    try:
+        while not (started.exists() and started.read_text()):
+            assert parent.poll() is None
+            time.sleep(0.05)
+        pid = int(started.read_text())
+        parent.kill()
+        parent.wait()
+        for _ in range(200):
+            if not _lives(pid):
+                break
+            time.sleep(0.1)
+        assert not _lives(pid)
+    finally:
+        parent.kill()
+        if pid and _lives(pid):
+            os.kill(pid, signal.SIGKILL)
