@@ -194,7 +194,9 @@ def _parquet(path: Path) -> None:
 WRITTEN: dict[str, bytes | Callable[[Path], None]] = {
     "csv": b"caption,url\na dog,u1\n" + BAD + b",u2\n,u3\n",
     "tsv": b"caption\turl\na dog\tu1\n" + BAD + b"\tu2\n\tu3\n",
-    "jsonl": b'{"caption":"a dog","url":"u1"}\n{"caption":"' + BAD + b'","url":"u2"}\n{"url":"u3"}\n',
+    "jsonl": b'{"caption":"a dog","url":"u1"}\n{"caption":"'
+    + BAD
+    + b'","url":"u2"}\n{"url":"u3"}\n',
     "parquet": _parquet,
 }
 
