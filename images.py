@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
@@ -42,7 +43,7 @@ def open_image(file: Path | BytesIO) -> Image.Image:
 
 
 @contextmanager
-def opened(file: Path | BytesIO, formats: Sequence[str] = FORMATS) -> Iterator[Image.Image]:
+def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
     """A stranger's image of which only the header was read, and which is affordable to decode.
 
     Raises ImageError for a file that is missing, not of `formats`, above `MOST_PIXELS` or
@@ -85,14 +86,15 @@ def scans(image: Image.Image) -> int:
 
     A thumbnail in the metadata counts too: more are counted than there are, never fewer.
     """
-    if image.format not in ("JPEG", "MPO") or image.fp is None:
+    file: BinaryIO | None = getattr(image, "fp", None)
+    if image.format not in ("JPEG", "MPO") or file is None:
         return 0
-    place, found, before = image.fp.tell(), 0, b""
-    image.fp.seek(0)
-    while block := image.fp.read(1 << 20):
+    place, found, before = file.tell(), 0, b""
+    file.seek(0)
+    while block := file.read(1 << 20):
         found += (before + block).count(b"\xff\xda")
         before = block[-1:]
-    image.fp.seek(place)
+    file.seek(place)
     return found
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from .errors import DataError
@@ -21,6 +23,9 @@ from .storage import write_whole
 Model = TypeVar("Model", bound=BaseModel)
 Record = TypeVar("Record")
 PlainRow = dict[str, Any]
+DEEPEST = 64
+"""Levels of lists and mappings in a YAML file; ours have five."""
+_DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
 Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
 """A SHA-256 in hex digits, or nothing; it may become part of a file's name."""
 Dollars = Annotated[str, Field(pattern=r"^(\d+(\.\d+)?(E[+-]?\d{1,2})?)?$")]
@@ -87,6 +92,34 @@ def _object(row: object, path: Path, number: int) -> PlainRow:
     return row
 
 
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds. Raises DataError for one that is none, or nested too deeply."""
+    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
+    try:
+        text = path.read_text(encoding="utf-8")
+        if _may_be_deep(text):  # the loader recurses in C, where nothing stops it
+            for event in yaml.parse(text, Loader=loader):
+                depth += isinstance(event, yaml.CollectionStartEvent)
+                depth -= isinstance(event, yaml.CollectionEndEvent)
+                if depth > DEEPEST:
+                    raise DataError(f"{path}: nested more than {DEEPEST} levels deep")
+        return yaml.load(text, Loader=loader)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not YAML ({error})") from None
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether a text could nest beyond `DEEPEST`: by brackets, by dashes in a line, by indents."""
+    brackets = text.count("[") + text.count("{")
+    return brackets > DEEPEST or re.search(_DEEP_LINE, text) is not None
+
+
 def parse(model: type[Model], row: Mapping[str, Any], path: Path, number: int) -> Model:
     """The row as a model; RowError names the first field that does not fit."""
     try:
@@ -106,7 +139,7 @@ def parse_as(kind: type[Record], value: Any, place: str) -> Record:
         if unknown := sorted(value.keys() - known):
             raise RowError(f"{place}: {unknown[0]}: unknown field")
     try:
-        found: Record = _adapter(kind).validate_python(value)
+        found: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError as error:
         raise RowError(f"{place}: {_first_problem(error)}") from None
     return found

@@ -74,6 +74,9 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     rows are built again and compared field by field. Raises ReleaseError if `root` has no readable
     manifest or checksums.
     """
+    for path in sorted(root.rglob("*")):
+        if not path.is_dir() and not path.is_file():  # a pipe would be waited for
+            raise ReleaseError(f"{path}: no regular file; remove it")
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
     if (root / ".gitattributes").exists():

@@ -362,12 +362,11 @@ def _as_unicode(columns: dict[str, Any]) -> pa.Table:
         try:
             plain.cast(pa.string())
         except pa.ArrowInvalid:
-            texts = [None if t is None else t.decode("utf-8", "replace") for t in plain.to_pylist()]
+            were = plain.to_pylist()
+            texts = [None if was is None else was.decode("utf-8", "replace") for was in were]
             columns[name] = pa.array(texts, pa.string())
-            replaced += sum(
-                was is not None and text.encode() != was
-                for was, text in zip(plain.to_pylist(), texts, strict=True)
-            )
+            pairs = zip(were, texts, strict=True)
+            replaced += sum(text is not None and text.encode() != was for was, text in pairs)
     table = pa.table(columns)
     if not replaced:
         return table
