@@ -19,7 +19,7 @@ from counterprior.eval.suites import SUITES, open_suite
 
 Asked = tuple[Case, dict[str, tuple[str, ...]]]
 """A case, and the labels of each of its questions."""
-ROWS = 8
+ROWS = 4
 FLAT = Image.new("RGB", (32, 32))
 
 
@@ -54,7 +54,7 @@ def check_same(broken: Sequence[Score], rest: Sequence[Score]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SUITES))
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_a_failure_in_place_of_a_label_moves_no_value(
     name: str, full_release: Path, data: st.DataObject
