@@ -140,7 +140,9 @@ def read_source(root: Path, case: Case) -> Image.Image | None:
         with opened(root / case.source) as image:
             image.load()
     except ImageError as error:
-        raise DataError(f"{root / case.source} {error}: run `counterprior generate` again") from None
+        raise DataError(
+            f"{root / case.source} {error}: run `counterprior generate` again"
+        ) from None
     return image
 
 
