@@ -27,7 +27,25 @@ Resolve = Callable[[str, int], list[str]]
 DEADLINE: ContextVar[float] = ContextVar("deadline")
 """Monotonic time by which the current fetch must be done."""
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""What is given to networks (RFC 4291); nothing else of IPv6 is on the public Internet."""
+_SPECIAL = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # protocols, RFC 6890
+            "192.88.99.0/24",  # relays of 6to4, RFC 7526
+            "2001::/23",  # protocols, among them Teredo, which carries IPv4: RFC 2928, 4380
+            "2001:db8::/32",  # documentation, RFC 3849
+            "2002::/16",  # 6to4, which carries IPv4: RFC 3056
+            "2620:4f:8000::/48",  # AS112, RFC 7534
+            "3ffe::/16",  # the former 6bone, RFC 3701
+            "3fff::/20",  # documentation, RFC 9637
+        ),
+    )
+)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""The prefix under which a network without IPv4 reaches IPv4 addresses (RFC 6052)."""
 
 
 class RefusedAddress(Exception):
@@ -43,19 +61,26 @@ class OutOfTime(Exception):
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is on the public Internet, including any address embedded in it.
+    """Whether an address is on the public Internet; what is no address is not.
+
+    An IPv4 address within an IPv6 one counts in the two forms by which one is reached, mapped and
+    NAT64; every other form is refused.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1")]
     [True, False, False, False]
     """
-    ip = ipaddress.ip_address(address.partition("%")[0])
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is None and ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(str(inner))
-    return ip.is_global and not ip.is_multicast
+        if ip.ipv4_mapped is not None:
+            ip = ip.ipv4_mapped
+        elif ip in _NAT64:
+            ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        elif ip not in _UNICAST or ip.scope_id is not None:
+            return False
+    return ip.is_global and not ip.is_multicast and not any(ip in known for known in _SPECIAL)
 
 
 def resolve(host: str, port: int) -> list[str]:

@@ -103,7 +103,7 @@ class Downloader:
         for number in range(1, self.settings.tries + 1):
             token = DEADLINE.set(time.monotonic() + self.settings.deadline_s)
             try:
-                return self._follow(url), number
+                return self._attempt(url), number
             except FetchError as error:
                 if error.wait is None or number == self.settings.tries:
                     error.tries = number
@@ -116,6 +116,17 @@ class Downloader:
 
     def check_start(self, start: bytes) -> None:
         """Raises FetchError where the first bytes are not those of a wanted file."""
+
+    def _attempt(self, url: str) -> bytes:
+        """The body, or FetchError: a bug met in one address must not end a run of millions."""
+        try:
+            return self._follow(url)
+        except FetchError:
+            raise
+        except UnicodeError as error:  # of a name that is no international one, like xn--0.test
+            raise FetchError("bad_url", str(error)) from None
+        except Exception as error:
+            raise FetchError("internal", type(error).__name__) from None
 
     def _follow(self, url: str) -> bytes:
         """The body at the end of the redirects."""

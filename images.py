@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
@@ -17,6 +20,9 @@ MOST_PIXELS = 64_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """What a picture may be, whatever its file is called: others run programs (EPS starts Ghostscript)
 or rarely tested decoders."""
+MOST_SCANS = 100
+"""Passes of a progressive JPEG above which it is refused before it is decoded: each costs as much
+as a whole image and may need but ten bytes. Cameras and editors write ten."""
 LEAST_SIDE = 16
 """Shorter side, pixels, below which a picture shows nothing."""
 
@@ -29,15 +35,27 @@ def open_image(file: Path | BytesIO) -> Image.Image:
     """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
 
     Raises ImageError for a file that is missing, not of `FORMATS`, truncated, animated, below
-    `LEAST_SIDE` or above `MOST_PIXELS`. CMYK, grey and palette pictures are converted, transparent
-    ones put on white.
+    `LEAST_SIDE` or above `MOST_PIXELS` or `MOST_SCANS`. CMYK, grey and palette
+    pictures are converted, transparent ones put on white.
+    """
+    with opened(file) as image:
+        return settle_image(image)
+
+
+@contextmanager
+def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
+    """A stranger's image of which only the header was read, and which is affordable to decode.
+
+    Raises ImageError for a file that is missing, not of `formats`, above `MOST_PIXELS` or
+    `MOST_SCANS`, or that turns out broken within the block.
     """
     try:
         with warnings.catch_warnings():
             # Pillow warns above half its own limit; ours is checked before any pixel is decoded.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(file, formats=FORMATS) as image:
-                return settle_image(image)
+            with Image.open(file, formats=formats) as image:
+                _check_cost(image)
+                yield image
     except Image.DecompressionBombError:
         raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
     except FileNotFoundError:
@@ -55,11 +73,37 @@ def settle_image(image: Image.Image) -> Image.Image:
     """
     if image.format not in FORMATS:  # whoever opened it may take others
         raise ImageError(f"is {image.format}, none of {', '.join(FORMATS)}")
+    _check_cost(image)
     _check(image)
     image.load()
     plain = _on_white(ImageOps.exif_transpose(image))
     plain.info.clear()
     return plain
+
+
+def scans(image: Image.Image) -> int:
+    """Passes that decoding an opened JPEG takes, counted without decoding; 0 for other formats.
+
+    A thumbnail in the metadata counts too: more are counted than there are, never fewer.
+    """
+    file: BinaryIO | None = getattr(image, "fp", None)
+    if image.format not in ("JPEG", "MPO") or file is None:
+        return 0
+    place, found, before = file.tell(), 0, b""
+    file.seek(0)
+    while block := file.read(1 << 20):
+        found += (before + block).count(b"\xff\xda")
+        before = block[-1:]
+    file.seek(place)
+    return found
+
+
+def _check_cost(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"is {width} x {height}, more than {MOST_PIXELS:,} pixels")
+    if (passes := scans(image)) > MOST_SCANS:
+        raise ImageError(f"is a JPEG of {passes} scans, more than {MOST_SCANS}")
 
 
 def encode_png(image: Image.Image) -> bytes:
@@ -93,12 +137,11 @@ def plain_png(image: Image.Image) -> bytes:
 
 def _check(image: Image.Image) -> None:
     width, height = image.size
-    if width * height > MOST_PIXELS:
-        raise ImageError(f"is {width} x {height}, more than {MOST_PIXELS:,} pixels")
     if min(width, height) < LEAST_SIDE:
         raise ImageError(f"is {width} x {height}, a side below {LEAST_SIDE} pixels")
-    if getattr(image, "n_frames", 1) > 1:
-        raise ImageError(f"is animated, {getattr(image, 'n_frames', 0)} frames")
+    # Counting a GIF's frames would read all of them.
+    if getattr(image, "is_animated", False):
+        raise ImageError("is animated")
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import datasets
 
 CHECKSUMS = "checksums.json"
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class ReleaseError(DataError):
@@ -64,10 +65,18 @@ def read_checksums(root: Path) -> dict[str, Any]:
         checksums: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReleaseError(f"{path}: not JSON ({error}); download or build it again") from None
     if not isinstance(checksums, dict) or not isinstance(checksums.get("files"), dict):
         raise ReleaseError(f"{path}: has no `files` table; download or build the release again")
+    for name, entry in checksums["files"].items():
+        if {"..", "/"} & set(Path(name).parts) or "\0" in name:
+            raise ReleaseError(f"{path}: {name!r} lies outside the release")
+        if not isinstance(entry, dict):
+            raise ReleaseError(f"{path}: {name}: no entry of a file")
+        for field in entry.keys() & {"sha256", "rows_sha256"}:
+            if not _DIGEST.fullmatch(str(entry[field])):
+                raise ReleaseError(f"{path}: {name}: {field}: no digest")
     return checksums
 
 
@@ -92,6 +101,8 @@ def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     path = root / parquet_path(config)
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ReleaseError(f"{path}: no regular file") from OSError("no regular file")
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=256):
@@ -147,7 +158,7 @@ def load(
     except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
         raise ReleaseError(f"{name}: can't be loaded ({_first_line(error)}); try again") from error
     found = _digest(dataset, config)
-    if found != expected["rows_sha256"]:
+    if found != expected.get("rows_sha256"):
         raise ReleaseError(
             f"{name}: the rows that `datasets` returned have digest {found}, but {CHECKSUMS} says "
             f"{expected['rows_sha256']}: a stale cache or a changed file. Load with another "
@@ -235,8 +246,11 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
     for name, entry in listed.items():
         if name not in present:
             problems.append(Problem(name, "is missing"))
-        elif sha256_file(root / name) != entry["sha256"]:
+        elif sha256_file(root / name) != entry.get("sha256"):
             problems.append(Problem(name, f"bytes differ from {CHECKSUMS} (sha256)"))
+        elif (size := (root / name).stat().st_size) != entry.get("bytes"):
+            message = f"has {size:,} bytes, but {CHECKSUMS} says {entry.get('bytes')}"
+            problems.append(Problem(name, message))
     configs = [c for c in ROWS if parquet_path(c) in listed and parquet_path(c) in present]
     return problems + [p for c in configs for p in _verify_rows(root, c, listed[parquet_path(c)])]
 
@@ -247,8 +261,9 @@ def _verify_rows(root: Path, config: str, entry: dict[str, Any]) -> list[Problem
         records = list(iter_records(root, config))
     except ReleaseError as error:
         return [Problem(file, f"is not a readable parquet file ({error.__cause__})")]
-    if len(records) != entry["rows"]:
-        return [Problem(file, f"has {len(records)} rows, but {CHECKSUMS} says {entry['rows']}")]
-    if not all("id" in r for r in records) or rows_digest(records) != entry["rows_sha256"]:
+    if len(records) != entry.get("rows"):
+        message = f"has {len(records)} rows, but {CHECKSUMS} says {entry.get('rows')}"
+        return [Problem(file, message)]
+    if not all("id" in r for r in records) or rows_digest(records) != entry.get("rows_sha256"):
         return [Problem(file, f"content differs from {CHECKSUMS} (rows_sha256)")]
     return []

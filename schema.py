@@ -12,9 +12,9 @@ import json
 import types
 import typing
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     import datasets
@@ -198,7 +198,7 @@ class SeededRow(Row):
     """Generator of the seed image; `none` if there is no image."""
     seed_image: EncodedImage | None = None
     """The seed image, RGB."""
-    image_sha256: str = ""
+    image_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     """SHA-256 of the encoded seed image; empty if there is none."""
 
 
@@ -470,7 +470,7 @@ class Consistency(Row):
     suite: Literal["consistency"] = "consistency"
     image: EncodedImage
     """The image, RGB."""
-    image_sha256: str
+    image_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     """SHA-256 of the encoded image."""
     caption: str
     """Dense caption, 7-10 self-contained sentences."""

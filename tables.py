@@ -7,17 +7,29 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+import yaml
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from .errors import DataError
 from .storage import write_whole
 
 Model = TypeVar("Model", bound=BaseModel)
+Record = TypeVar("Record")
 PlainRow = dict[str, Any]
+DEEPEST = 64
+"""Levels of lists and mappings in a YAML file; ours have five."""
+_DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
+Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
+"""A SHA-256 in hex digits, or nothing; it may become part of a file's name."""
+Dollars = Annotated[str, Field(pattern=r"^(\d+(\.\d+)?(E[+-]?\d{1,2})?)?$")]
+"""A cost as `str(Decimal)` writes it, never negative; empty where nothing, or nobody knows."""
 
 
 class RowError(DataError):
@@ -39,14 +51,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except ValueError as error:
-                torn = "" if line.endswith("\n") else "; the last line is half-written: delete it"
+                row = json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError) as error:
+                torn = "" if line.endswith(b"\n") else "; the last line is half-written: delete it"
                 raise RowError(f"{path}:{number}: not JSON ({error}){torn}") from None
             yield number, _object(row, path, number)
 
@@ -54,7 +66,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
 def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
     try:
         rows = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RowError(f"{path}: not JSON ({error})") from None
     if not isinstance(rows, list):
         raise RowError(f"{path}: holds a {type(rows).__name__}, a list of rows is needed")
@@ -64,10 +76,14 @@ def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            if None in row or None in row.values():
-                raise RowError(f"{path}:{number}: the row has not as many fields as the header")
-            yield number, row
+        number = 1
+        try:
+            for number, row in enumerate(csv.DictReader(file), 2):
+                if None in row or None in row.values():
+                    raise RowError(f"{path}:{number}: the row has not as many fields as the header")
+                yield number, row
+        except (csv.Error, UnicodeError) as error:
+            raise RowError(f"{path}: no CSV after line {number} ({error})") from None
 
 
 def _object(row: object, path: Path, number: int) -> PlainRow:
@@ -76,14 +92,68 @@ def _object(row: object, path: Path, number: int) -> PlainRow:
     return row
 
 
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds. Raises DataError for one that is none, or nested too deeply."""
+    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
+    try:
+        text = path.read_text(encoding="utf-8")
+        if _may_be_deep(text):  # the loader recurses in C, where nothing stops it
+            for event in yaml.parse(text, Loader=loader):
+                depth += isinstance(event, yaml.CollectionStartEvent)
+                depth -= isinstance(event, yaml.CollectionEndEvent)
+                if depth > DEEPEST:
+                    raise DataError(f"{path}: nested more than {DEEPEST} levels deep")
+        return yaml.load(text, Loader=loader)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not YAML ({error})") from None
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether a text could nest beyond `DEEPEST`: by brackets, by dashes in a line, by indents."""
+    brackets = text.count("[") + text.count("{")
+    return brackets > DEEPEST or re.search(_DEEP_LINE, text) is not None
+
+
 def parse(model: type[Model], row: Mapping[str, Any], path: Path, number: int) -> Model:
     """The row as a model; RowError names the first field that does not fit."""
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "row"
-        raise RowError(f"{path}:{number}: {field}: {first['msg']}") from None
+        raise RowError(f"{path}:{number}: {_first_problem(error)}") from None
+
+
+def parse_as(kind: type[Record], value: Any, place: str) -> Record:
+    """What a file held as a dataclass or another type, every field of its type.
+
+    Raises RowError, which names the place and the first field that does not fit, an unknown one
+    too.
+    """
+    if isinstance(value, dict) and hasattr(kind, "__dataclass_fields__"):
+        known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+        if unknown := sorted(value.keys() - known):
+            raise RowError(f"{place}: {unknown[0]}: unknown field")
+    try:
+        found: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise RowError(f"{place}: {_first_problem(error)}") from None
+    return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "row"
+    return f"{field}: {first['msg']}"
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

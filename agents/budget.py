@@ -15,9 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..errors import DataError, RunFailed
+from ..tables import read_yaml
 from .chat import ChatRequest, ImagePart, Usage
 from .spending import FREE, LEAST, Charge, SpendingLog
 
@@ -89,8 +88,8 @@ class PriceTable:
         if path is None:
             return cls({})
         try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+            data = read_yaml(path)
+        except (OSError, DataError) as error:
             raise DataError(f"{path}: no price table ({error})") from None
         if not isinstance(data, dict):
             raise DataError(f"{path}: a price table maps kind:model to its prices")

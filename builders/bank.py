@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import ValidationError
 
 from ..errors import DataError
 from ..schema import Struct
+from ..tables import read_yaml
 
 E = TypeVar("E", bound=Struct)
 
@@ -53,14 +53,10 @@ def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
 
 
 def _read_list(path: Path) -> list[Any]:
-    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except FileNotFoundError:
-        raise BankError(f"{path}: no such bank file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BankError(f"{path}: not YAML ({error})") from None
+        data = read_yaml(path)
+    except DataError as error:
+        raise BankError(str(error)) from None
     if not isinstance(data, list):
         raise BankError(f"{path}: a bank file is a list of entries")
     return data

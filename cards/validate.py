@@ -74,6 +74,9 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     rows are built again and compared field by field. Raises ReleaseError if `root` has no readable
     manifest or checksums.
     """
+    for path in sorted(root.rglob("*")):
+        if not path.is_dir() and not path.is_file():  # a pipe would be waited for
+            raise ReleaseError(f"{path}: no regular file; remove it")
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
     if (root / ".gitattributes").exists():
@@ -218,9 +221,7 @@ def _short(value: Any) -> str:
 
 
 def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
-    from PIL import Image
-
-    from ..images import FORMATS
+    from ..images import ImageError, opened
 
     for name in image_columns(config.name):
         image = record.get(name)
@@ -231,11 +232,11 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
                 config.file, "is not the digest of the image", row=label, field="image_sha256"
             )
         try:
-            with Image.open(io.BytesIO(image["bytes"]), formats=FORMATS) as opened:
-                opened.load()
-                mode = opened.mode
-        except (OSError, SyntaxError, ValueError) as error:
-            yield Problem(config.file, f"is not a readable image: {error}", row=label, field=name)
+            with opened(io.BytesIO(image["bytes"])) as found:
+                found.load()
+                mode = found.mode
+        except ImageError as error:
+            yield Problem(config.file, str(error), row=label, field=name)
         else:
             if mode != "RGB":
                 yield Problem(config.file, f"is {mode}, not RGB", row=label, field=name)

@@ -41,10 +41,20 @@ REMEDIES = {
     errno.EEXIST: "choose another path or remove it",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EADDRINUSE: "choose another port",
+    errno.EFBIG: "choose a disk that holds larger files, or raise `ulimit -f`",
+    errno.EIO: "check the disk and run the same command again",
+    errno.ELOOP: "remove the loop of links",
+    errno.EMFILE: "raise `ulimit -n` and run the same command again",
+    errno.ENFILE: "close other programs and run the same command again",
+    errno.ENOMEM: "free some memory and run the same command again",
+    errno.EBADF: "give the command a place to write to",
 }
 """What a user does about a failure of the operating system; a missing file is judged apart."""
 
-WITHOUT_FILE = {errno.ENOSPC, errno.EDQUOT, errno.EADDRINUSE}
+WITHOUT_FILE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EADDRINUSE, errno.EFBIG, errno.EIO, errno.EMFILE),
+    *(errno.ENFILE, errno.ENOMEM, errno.EBADF),
+}
 """Failures that a user can mend though the error names no file."""
 
 
@@ -58,7 +68,8 @@ def failing() -> Iterator[None]:
     try:
         with _terminable():
             yield
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed by who started the command
+                sys.stdout.flush()
     except KeyboardInterrupt:
         _stop("interrupted; run the same command again to continue", INTERRUPTED)
     except CounterpriorError as error:
@@ -67,7 +78,10 @@ def failing() -> Iterator[None]:
         if isinstance(error, BrokenPipeError) and _unread():
             _quiet()
         if isinstance(error, OSError) and (mended := _mendable(error)):
+            _discard_output()
             _stop(str(mended), mended.exit_code)
+        if isinstance(error, MemoryError):
+            _stop(f"out of memory: {REMEDIES[errno.ENOMEM]}", WRONG)
         traceback.print_exc()
         _stop(f"this is a bug in version {__version__}: please report it with the lines above", BUG)
 
@@ -126,9 +140,17 @@ def _unread() -> bool:
 
 
 def _quiet() -> NoReturn:
-    # What is still buffered would fail again, with a complaint, when Python ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+    _discard_output()
     raise SystemExit(WRONG)
+
+
+def _discard_output() -> None:
+    """Drops what can't be written: it would fail again, with a complaint, when Python ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
 
 
 def print_json(value: Any) -> None:
@@ -150,4 +172,5 @@ def console(width: int) -> Console:
     """Where tables are printed: as wide as the terminal, or `width` columns where there is none."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else width)
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    return Console(width=None if terminal else width)

@@ -105,9 +105,10 @@ class Worker:
     def __init__(self, settings: ShardSettings) -> None:
         """Raises ModelMissing if spaCy or its model is not installed."""
         self.settings = settings
-        self.miner = self._load()
+        # First: loading takes seconds, in which a run can be killed too.
         if threading.current_thread() is threading.main_thread():
             end_with_parent()
+        self.miner = self._load()
 
     def _load(self) -> Miner:
         with torch_hidden():

@@ -36,7 +36,7 @@ TAR = ".tar"
 """Captioned images, one file a sample and kind, as img2dataset and webdataset write them."""
 
 DAMAGED = b"counterprior.damaged"
-"""Key of a table's schema metadata: what is wrong with a tar of which the start could be read."""
+"""Key of a table's schema metadata: what is wrong with a file of which something could be read."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,11 @@ def _failures(path: str) -> tuple[type[Exception], ...]:
     """What reading a file may raise; on the Hub, also anything from its HTTP library."""
     import pyarrow as pa
 
-    return (Exception,) if path.startswith(HUB) else (pa.ArrowException, OSError, EOFError)
+    return (
+        (Exception,)
+        if path.startswith(HUB)
+        else (pa.ArrowException, OSError, EOFError, UnicodeError)
+    )
 
 
 def open_binary(path: str, read_ahead: int = 0) -> IO[bytes]:
@@ -343,7 +347,31 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
             columns[name] = columns[name].cast(kind, safe=False)
     if "uid" in columns:
         columns["uid"] = columns["uid"].cast(pa.string())
-    return pa.table({name: columns[name] for name in COLUMNS if name in columns})
+    return _as_unicode({name: columns[name] for name in COLUMNS if name in columns})
+
+
+def _as_unicode(columns: dict[str, Any]) -> pa.Table:
+    """A table in which what is no UTF-8 is replaced; the texts of which are counted as damage."""
+    import pyarrow as pa
+
+    replaced = 0
+    for name, column in columns.items():
+        if not pa.types.is_string(column.type):
+            continue
+        plain = column.cast(pa.binary())
+        try:
+            plain.cast(pa.string())
+        except pa.ArrowInvalid:
+            were = plain.to_pylist()
+            texts = [None if was is None else was.decode("utf-8", "replace") for was in were]
+            columns[name] = pa.array(texts, pa.string())
+            pairs = zip(were, texts, strict=True)
+            replaced += sum(text is not None and text.encode() != was for was, text in pairs)
+    table = pa.table(columns)
+    if not replaced:
+        return table
+    what = f"{replaced:,} of the texts were no UTF-8; the bytes that are none were replaced"
+    return table.replace_schema_metadata({DAMAGED: what.encode()})
 
 
 def _check_text(kind: pa.DataType, name: str, path: str) -> None:
@@ -375,6 +403,7 @@ def _read_text(
             quote_char=False if tab else '"',
             newlines_in_values=not tab,
         ),
+        convert_options=csv.ConvertOptions(check_utf8=False),
     )
     return table, _columns(table.column_names, settings, path)
 

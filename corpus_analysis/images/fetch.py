@@ -34,7 +34,7 @@ class Fetched:
     """`ok`; of the connection `bad_url`, `scheme`, `refused_address`, `dns`, `connect`, `tls`,
     `timeout`, `protocol`; of the answer `redirects`, `http_404` and the like, `opted_out`,
     `too_large`, `encoding`; of the image `not_image`, `decode`, `animated`, `too_many_pixels`,
-    `too_small`, `aspect`, `internal`."""
+    `too_many_scans`, `too_small`, `aspect`, `internal`."""
     message: str = ""
     """Detail for people."""
     tries: int = 1

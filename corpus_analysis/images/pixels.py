@@ -9,6 +9,8 @@ from io import BytesIO
 
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
+from ...images import MOST_SCANS, scans
+
 MAGIC = {
     "JPEG": (b"\xff\xd8\xff",),
     "PNG": (b"\x89PNG\r\n\x1a\n",),
@@ -72,7 +74,8 @@ def sniff(data: bytes) -> str:
 def store(data: bytes, limits: PixelLimits) -> Stored:
     """Decodes untrusted bytes and prepares the image for storing.
 
-    Raises BadImage with reason not_image, decode, too_many_pixels, animated, too_small or aspect.
+    Raises BadImage with reason not_image, decode, too_many_pixels, too_many_scans,
+    animated, too_small or aspect.
     """
     name = sniff(data)
     try:
@@ -93,8 +96,10 @@ def _store(image: Image.Image, data: bytes, limits: PixelLimits) -> Stored:
     width, height = image.size
     if width * height > limits.max_pixels:
         raise BadImage("too_many_pixels", f"{width} x {height}")
-    if getattr(image, "n_frames", 1) > 1:
-        raise BadImage("animated", f"{getattr(image, 'n_frames', 0)} frames")
+    if (passes := scans(image)) > MOST_SCANS:
+        raise BadImage("too_many_scans", f"{passes} scans")
+    if getattr(image, "is_animated", False):
+        raise BadImage("animated")
     if min(width, height) < limits.min_side:
         raise BadImage("too_small", f"{width} x {height}")
     if max(width, height) > limits.max_aspect * min(width, height):

@@ -16,7 +16,7 @@ from ..judges import as_judge
 from ..suites import open_suite
 from ..suites.base import Suite
 from .making import check_same, read_source
-from .run import MadeImage
+from .run import MadeImage, image_path
 from .verdicts import Answered, OpenQuestion, answers
 from .workers import Numbered
 
@@ -65,7 +65,7 @@ class Asking:
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         """The open questions about an image. Raises ImageError where it can't be read."""
-        opened = open_image(self.root / piece.image.file)
+        opened = open_image(image_path(self.root, piece.image))
         source = read_source(self.root, piece.case)
         images = [opened] if source is None else [source, opened]
         digest = piece.image.sha256

@@ -19,8 +19,8 @@ from typing import Any, Self
 from PIL import Image
 
 from ...agents.threads import in_threads
-from ...errors import UsageError
-from ...images import FORMATS, ImageError, encode_png
+from ...errors import DataError, UsageError
+from ...images import ImageError, encode_png, opened
 from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
@@ -452,8 +452,11 @@ def source_image(row: Row) -> Image.Image | None:
         return None
     if row.seed_image is None:
         raise UsageError(f"{row.id} has no seed image: use a release that was built with them")
-    image = Image.open(BytesIO(row.seed_image.bytes), formats=FORMATS)
-    image.load()
+    try:
+        with opened(BytesIO(row.seed_image.bytes)) as image:
+            image.load()
+    except ImageError as error:
+        raise DataError(f"the seed image of {row.id} {error}") from None
     return image
 
 

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from PIL import Image
 
-from ...errors import RunFailed
-from ...images import FORMATS, ImageError, encode_png, open_image
+from ...errors import DataError, RunFailed
+from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import Case, Generator, GeneratorError, ImageRequest, Judge
 from ..generators import ENCODED, REPORT, BatchGenerator, as_generator
@@ -136,8 +136,13 @@ def read_source(root: Path, case: Case) -> Image.Image | None:
     """The image that a case edits, as the run keeps it; None for text-to-image."""
     if not case.source:
         return None
-    image = Image.open(BytesIO((root / case.source).read_bytes()), formats=FORMATS)
-    image.load()
+    try:
+        with opened(root / case.source) as image:
+            image.load()
+    except ImageError as error:
+        raise DataError(
+            f"{root / case.source} {error}: run `counterprior generate` again"
+        ) from None
     return image
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from ...errors import DataError, InUseError, UsageError
 from ...storage import Lock, RecordLog, read_places
+from ...tables import parse_as
 from ..core import Case
 
 RunShard = tuple[int, int]
@@ -26,7 +28,11 @@ RunShard = tuple[int, int]
 SESSION = "session"
 """Key of a record: how many processes had written about its run before; none is 0."""
 
+Parsed = TypeVar("Parsed")
+
 _LOG_BITS, _PLACE_BITS = 16, 44
+_SOURCE = re.compile(r"(sources/[0-9a-f]{64}\.png)?")
+_NAME = re.compile(r"[^/\\\0]+")
 
 
 def parse_shard(text: str) -> RunShard:
@@ -140,10 +146,10 @@ class CaseFile(Sequence[Case]):
 
     def _case(self, place: int) -> Case:
         record = self._file.record(place)
-        try:
-            return Case(**{**record, "clusters": tuple(record["clusters"])})
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{self._path} is damaged: {error}") from None
+        case = parse_as(Case, record, f"{self._path} at byte {place}")
+        if not _SOURCE.fullmatch(case.source) or not _NAME.fullmatch(case.file):
+            raise DataError(f"{self._path}: {case.id} would lie outside the run")
+        return case
 
 
 class CaseRecords:
@@ -171,6 +177,8 @@ class CaseRecords:
                 if not isinstance(case := record.get("case"), str):
                     raise DataError(f"{path}:{line}: a record of no case; restore the file")
                 session = record.get(SESSION, 0)
+                if type(session) is not int or not 0 <= session < 1 << 32:
+                    raise DataError(f"{path}:{line}: {SESSION}: no number of processes")
                 newest = max(newest, session)
                 self._note(case, session, number, place)
         # One process after the other in one log needs no stamp: the last line is the newest.
@@ -198,9 +206,7 @@ class CaseRecords:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every record, oldest first."""
-        found = array("Q")
-        for places in self._places.values():
-            found.extend(_as_tuple(places))
+        found = (place for places in self._places.values() for place in _as_tuple(places))
         return map(self._read, sorted(found))
 
     def append(self, log: RecordLog, record: Mapping[str, Any]) -> None:
@@ -208,6 +214,16 @@ class CaseRecords:
         stamped = {**record, SESSION: self._session} if self._session else record
         number = self._paths.index(log.path)
         self._note(record["case"], self._session, number, log.append(stamped))
+
+    def parse(
+        self, read: Callable[[Mapping[str, Any], str], Parsed], record: Mapping[str, Any]
+    ) -> Parsed:
+        """What `read` makes of a record and its place. Raises DataError, which names file and line,
+        where it makes nothing of it."""
+        try:
+            return read(record, "")
+        except DataError:  # looking for the line takes its time
+            return read(record, self.where(record))
 
     def where(self, record: Mapping[str, Any]) -> str:
         """File and line of a record, for messages."""

@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
+from ...release import sha256_file
 from ...storage import Lock, RecordLog, whole_file, write_json
+from ...tables import Digest, Dollars, parse_as
 from ..core import OBSERVED, Case, describe
 from .records import CaseFile, CaseRecords, RunLock, RunShard, owned
 from .verdicts import VerdictLog
@@ -74,13 +76,13 @@ class MadeImage:
     """`made`, or why there is none: `missing`, `refused`, `error`."""
     file: str = ""
     """Path, relative to the run where the run made it."""
-    sha256: str = ""
+    sha256: Digest = ""
     """Of the file."""
     message: str = ""
     """What went wrong."""
     report: str = ""
     """What the backend said of making it (usage, revised prompt), as JSON; empty where nothing."""
-    usd: str = ""
+    usd: Dollars = ""
     """What it cost, US dollars; empty where nothing, or nobody knows."""
     stamp: tuple[int, int] | None = None
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
@@ -109,11 +111,24 @@ class Images(Mapping[str, MadeImage]):
 
     def of(self, record: Mapping[str, Any]) -> MadeImage:
         """The image of a record. Raises DataError for a record of something else."""
-        try:
-            stamp = record.get("stamp")
-            return MadeImage(**{**record, "stamp": tuple(stamp) if stamp else None})
-        except TypeError as error:
-            raise DataError(f"{self._records.where(record)}: {error}") from None
+        return self._records.parse(_made, record)
+
+
+def _made(record: Mapping[str, Any], place: str) -> MadeImage:
+    """Raises DataError for a file that lies outside the run and was never found there."""
+    image = parse_as(MadeImage, dict(record), place)
+    parts = Path(image.file).parts
+    if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
+        raise DataError(f"{place}: file: {image.file!r} lies outside the run")
+    return image
+
+
+def image_path(root: Path, image: MadeImage) -> Path:
+    """Where an image of a run lies. Raises DataError where a link leads out of the run."""
+    path = root / image.file
+    if image.stamp is None and not path.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{path} leads out of the run: put the image itself there")
+    return path
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
@@ -167,14 +182,11 @@ class Run:
             plain = json.loads((root / HEADER).read_text("utf-8"))
         except FileNotFoundError:
             raise RunError(f"{root} is not a run: make one with `counterprior generate`") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{root / HEADER} is damaged: {error}") from None
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise RunError(f"{root} was made by another version: make it again in another --out")
-        try:
-            return cls(root, RunHeader(**plain), shard)
-        except TypeError as error:
-            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+        return cls(root, parse_as(RunHeader, plain, str(root / HEADER)), shard)
 
     def lock(self) -> RunLock:
         """Held while something is added. Raises InUseError where another process adds the same."""
@@ -218,8 +230,21 @@ class Run:
         return RecordLog(self._records.path)
 
     def image_path(self, image: MadeImage) -> Path:
-        """Where the image lies."""
-        return self.root / image.file
+        """Where the image lies. Raises DataError where a link leads out of the run."""
+        return image_path(self.root, image)
+
+    def holds(self, image: MadeImage) -> bool:
+        """Whether what lies there are the recorded bytes, for who is about to show them.
+
+        A run folder names files elsewhere: one from somebody else must show nothing that its maker
+        did not have.
+        """
+        if image.stamp is None:
+            return True
+        try:
+            return sha256_file(self.image_path(image)) == image.sha256
+        except OSError:
+            return False
 
     def replaced(self) -> list[str]:
         """Cases whose file elsewhere was replaced or removed since it was recorded."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DataError, RunFailed
 from ...storage import RecordLog, write_json
+from ...tables import Digest, parse_as
 from ..core import Judge, Question, Verdict, describe
 from .records import CaseRecords, RunShard, shard_log
 
@@ -48,7 +49,7 @@ class Answered:
     """Of question and image."""
     case: str
     """Id of the case."""
-    image: str
+    image: Digest
     """SHA-256 of the image's file."""
     question: str
     """Name of the question."""
@@ -83,11 +84,12 @@ class Answered:
         return {**plain, "labels": list(self.labels), **self.verdict.to_record()}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Answered:
-        """The inverse of `to_record`. Raises KeyError for a record of something else."""
-        plain = {name: record[name] for name in _PLAIN}
-        labels = tuple(record["labels"])
-        return cls(**plain, labels=labels, verdict=Verdict.from_record(record))
+    def from_record(cls, record: Mapping[str, Any], place: str = "a verdict") -> Answered:
+        """The inverse of `to_record`. Raises DataError, naming the place, for anything else."""
+        of_verdict = Verdict.__dataclass_fields__
+        own = {name: value for name, value in record.items() if name not in of_verdict}
+        said = {name: value for name, value in record.items() if name in of_verdict}
+        return parse_as(cls, {**own, "verdict": said}, place)
 
 
 _PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
@@ -130,10 +132,15 @@ class VerdictLog:
     @classmethod
     def open(cls, root: Path) -> VerdictLog:
         """A log that is there. Raises DataError for a damaged one."""
+        path = root / HEADER
         try:
-            return cls(root, json.loads((root / HEADER).read_text("utf-8")))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+            plain = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"{path} is damaged: {error}") from None
+        identity = parse_as(dict[str, str], plain, str(path))
+        if "kind" not in identity:
+            raise DataError(f"{path}: kind: missing")
+        return cls(root, identity)
 
     @property
     def name(self) -> str:
@@ -173,11 +180,8 @@ class VerdictLog:
         if self._known[0] != case:
             found = {}
             for record in self._records.of(case):
-                try:
-                    found[record["key"]] = Answered.from_record(record)
-                except (KeyError, TypeError) as error:
-                    where = self._records.where(record)
-                    raise DataError(f"{where}: not a verdict ({error})") from None
+                answered = self._records.parse(Answered.from_record, record)
+                found[answered.key] = answered
             self._known = case, found
         return self._known[1]
 

@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import Pipe
+from multiprocessing import Pipe, parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -408,9 +408,11 @@ def _failed(error: BaseException) -> bytes:
 def end_with_parent() -> None:
     """Ends this process when its parent is gone: a killed run must leave no writing worker."""
     parent = os.getppid()
+    # Of a pool's worker; it may have gone before this line, when `parent` is somebody else already.
+    starter = parent_process()
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and (starter is None or starter.is_alive()):
             time.sleep(0.3)
         os._exit(1)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import mimetypes
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import UsageError
-from ...images import open_image, plain_png
+from ...images import open_image, opened, plain_png
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
@@ -36,8 +35,11 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
-    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
+    "style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
 }
+_FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+"""Of images, which strangers made: opened in a tab of its own, one runs and reads nothing."""
 
 
 class RequestRefused(UsageError):
@@ -199,8 +201,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _get(self, path: str, query: Mapping[str, str]) -> None:
         audit = self.server.audit
         if path == "/":
-            page = resources.files(__package__).joinpath("page.html").read_bytes()
+            page = _own("page.html").replace(b"{token}", self.server.token.encode())
             self._send(HTTPStatus.OK, page, "text/html; charset=utf-8")
+        elif path == "/page.js":
+            self._send(HTTPStatus.OK, _own("page.js"), "text/javascript; charset=utf-8")
         elif path == "/state":
             self._json(audit.state(query["annotator"]))
         elif path == "/agreement":
@@ -208,12 +212,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/image":
             file = audit.image(query["task"], int(query["index"]))
             if audit.form.blind:
-                self._send(HTTPStatus.OK, plain_png(open_image(file)), "image/png")
+                plain = plain_png(open_image(file))
+                self._send(HTTPStatus.OK, plain, "image/png", _FILE_HEADERS)
                 return
-            kind = mimetypes.guess_type(file.name)[0] or ""
-            if not kind.startswith("image/"):
-                raise RequestRefused("no image")
-            self._send(HTTPStatus.OK, file.read_bytes(), kind)
+            with opened(file) as image:  # whatever it is called, one of the five raster formats
+                kind = {"MPO": "jpeg"}.get(image.format or "", (image.format or "").lower())
+            self._send(HTTPStatus.OK, file.read_bytes(), f"image/{kind}", _FILE_HEADERS)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"nothing here")
 
@@ -232,14 +236,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, json.dumps(data).encode(), "application/json")
 
     def _send(
-        self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8"
+        self,
+        status: HTTPStatus,
+        body: bytes,
+        kind: str = "text/plain; charset=utf-8",
+        headers: Mapping[str, str] = _HEADERS,
     ) -> None:
         self.send_response(status)
-        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS}
-        for name, value in headers.items():
+        of_body = {"Content-Type": kind, "Content-Length": str(len(body))}
+        for name, value in {**of_body, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+def _own(name: str) -> bytes:
+    """A file of this package."""
+    return resources.files(__package__).joinpath(name).read_bytes()
 
 
 def serve(audit: Audit, port: int = 0) -> None:

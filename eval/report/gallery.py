@@ -122,7 +122,7 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
         image.sha256: run.run.image_path(image)
         for run in runs
         for image in run.run.images().values()
-        if image.status == "made"
+        if image.status == "made" and run.run.holds(image)
     }
     wanted |= {
         Path(case.source).stem: run.run.root / case.source

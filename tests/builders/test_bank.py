@@ -299,7 +299,7 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("a: 1", "a list of entries"), ("- [", "not YAML"), (None, "no such bank file")],
+    [("a: 1", "a list of entries"), ("- [", "not YAML"), (None, "no such file")],
 )
 def test_a_file_that_is_no_bank_says_so(bank: Path, content: str | None, reason: str) -> None:
     file = bank / "coco.yaml"

@@ -134,7 +134,7 @@ def test_a_folder_that_is_no_release_is_never_replaced(tmp_path: Path, cli: Run)
         (["build", "--config", "nonsense"], 2, "no config 'nonsense': choose from"),
         (["build", "--config", "i2i_correctness", "--seed-images", "magic:"], 2, "no generator"),
         (["build", "--seed-images", "render:?color"], 2, "every option is written key=value"),
-        (["build", "--bank", "nowhere"], 1, "no such bank file"),
+        (["build", "--bank", "nowhere"], 1, "no such file"),
         (["build", "--jobs", "0"], 2, "--jobs"),
         (["diff", "nowhere", "nowhere"], 2, "a release made by `build`"),
         (["verify", "."], 2, "a release made by `build`"),

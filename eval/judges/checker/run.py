@@ -266,6 +266,11 @@ def run_check(
         tables, `STEM.metrics.md`, are written beside it. labels: human labels of some of the
         samples. size: of images whose row gives none.
     """
+    beside = _beside(out, "metrics")
+    written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"))}
+    for given in (detections, rules, labels):
+        if given is not None and given.resolve() in written:
+            raise UsageError(f"{given} would be replaced by what is written: choose another --out")
     settings = CheckerRules.load(rules)
     checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {
@@ -275,7 +280,6 @@ def run_check(
     if labels:
         metrics["human"] = analyze([item.to_row() for item in checked], read_labels(labels))
     write_rows(out, (item.to_row() for item in checked))
-    beside = _beside(out, "metrics")
     write_json(beside, metrics)
     write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
     return metrics

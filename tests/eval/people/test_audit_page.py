@@ -84,7 +84,7 @@ def click(server: AuditServer, who: str, task: str, value: str) -> tuple[int, by
 
 def test_nothing_without_the_token_or_from_another_name(server: AuditServer) -> None:
     assert server.url.startswith("http://127.0.0.1:")
-    for path in ("/", "/state?annotator=ann", "/agreement", "/image?task=s0&index=0"):
+    for path in ("/", "/state?annotator=ann", "/agreement", "/image?task=s0&index=0", "/page.js"):
         assert ask(server, path, token="wrong")[0] == 403
         assert ask(server, path, token="")[0] == 403
         assert ask(server, path, host="evil.example")[0] == 403
@@ -165,8 +165,10 @@ def test_bad_requests_are_refused_and_write_nothing(
 
 
 def test_the_page_needs_nothing_from_elsewhere(server: AuditServer) -> None:
-    _, page = ask(server, "/")
-    assert b"http" not in page.replace(b"http-equiv", b"") and b"src=" not in page
+    for path in ("/", "/page.js"):
+        _, page = ask(server, path)
+        assert b"http" not in page.replace(b"http-equiv", b"")
+        assert page.count(b"src=") == page.count(b'src="/page.js?token=')
     assert (
         ask(server, "/image?task=s3&index=0")[1] == (server.audit.tasks[3].images[0]).read_bytes()
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from judged import LABELS, judged_run
+from judged import LABELS, SEEN, judged_run
 
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
@@ -41,7 +41,7 @@ def card_of(outcomes: list[Outcome], truth: Mapping[str, str]) -> dict[str, Huma
         Answered(
             key=outcome.case.id,
             case=outcome.case.id,
-            image="s",
+            image=SEEN,
             question=question,
             probe=probe,
             labels=LABELS,

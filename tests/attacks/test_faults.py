@@ -1,0 +1,173 @@
+"""Faults of the machine and files that are not what they seem: one line with its remedy."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from releases import small_release
+
+from counterprior.cards.validate import validate
+from counterprior.cli.console import failing
+from counterprior.errors import DataError, UsageError
+from counterprior.eval.judges.checker.run import run_check
+from counterprior.release import CHECKSUMS, ReleaseError, iter_records, read_checksums, verify
+from counterprior.tables import read_rows, read_yaml
+
+# --- the operating system ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EMFILE]
+)
+def test_a_fault_without_a_file_is_one_line(
+    number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended, failing():
+        raise OSError(number, os.strerror(number))
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert said.count("\n") == 1 and said.startswith(
+        f"counterprior: {os.strerror(number).lower()}: "
+    )
+
+
+def test_no_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, failing():
+        raise MemoryError
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("counterprior: out of memory: free some")
+
+
+PRINTING = """
+from counterprior.cli.console import failing
+with failing():
+    print("x" * 100_000)
+"""
+
+
+def run_with(output: str) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-c", f'exec "$0" -c "$1" {output}', sys.executable, PRINTING]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_full_disk_behind_stdout_is_one_line() -> None:
+    done = run_with(">/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "no space left on device: free" in done.stderr
+
+
+def test_a_closed_stdout_is_no_bug() -> None:
+    done = run_with(">&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.metrics.json", "out.metrics.md"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_check_never_writes_over_what_it_reads(name: str, linked: bool, tmp_path: Path) -> None:
+    detections = tmp_path / name
+    detections.write_text('{"precious": 1}\n')
+    out = tmp_path / "out.jsonl"
+    given = detections
+    if linked:
+        given = tmp_path / "link.jsonl"
+        given.symlink_to(detections)
+    with pytest.raises(UsageError, match="choose another --out"):
+        run_check(given, None, out)
+    assert detections.read_text() == '{"precious": 1}\n'
+
+
+NESTED = {
+    "brackets": "[" * 50_000,
+    "braces": "{a: " * 50_000,
+    "dashes": "- " * 50_000,
+    "questions": "? " * 50_000,
+    "lines": "[\n" * 50_000,
+    "indents": "".join(" " * n + "a:\n" for n in range(300)),
+    "no text": "\xff\0",
+    "an object": "a: &a [*a, *a]\nb: !!python/x 1",
+}
+
+
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_a_deep_bank_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bank.yaml"
+    path.write_text(text, "latin-1")
+    with pytest.raises(DataError, match=r"bank\.yaml: (nested more than 64|not YAML)"):
+        read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", b'{"a": 1}\n\xff\xfe\n'),
+        ("a.jsonl", b'{"a": 1}\n\0\0\0\n'),
+        ("a.jsonl", b'{"a": 1}\n' + b"[" * 100_000 + b"\n"),
+        ("a.json", b"[" * 100_000),
+        ("a.json", b"\xff"),
+        ("a.csv", b"a,b\n1,\xff\n"),
+        ("a.csv", b'a,b\n"' + b"x" * 200_000 + b'",1\n'),
+    ],
+)
+def test_lines_that_are_none_are_named(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    place = r"a\.jsonl:2: not JSON" if name == "a.jsonl" else rf"{name}: (not JSON|no CSV)"
+    with pytest.raises(DataError, match=place):
+        list(read_rows(path))
+
+
+def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> None:
+    (table, *_) = sorted(release_copy.rglob("*.parquet"))
+    table.unlink()
+    os.mkfifo(table)
+    with pytest.raises(ReleaseError, match="no regular file"):
+        list(iter_records(release_copy, table.parent.name))
+    with pytest.raises(ReleaseError, match="no regular file"):
+        validate(release_copy, lambda *_: [])
+
+
+def test_the_size_of_every_document_is_checked(release_copy: Path) -> None:
+    path = release_copy / CHECKSUMS
+    checksums = json.loads(path.read_text())
+    for name, entry in checksums["files"].items():
+        was, entry["bytes"] = entry["bytes"], entry["bytes"] + 1
+        path.write_text(json.dumps(checksums))
+        assert [problem.file for problem in verify(release_copy)] == [name]
+        entry["bytes"] = was
+
+
+DIGEST = {"sha256": "a" * 64}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        *({"../x": DIGEST}, {"/etc/passwd": DIGEST}, {"a\0": DIGEST}),
+        *({"x": {"sha256": "../x"}}, {"x": 1}, {"x": {"rows_sha256": 1}}),
+    ],
+)
+def test_checksums_name_files_of_the_release(files: object, tmp_path: Path) -> None:
+    (tmp_path / CHECKSUMS).write_text(json.dumps({"files": files}))
+    with pytest.raises(ReleaseError, match=r"lies outside the release|no digest|no entry"):
+        read_checksums(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_release(tmp_path_factory.mktemp("built") / "release")
+
+
+@pytest.fixture
+def release_copy(tmp_path: Path, built: Path) -> Path:
+    """A release that a test may damage."""
+    return Path(shutil.copytree(built, tmp_path / "release"))

@@ -1,0 +1,273 @@
+"""Captions of strangers: their addresses, the images behind them, and the files they come in."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpcore2
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from counterprior.addresses import is_public
+from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
+from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, store
+from counterprior.corpus_analysis.sources import DAMAGED, SourceSettings, list_shards, read_shard
+
+# --- addresses ---------------------------------------------------------------------------------
+
+SPECIAL = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    *("::/128", "::1/128", "::/96", "::ffff:0:127.0.0.0/104", "64:ff9b:1::/48", "100::/64"),
+    *("2001::/32", "2001:2::/48", "2001:10::/28", "2001:20::/28", "2001:db8::/32", "2002::/16"),
+    *("3ffe::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
+    *("400::/6", "4000::/3", "8000::/3", "e000::/4"),
+)
+"""Networks that are not the public Internet."""
+INSIDE = ("127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.1.1", "100.64.0.1", "0.0.0.0")
+"""Inner IPv4 addresses, for every form that carries one."""
+
+
+def carried(inner: str) -> list[str]:
+    n = int(ipaddress.IPv4Address(inner))
+    high, low = f"{n >> 16:x}", f"{n & 0xFFFF:x}"
+    return [
+        f"::{inner}",
+        f"::ffff:{inner}",
+        f"::ffff:0:{inner}",
+        f"64:ff9b::{inner}",
+        f"64:ff9b:1::{high}:{low}",
+        f"64:ff9b:1:{high}:{low}::",
+        f"2002:{high}:{low}::1",
+        f"2001:0:{high}:{low}::1",
+        f"2001::{n ^ 0xFFFFFFFF:032b}"[:6] + f":{(n ^ 0xFFFFFFFF) >> 16:x}:{~n & 0xFFFF:x}",
+        f"fe80::5efe:{inner}",
+        f"fe80::{high}:{low}%1",
+    ]
+
+
+def attacks() -> list[str]:
+    """First, last and middle address of each special network, and every carried one."""
+    found = [address for inner in INSIDE for address in carried(inner)]
+    for network in map(ipaddress.ip_network, SPECIAL):
+        first, last = int(network[0]), int(network[-1])
+        found += [str(network[0] + step) for step in {0, (last - first) // 2, last - first}]
+        if last - first > 2:
+            found += [str(network[0] + 1), str(network[0] + (last - first) // 3)]
+    return found
+
+
+def test_two_hundred_names_of_private_addresses_reach_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connected: list[Any] = []
+
+    def connect(self: Any, host: str, *rest: Any, **options: Any) -> Any:
+        connected.append(host)
+        raise httpcore2.ConnectError("reached")
+
+    monkeypatch.setattr(httpcore2.SyncBackend, "connect_tcp", connect)
+    found = attacks()
+    assert len(found) >= 200
+    names = {f"host-{number}.test": address for number, address in enumerate(found)}
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: [names[host]])
+    reasons = {name: fetcher.fetch(f"http://{name}/a.png").reason for name in names}
+    through = [names[name] for name, reason in reasons.items() if reason != "refused_address"]
+    assert not through and not connected
+    # The same addresses written into the caption.
+    for address in found:
+        host = f"[{address}]" if ":" in address else address
+        assert fetcher.fetch(f"http://{host}/a.png").status == "failed_to_download"
+    assert not connected
+    # One private address among public ones is enough to refuse.
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda *_: ["93.184.216.34", "10.0.0.1"])
+    assert fetcher.fetch("http://mixed.test/a.png").reason == "refused_address"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("93.184.216.34", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:93.184.216.34"),
+        *("64:ff9b::93.184.216.34", "2a00:1450:4001::8a", "2001:4860:4860::8888"),
+    ],
+)
+def test_public_addresses_are_public(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "127.1", "0x7f000001", "0177.0.0.1", "::1\n"])
+def test_what_is_no_address_is_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+# --- items -------------------------------------------------------------------------------------
+
+AWKWARD = [
+    "http://xn--0.test/",
+    "http://xn--/",
+    "http://\ud800.test/",
+    "http://[x/",
+    "http://a..b/",
+]
+AWKWARD += [
+    "http://%00.test/",
+    f"http://{'a' * 300}.test/",
+    "http://é.test:99999/",
+    "http://[::1%e]/",
+]
+AWKWARD += [
+    "",
+    "http:",
+    "//",
+    "http://\x00/",
+    "http://u:p@h.test/",
+    "file:///etc/passwd",
+    "http://1/",
+]
+
+
+@pytest.mark.parametrize("url", AWKWARD)
+def test_one_address_is_one_failed_item(url: str) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    assert fetcher.fetch(url).status == "failed_to_download"
+
+
+@settings(max_examples=150)
+@given(
+    st.text(max_size=40), st.sampled_from(["http://", "https://", "http://xn--", "http://[", ""])
+)
+def test_no_address_ends_a_run(rest: str, start: str) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    assert fetcher.fetch(start + rest).status == "failed_to_download"
+
+
+def test_a_redirect_to_no_name_is_one_failed_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetcher = Fetcher(FetchSettings(tries=1))
+    monkeypatch.setattr(
+        fetcher, "_once", lambda url: f"http://{'xn--0'}.test/" if url.host else b""
+    )
+    assert fetcher.fetch("http://a.test/").reason in ("bad_url", "redirects")
+
+
+# --- images ------------------------------------------------------------------------------------
+
+
+def test_a_progressive_image_of_many_scans_is_not_decoded(
+    scan_bomb: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile.load", lambda self: pytest.fail("load"))
+    with pytest.raises(BadImage, match="2010 scans"):
+        store(scan_bomb, PixelLimits())
+
+
+def test_an_image_of_ten_scans_is_stored() -> None:
+    buffer = BytesIO()
+    Image.new("RGB", (200, 200), "red").save(buffer, "JPEG", progressive=True)
+    assert store(buffer.getvalue(), PixelLimits()).width == 200
+
+
+# --- captions ----------------------------------------------------------------------------------
+
+BAD = b"a cat on a \xff mat"
+
+
+def _parquet(path: Path) -> None:
+    texts = pa.array([b"a dog", BAD, None])
+    caption = pa.Array.from_buffers(pa.string(), 3, texts.buffers())  # as Spark writes it
+    pq.write_table(pa.table({"caption": caption, "url": ["u1", "u2", "u3"]}), path)
+
+
+WRITTEN: dict[str, bytes | Callable[[Path], None]] = {
+    "csv": b"caption,url\na dog,u1\n" + BAD + b",u2\n,u3\n",
+    "tsv": b"caption\turl\na dog\tu1\n" + BAD + b"\tu2\n\tu3\n",
+    "jsonl": b'{"caption":"a dog","url":"u1"}\n{"caption":"'
+    + BAD
+    + b'","url":"u2"}\n{"url":"u3"}\n',
+    "parquet": _parquet,
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_caption_that_is_no_utf8_fails_no_shard(kind: str, tmp_path: Path) -> None:
+    path, content = tmp_path / f"captions.{kind}", WRITTEN[kind]
+    path.write_bytes(content) if isinstance(content, bytes) else content(path)
+    source = SourceSettings(paths=(str(path),))
+    (shard,) = list_shards(source)
+    table = read_shard(shard, source)
+    assert table["caption"].to_pylist()[:2] == ["a dog", "a cat on a \ufffd mat"]
+    assert table["caption"][2].as_py() in (None, "")
+    assert table["url"].to_pylist() == ["u1", "u2", "u3"]
+    assert table.schema.metadata[DAMAGED].startswith(b"1 of the texts were no UTF-8")
+
+
+# --- workers -----------------------------------------------------------------------------------
+
+PARENT = """
+import os, sys, time
+from multiprocessing import get_context
+from pathlib import Path
+
+def work(path, wait):
+    from counterprior.corpus_analysis import shards
+    def load(self):
+        Path(path).write_text(str(os.getpid()))
+        time.sleep(60)
+    shards.Worker._load = load
+    if wait:  # the parent dies before the worker starts
+        Path(path).write_text(str(os.getpid()))
+        while os.getppid() == int(wait):
+            time.sleep(0.05)
+    shards.Worker(None)
+
+if __name__ == "__main__":
+    wait = str(os.getpid()) if sys.argv[2] == "before" else ""
+    child = get_context("spawn").Process(target=work, args=(sys.argv[1], wait))
+    child.start()
+    child.join()
+"""
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_worker_ends_with_its_parent_also_while_it_loads(when: str, tmp_path: Path) -> None:
+    script, started = tmp_path / "parent.py", tmp_path / "pid"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, str(script), str(started), when])
+    pid = 0
+    try:
+        while not (started.exists() and started.read_text()):
+            assert parent.poll() is None
+            time.sleep(0.05)
+        pid = int(started.read_text())
+        parent.kill()
+        parent.wait()
+        for _ in range(200):
+            if not _lives(pid):
+                break
+            time.sleep(0.1)
+        assert not _lives(pid)
+    finally:
+        parent.kill()
+        if pid and _lives(pid):
+            os.kill(pid, signal.SIGKILL)
