@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import Score
-from ..engine.quality import ScoredPair, ScoreLog, scorers_of
 from ..engine.run import Run
+from ..quality.scores import ScoredPair, ScoreLog, scorers_of
 from ..stats.means import cluster_mean
 
 NOT_SCORED = "not_scored"

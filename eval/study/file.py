@@ -21,6 +21,7 @@ from ...errors import DataError, UsageError
 from ...specs import Spec
 from ..generators import GENERATORS
 from ..judges import JUDGES, PAID
+from ..methods import METHODS
 from ..suites import SUITES
 from .layout import ColumnLayout, PaperLayout, PaperLine, TableLayout, TablePart, layout_problems
 
@@ -125,6 +126,13 @@ class Cell:
     """Controls of the judge."""
     persona: str
     """How free questions are answered."""
+    methods: tuple[str, ...] = ()
+    """Specs of the methods around the generator, the innermost first."""
+
+    @property
+    def model(self) -> str:
+        """What makes its images: the generator's spec and those of the methods."""
+        return " + ".join((self.spec, *self.methods))
 
     def __str__(self) -> str:
         return f"{self.suite} x {self.generator} x {self.judge}"
@@ -191,7 +199,7 @@ def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
 def cells_of(study: StudyFile) -> list[Cell]:
     """Every cell, by generator, suite and judge in the order of the file."""
     found = []
-    for generator, (spec, _) in generators_of(study).items():
+    for generator, (spec, methods) in generators_of(study).items():
         for suite, sampling in study.suites.items():
             for judge in study.judges:
                 place = suite, generator, judge
@@ -209,7 +217,7 @@ def cells_of(study: StudyFile) -> list[Cell]:
                         left_out = left_out or not one.changes
                         settings |= one.changes
                 if not left_out:
-                    found.append(Cell(suite, generator, judge, **settings))
+                    found.append(Cell(suite, generator, judge, methods=methods, **settings))
     return found
 
 
@@ -235,6 +243,9 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     for name in study.methods:
         if not NAME.fullmatch(name):
             yield ("methods", name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+        texts = study.methods[name]
+        for text in (texts,) if isinstance(texts, str) else texts:
+            yield from _spec_problems(("methods", name), "method", text, METHODS)
     for suite, files in study.labels.items():
         if suite not in study.suites:
             yield ("labels", suite), unknown("suite of the study", suite, study.suites)

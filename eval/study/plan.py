@@ -26,12 +26,12 @@ from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.run import Run
 from ..engine.verdicts import Tally
-from ..generators import Checked, PaidByImage, open_generator
+from ..generators import Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
 from ..suites import open_suite
 from .file import Cell, StudyFile, cells_of, read_study
-from .study import FILE, Study
+from .study import FILE, Study, open_model
 
 PROBED = 3
 """Images that a probe makes with each model; the first one also loads it."""
@@ -160,8 +160,8 @@ class _Planner:
         cells = cells_of(self.study)
         self._files()
         probed: dict[str, Path] = {}
-        for model in dict.fromkeys((cell.generator, cell.spec) for cell in cells):
-            runs = {c.run: c for c in cells if (c.generator, c.spec) == model}
+        for model in dict.fromkeys((cell.generator, cell.model) for cell in cells):
+            runs = {c.run: c for c in cells if (c.generator, c.model) == model}
             probed |= self._images(model[0], model[1], list(runs.values()))
         for name, spec in self.study.judges.items():
             self._questions(name, spec, [c for c in cells if c.judge == name], probed)
@@ -191,7 +191,7 @@ class _Planner:
         """The images of one generator, by suite; returns the runs that were probed."""
         generator: Generator | None = None
         try:
-            generator = open_generator(spec)
+            generator = open_model(runs[0])
             if isinstance(generator, PaidByImage):
                 PaidGenerator(generator, self.budget)  # it has a price, where there is a cap
         except CounterpriorError as error:

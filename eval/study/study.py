@@ -25,7 +25,7 @@ from typing import Any, Literal
 import yaml
 
 from ...agents.budget import Spending
-from ...errors import CounterpriorError, DataError, UsageError
+from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
 from ...storage import Lock, RecordLog, read_records, write_json, write_whole
 from ..checkpoints.placement import LoadError
@@ -39,6 +39,7 @@ from ..engine.verdicts import JudgeFailed, VerdictLog
 from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
+from ..methods import apply_methods
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 
 FILE = "study.yaml"
@@ -291,6 +292,12 @@ class Study:
                     )
 
 
+def open_model(cell: Cell) -> Generator:
+    """The generator of a cell, with its methods around it. Raises UsageError for a bad spec and for
+    a generator that a method can't reach."""
+    return apply_methods(open_generator(cell.spec), cell.methods)
+
+
 def is_done(event: Mapping[str, Any], cell: Cell, present: Mapping[str, str]) -> bool:
     """Whether a cell's newest event says that all of it is there, of the images as they are."""
     return (
@@ -323,8 +330,6 @@ def run_study(
     else:
         asked = read_study(Path(file), changes)
         text = write_study(asked) if changes else Path(file).read_text("utf-8")
-    if asked.methods:
-        raise UsageError("methods: this version has none; take `methods` out of the study")
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
@@ -360,7 +365,7 @@ class _Session:
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
             for model in list(generators):
-                own = [cell for cell in cells if (cell.generator, cell.spec) == model]
+                own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
                 _release()
             for name in list(judges):
@@ -390,15 +395,15 @@ class _Session:
         return found
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Generator]:
-        """(Name, spec) -> those that have images to make; none is loaded yet."""
+        """(Name, model) -> those that have images to make; none is loaded yet."""
         found = {}
         known = self.study.models()["generators"]
-        for model, own in _grouped(cells, lambda cell: (cell.generator, cell.spec)):
+        for model, own in _grouped(cells, lambda cell: (cell.generator, cell.model)):
             spec = model[1]
             if all(_is_same(known, c.run, spec) and self._is_made(c) for c in own):
                 continue
             try:
-                generator = open_generator(spec)
+                generator = open_model(own[0])
                 identity = generator.identity()
             except CounterpriorError as error:
                 self._fail(own, error)
@@ -426,8 +431,8 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    scale=self.scale,
-                    spec=run.spec,
+                    scale=HERE if run.methods else self.scale,  # methods draw in one process
+                    spec="" if run.methods else run.spec,
                 )
                 done.run.check_made()
             except LoadError as error:  # no other suite can go better

@@ -398,6 +398,28 @@ def test_killed_eight_times_the_paper_s_table_is_the_same(
     assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
 
 
+def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path) -> None:
+    asked = study_of(
+        text_release,
+        suites={"t2i_homogenization": {"limit": 2}},
+        generators={"fair": "render:?order_bias=2&decides=4"},
+        methods={"late": "switch:b2a?at=3"},
+        judges={"pixels": "pixels"},
+        probes=[],
+    )
+    done = run_study(asked, tmp_path / "study")
+    assert not done.failures
+    runs = {cell.generator: done.study.run_of(cell) for cell in done.study.cells}
+    assert set(runs) == {"fair", "fair+late"}
+    identities = {name: run.header.generator for name, run in runs.items() if run}
+    assert "method" not in identities["fair"]
+    assert identities["fair+late"]["method"].startswith("switch")
+    assert "fair+late" in done.table()
+    # Another method under the same name is another generator, and refused by name.
+    with pytest.raises(RunError, match=r"late.* is another one now"):
+        run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
+
+
 @pytest.mark.lane
 def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Path) -> None:
     asked = study_of(

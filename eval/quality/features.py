@@ -14,9 +14,9 @@ from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
 from ..core import describe
+from ..engine.run import Run
 from ..scorers.features import FeatureExtractor
 from ..stats.bootstrap import Array
-from .run import Run
 
 FOLDER = "features"
 FEATURES = "features.jsonl"

@@ -22,9 +22,9 @@ from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
 from ..checkpoints.placement import LoadError
 from ..core import Case, describe
+from ..engine.costs import Cost, count_images
+from ..engine.run import Run, RunError
 from ..scorers import Scorer, as_scorer, open_scorer
-from .costs import Cost, count_images
-from .run import Run, RunError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

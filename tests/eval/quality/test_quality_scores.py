@@ -17,8 +17,8 @@ from counterprior.agents.budget import BudgetError
 from counterprior.errors import InUseError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.engine.costs import Cost
-from counterprior.eval.engine.quality import SCORES, ScorerFailed, score_images, scorers_of
 from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.quality.scores import SCORES, ScorerFailed, score_images, scorers_of
 from counterprior.storage import read_records
 
 ASKED = cases(10)
