@@ -195,18 +195,12 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
-    if bool(suite) == bool(prompts):
-        raise UsageError("say what to draw", "give either --suite or --prompts")
-    if prompts:
-        from ..eval.suites.relations import own_prompts
-
-        suite, data, note = own_prompts(prompts, implied)
-        print_note(note)
     from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import JudgeSettings, evaluate_run
     from ..eval.methods import apply_methods
 
+    suite, data = _what_to_draw(suite, data, prompts, implied)
     maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
     settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
@@ -214,20 +208,25 @@ def evaluate(
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
         print_done(
-            evaluate_run(
-                run,
-                maker,
-                judges=judges,
-                settings=settings,
-                cost=cost,
-                progress=progress,
-                scale=scale,
-            )
+            evaluate_run(run, maker, judges, settings, cost=cost, progress=progress, scale=scale)
         )
     if scale.shard is None:  # the last shard to end can't know that it is
         score([out], json=json)
     else:
         print_note(f"shard {shard} of {out} is done: run `counterprior score {out}` after the last")
+
+
+def _what_to_draw(suite: str, data: str, prompts: Path | None, implied: bool) -> tuple[str, str]:
+    """Suite and data of a config, or of the user's own prompts. Raises UsageError for both."""
+    if bool(suite) == bool(prompts):
+        raise UsageError("say what to draw", "give either --suite or --prompts")
+    if prompts is None:
+        return suite, data
+    from ..eval.suites.relations import own_prompts
+
+    suite, data, note = own_prompts(prompts, implied)
+    print_note(note)
+    return suite, data
 
 
 def report(

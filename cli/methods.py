@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
+from ..errors import UsageError
 from .console import print_note
 from .options import (
     Concurrency,
@@ -26,6 +27,9 @@ from .options import (
 )
 from .progress import progress_bar
 from .show_methods import print_best_of, print_switches, print_tuned
+
+if TYPE_CHECKING:
+    from ..eval.studies.tuning import TuneSettings
 
 
 def switch(
@@ -49,14 +53,9 @@ def switch(
     Example: `counterprior switch --suite t2i_homogenization --generator diffusers:REPO
     --judge openai:MODEL --out switched`
     """
-    from ..errors import UsageError
     from ..eval.engine.costs import Cost as Paid
     from ..eval.studies.switching import SwitchSettings, run_switches
 
-    try:
-        numbers = tuple(int(step) for step in steps.split(","))
-    except ValueError:
-        raise UsageError(f"--steps {steps!r}: write whole numbers, as 1,2,3") from None
     settings = SwitchSettings(
         suite=suite,
         generator=generator,
@@ -64,7 +63,7 @@ def switch(
         data=data,
         out=out,
         protocols=tuple(protocols.split(",")),
-        steps=numbers,
+        steps=_whole_numbers(steps),
         count=count,
         limit=limit,
         seeds=seeds,
@@ -74,6 +73,13 @@ def switch(
         found = run_switches(settings, progress)
     print_switches(found, json)
     print_note(f"plots: {out / 'switch.html'}")
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise UsageError(f"--steps {text!r}: write whole numbers, as 1,2,3") from None
 
 
 def best_of(
@@ -130,12 +136,9 @@ def tune(
 
     Example: `counterprior tune --flips data/flips --model black-forest-labs/FLUX.1-dev --out lora`
     """
-    from ..errors import UsageError
     from ..eval.engine.costs import Cost as Paid
     from ..eval.methods.tuning.recipe import LoraRecipe
     from ..eval.studies.tuning import TuneSettings
-    from ..eval.studies.tuning import export as export_images
-    from ..eval.studies.tuning import tune as train
 
     settings = TuneSettings(
         flips=flips,
@@ -160,14 +163,23 @@ def tune(
         gradient_checkpointing=gradient_checkpointing,
         cost=Paid(max_usd=max_usd, prices=prices),
     )
+    _tune(settings, export, json)
+
+
+def _tune(settings: TuneSettings, export: str, json: bool) -> None:
+    """Trains, or writes the images for other trainers."""
+    from ..eval.studies.tuning import export as export_images
+    from ..eval.studies.tuning import tune as train
+
+    if export not in ("", "imagefolder"):
+        raise UsageError(f"--export {export!r}: write imagefolder")
     if export:
-        if export != "imagefolder":
-            raise UsageError(f"--export {export!r}: write imagefolder")
-        print_note(f"{export_images(settings):,} captioned images in {out / 'train'}")
+        print_note(f"{export_images(settings):,} captioned images in {settings.out / 'train'}")
         return
-    if not model:
+    if not settings.model:
         raise UsageError("which model? give --model")
     with progress_bar() as progress:
         found = train(settings, progress)
     print_tuned(found, json)
-    print_note(f"weights: {out}, for --method lora:{out}; plots: {out / 'tuning.html'}")
+    weights, plots = settings.out, settings.out / "tuning.html"
+    print_note(f"weights: {weights}, for --method lora:{weights}; plots: {plots}")

@@ -20,6 +20,8 @@ from counterprior.eval.suites import SUITES, open_suite
 Asked = tuple[Case, dict[str, tuple[str, ...]]]
 """A case, and the labels of each of its questions."""
 ROWS = 4
+BY_DEFAULT = ("t2i_homogenization", "counterfactual", "spatial_visor")
+"""One suite of each family; the others are a lane."""
 FLAT = Image.new("RGB", (32, 32))
 
 
@@ -53,7 +55,13 @@ def check_same(broken: Sequence[Score], rest: Sequence[Score]) -> None:
         assert score.n == other.n, key
 
 
-@pytest.mark.parametrize("name", sorted(SUITES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.lane)
+        for name in sorted(SUITES.keys() - {"own_prompts"})
+    ],
+)
 @settings(max_examples=2)
 @given(data=st.data())
 def test_a_failure_in_place_of_a_label_moves_no_value(

@@ -335,7 +335,10 @@ def rewrite(root: Path, config: str, change: Callable[[list[Any]], list[Any]]) -
     pq.write_table(pa.Table.from_pylist(records, schema=schema), path)
     checksums = json.loads((root / "checksums.json").read_text())
     checksums["files"][parquet_path(config)].update(
-        sha256=sha256_file(path), rows=len(records), rows_sha256=rows_digest(records)
+        sha256=sha256_file(path),
+        bytes=path.stat().st_size,
+        rows=len(records),
+        rows_sha256=rows_digest(records),
     )
     (root / "checksums.json").write_text(json.dumps(checksums))
 
@@ -345,7 +348,10 @@ def restate(root: Path, change: Callable[[Any], object]) -> None:
     change(facts)
     (root / "manifest.json").write_text(json.dumps(facts))
     checksums = json.loads((root / "checksums.json").read_text())
-    checksums["files"]["manifest.json"]["sha256"] = sha256_file(root / "manifest.json")
+    manifest = root / "manifest.json"
+    checksums["files"]["manifest.json"].update(
+        sha256=sha256_file(manifest), bytes=manifest.stat().st_size
+    )
     (root / "checksums.json").write_text(json.dumps(checksums))
 
 

@@ -294,7 +294,7 @@ class Scripted:
 def candidate(tmp_path: Path, number: int = 1) -> PairToJudge:
     path = tmp_path / f"{number}.jpg"
     ImageOps.mirror(Image.new("RGB", (120, 120))).save(path)
-    return PairToJudge(pair_row(number), path, f"sha{number}")
+    return PairToJudge(pair_row(number), path, f"{number:064x}")
 
 
 @pytest.mark.parametrize("label", ["no", "unparsed", "refused", "missing"])
@@ -313,7 +313,7 @@ def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
     again = Scripted()
     second = verify([candidate(tmp_path)], again, open_log(tmp_path, again), silent)["pair-1"]
     assert set(second.order.values()) == {"first_left"} and len(again.asked) == 4
-    other = replace(candidate(tmp_path), sha256="another image")
+    other = replace(candidate(tmp_path), sha256="f" * 64)
     anew = Scripted()
     verify([other], anew, open_log(tmp_path, anew), silent)
     assert len(anew.asked) == 10

@@ -88,6 +88,18 @@ CHANGED = {
     "signed_index_mirror_averaged": "excluded has another name; bounds are shown",
     "signed_index_swap_averaged": "the same",
     "gate_passed": "groups without an L1 score are left out",
+    **dict.fromkeys(
+        [
+            "decided",
+            "best_of_k",
+            "all_of_k",
+            "pairs_both_pass",
+            "pairs_both_fail",
+            "pairs_one_sided",
+            "pairs_undecidable",
+        ],
+        "new in spatial_uc",
+    ),
 }
 FIELDS = ("value", "interval", "n", "excluded", "null", "p_value")
 
