@@ -67,6 +67,7 @@ def generate(
     opened = as_generator(generator)
     with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
+        evaluation.check_sources()
         _make(evaluation, opened, plan, progress, scale=scale, spec=spec or generator)
         return Done(evaluation.run)
 
@@ -140,7 +141,6 @@ def _make(
     scale: Scale,
     spec: Generator | str,
 ) -> None:
-    evaluation.check_sources()
     evaluation.check_generator(generator)
     if isinstance(generator, Method):
         if scale.workers > 1:

@@ -71,22 +71,27 @@ def test_a_command_is_judged_over_the_wire_and_paid_once(
     assert not [path for path in written if b"4f1c0de" in path.read_bytes()]
 
 
-def test_a_cap_and_an_outage_are_one_line(
-    text_release: Path, tmp_path: Path, cli: Cli, server: Any
-) -> None:
-    words: list[object] = [
+def two_rows(release: Path, out: Path) -> list[object]:
+    """A command that draws two rows; a judge is still to be named."""
+    return [
         "eval",
         "--suite",
         "t2i_homogenization",
         "--data",
-        text_release,
+        release,
         "--limit",
         "2",
         "--generator",
         "render:",
         "--out",
-        tmp_path / "run",
+        out,
     ]
+
+
+def test_a_cap_and_an_outage_are_one_line(
+    text_release: Path, tmp_path: Path, cli: Cli, server: Any
+) -> None:
+    words = two_rows(text_release, tmp_path / "run")
     capped = cli(*words, "--judge", server.spec("openai"), "--max-usd", "1")
     assert capped.returncode == 1 and "no price is known for openai:m-1" in capped.stderr
     assert "Traceback" not in capped.stderr and server.asked == []
@@ -101,18 +106,8 @@ def test_a_cap_and_an_outage_are_one_line(
 def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
     text_release: Path, tmp_path: Path, cli: Cli, server: Any, fault: Any
 ) -> None:
-    words: list[object] = [
-        "eval",
-        "--suite",
-        "t2i_homogenization",
-        "--data",
-        text_release,
-        "--limit",
-        "2",
-        "--generator",
-        "render:",
-        "--out",
-        tmp_path / "run",
+    words = [
+        *two_rows(text_release, tmp_path / "run"),
         "--judge",
         server.spec("openai", "attempts=1&timeout=5"),
     ]
