@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import ForkingCommand
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
@@ -51,15 +52,22 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
-@pytest.fixture
-def cli() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the installed command as a user does."""
+@pytest.fixture(scope="session")
+def cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Runs the command as a user does; the installed script itself where options are given.
 
-    def run(*args: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name("counterprior")), *map(str, args)]
+    options: those of `subprocess.run`, such as an environment that Python reads when it starts.
+    """
+    forking = ForkingCommand()
+
+    def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        if not options:
+            return forking.run(*words)
+        command = [str(Path(sys.executable).with_name("counterprior")), *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, **options)
 
-    return run
+    yield run
+    forking.close()
 
 
 def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: str) -> Path:

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -199,16 +200,30 @@ def _normal(means: _Means, resamples: int, rng: np.random.Generator) -> Array:
 
 def _together(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), correlated as the means of the clusters are."""
-    from scipy.stats import chi2
-
-    rng = np.random.default_rng(seed)
-    normal = _normal(means, resamples, rng) @ _root(means)
-    level = np.tile(rng.random((resamples + 1) // 2), 2)[:resamples, None]
-    wider = np.sqrt(means.freedom / np.maximum(chi2.ppf(level, means.freedom), 1e-300))
+    normal = _normal(means, resamples, np.random.default_rng(seed)) @ _root(means)
+    chi_squared = np.stack(
+        [_chi_squared(float(one), resamples, len(means.share), seed) for one in means.freedom],
+        axis=1,
+    )
+    wider = np.sqrt(means.freedom / np.maximum(chi_squared, 1e-300))
     t = normal * np.where(means.varied, wider, 1.0)
     skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
     t *= 1 + np.maximum(0, skew * np.sign(t)) * np.abs(t)
     return np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
+
+
+@functools.lru_cache(maxsize=256)
+def _chi_squared(freedom: float, resamples: int, k: int, seed: int) -> Array:
+    """Draws of shape (resamples,), the same level for a normal draw of k means and its opposite.
+
+    Kept, because quantiles take long and the groups of a run share a few numbers of clusters.
+    """
+    from scipy.special import gammaincinv
+
+    rng = np.random.default_rng(seed)
+    half = (resamples + 1) // 2
+    rng.standard_normal((half, k))  # what `_normal` draws
+    return np.asarray(np.tile(2 * gammaincinv(freedom / 2, rng.random(half)), 2)[:resamples])
 
 
 def _apart(means: _Means, resamples: int, seed: int) -> Array:
@@ -261,7 +276,7 @@ def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> A
     Draws alone are too narrow where all means reach an end of their range together, and shift where
     the statistic is a magnitude.
     """
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     low, span = ends[0], ends[1] - ends[0]
     value = np.atleast_1d(statistic(low + span * means.share))
@@ -275,7 +290,7 @@ def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> A
     reach = student_quantile(freedom) * error
     lower, upper = np.maximum(value - reach, least), np.minimum(value + reach, most)
     off = np.divide(np.abs(value), error, out=np.zeros_like(value), where=error > _NO_WIDTH)
-    p_value = np.where(error > _NO_WIDTH, 2 * t.sf(off, freedom), 0.0)
+    p_value = np.where(error > _NO_WIDTH, 2 * stdtr(freedom, -off), 0.0)
     return np.stack([lower, upper, p_value], axis=1)
 
 

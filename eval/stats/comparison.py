@@ -20,12 +20,12 @@ def mcnemar(only_first: int, only_second: int) -> float:
     The counts are of items on which only the first, or only the second, is right. Items on which
     both agree don't count; 1 without any others.
     """
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
     if min(only_first, only_second) < 0:
         raise ValueError(f"counts {only_first}, {only_second} are negative")
     n = only_first + only_second
-    return 1.0 if n == 0 else float(binomtest(only_first, n).pvalue)
+    return min(1.0, 2 * float(bdtr(min(only_first, only_second), n, 0.5)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -70,7 +70,7 @@ def paired_items(
     difference: of their accuracies, in (0, discordance]; discordance: share of items on which just
     one is right. E.g. 0.05 at 20 % discordance: 621 items. Raises UsageError outside these ranges.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     if not 0 < abs(difference) <= discordance <= 1:
         raise UsageError(
@@ -78,5 +78,5 @@ def paired_items(
         )
     if not 0 < power < 1:
         raise UsageError(f"power {power} is not between 0 and 1")
-    z = normal_quantile(1 - alpha) + float(norm.ppf(power))
+    z = normal_quantile(1 - alpha) + float(ndtri(power))
     return math.ceil(z * z * (discordance - difference**2) / difference**2)
