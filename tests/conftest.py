@@ -54,20 +54,10 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs the command as a user does; the installed script itself where options are given.
-
-    options: those of `subprocess.run`, such as an environment that Python reads when it starts.
-    """
-    forking = ForkingCommand()
-
-    def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        if not options:
-            return forking.run(*words)
-        command = [str(Path(sys.executable).with_name("counterprior")), *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, **options)
-
-    yield run
-    forking.close()
+    """Runs the command as a user does, each time in a process of its own; see `forking`."""
+    command = ForkingCommand()
+    yield command.run
+    command.close()
 
 
 def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: str) -> Path:
