@@ -26,7 +26,7 @@ add words of its own."""
 
 PHRASINGS = {
     "template": "If {altered}, draw {scene}.",
-    "imperative": "Draw {scene} as if {altered}.",
+    "imperative": "Draw {scene}, as if {altered}.",
     "narrative": "Suppose {altered}. Here we see {scene}.",
 }
 """Ways to tell a premise and a scene; CF-World has the first. The outcome follows."""

@@ -152,7 +152,7 @@ def _sheet(law: Law, scene: CounterfactualScene, control: str) -> Iterator[str]:
     yield from (f"# {field}: {message}" for field, message in question_faults(scene))
     yield f"- id: {scene.id}"
     yield from ('  presence: ""', "  chain:", '    - ""', f"  control: {control}")
-    yield from ("  naive_outcome: false", "  described: null")
+    yield from ("  naive_outcome:", "  described: TODO")  # both to decide: neither is valid
 
 
 def alike_groups(bank: Path, stems: tuple[str, ...], count: int) -> list[AlikeGroups]:

@@ -17,7 +17,6 @@ from counterprior.builders.likeness import nearest
 from counterprior.builders.worlds import (
     TOKENS,
     WorldEntry,
-    draw_control,
     entry_faults,
     time_clause,
     world_prompts,
@@ -161,6 +160,16 @@ def test_a_fault_is_named(scene: dict[str, Any], entry: dict[str, Any], expected
     assert found.startswith(expected)
 
 
+def test_a_prompt_has_fewer_than_70_tokens() -> None:
+    def told(padding: int) -> list[str]:
+        # Tokens of the narrative L2 with its outcome: 35, and one for each `very`.
+        outcome = SCENE["counterfactual"].replace("round", "very " * padding + "round")
+        return faults({"counterfactual": outcome}, {})
+
+    assert told(34) == []
+    assert told(35) == ["short: L2/narrative has 70 CLIP tokens, must have fewer than 70"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -180,7 +189,7 @@ def test_prompts_tell_one_premise_in_three_ways() -> None:
     made = world_prompts(law, law.scenes[0], entry, Law.model_validate(CONTROL))
     assert made["L0"] == "If a raised thumb were a sign of anger, draw a glass with ice."
     assert made["L1"] == "Draw a glass with ice."
-    assert made["L3/imperative"] == "Draw a glass with ice as if ice were denser than water."
+    assert made["L3/imperative"] == "Draw a glass with ice, as if ice were denser than water."
     assert made["L2/narrative"] == (
         "Suppose ice were denser than water. Here we see a glass with ice. "
         "The cubes should lie on the bottom of the glass beside a round coin."
@@ -227,15 +236,32 @@ def test_a_command_counts_what_is_filled_and_names_each_fault(tmp_path: Path, cl
         worlds_files(bank)
 
 
-def test_a_sheet_lists_the_groups_without_an_entry(tmp_path: Path) -> None:
-    bank = bank_of(tmp_path, [ENTRY])
-    # No other law fits: what the scene speaks of is what the one control alters.
-    with pytest.raises(BankError, match="thumb-glass"):
-        sheets(bank)
-    (bank / "worlds" / "ice.yaml").unlink()
-    law = Law.model_validate(LAW)
-    controls = {"thumb": Law.model_validate(CONTROL), "dense-ice": law}
-    assert draw_control(law, law.scenes[0], controls) == "thumb"
+def test_a_sheet_asks_for_every_group_without_an_entry(tmp_path: Path) -> None:
+    bank = bank_of(tmp_path, [])
+    laws = yaml.safe_load((bank / "counterfactual" / "ice.yaml").read_text())
+    laws[1]["scenes"][0] |= {
+        "scene": "a bowl of soup",
+        "factual": "It steams.",
+        "counterfactual": "It should boil over.",
+    }
+    (bank / "counterfactual" / "ice.yaml").write_text(yaml.safe_dump(laws))
+    asked = yaml.safe_load(sheets(bank))
+    assert [(a["id"], a["control"]) for a in asked] == [
+        ("dense-ice-glass", "thumb"),
+        ("thumb-glass", "dense-ice"),
+    ]
+    (bank / "worlds" / "ice.yaml").write_text(yaml.safe_dump(asked))
+    (file,) = worlds_files(bank)
+    assert file.entries == {}
+    assert len(file.faults) == 2  # nothing that is left open passes for an answer
+    (bank / "worlds" / "ice.yaml").write_text(yaml.safe_dump([ENTRY]))
+    assert [a["id"] for a in yaml.safe_load(sheets(bank))] == ["thumb-glass"]
+
+
+def test_a_scene_that_no_control_leaves_alone_is_named(tmp_path: Path) -> None:
+    # The other law alters ice, and the scene has ice in it.
+    with pytest.raises(BankError, match="no law fits thumb-glass"):
+        sheets(bank_of(tmp_path, [ENTRY]))
 
 
 @pytest.mark.parametrize(
