@@ -9,11 +9,13 @@ import typer
 
 from .options import (
     Backend,
+    Bank,
     BankOut,
     Base,
     Batch,
     Concurrency,
     Input,
+    Json,
     Laws,
     LedgerFile,
     MaxUsd,
@@ -271,3 +273,35 @@ def publish(ledger: LedgerFile, out: Annotated[Path, Output(help="File to write.
 
     with Ledger(ledger, read_only=True) as opened:
         opened.publish(out)
+
+
+def worlds(
+    file: Annotated[
+        list[str] | None, Input(help="A file of counterfactual/, without suffix; repeatable.")
+    ] = None,
+    bank: Bank = None,
+    sheet: Annotated[
+        bool, Output("--sheet", help="Print YAML to fill in for the groups without an entry.")
+    ] = False,
+    alike: Annotated[
+        int, Output(min=0, help="Print so many pairs of groups that are most alike.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Show what is filled of the second edition of the altered worlds, and each fault.
+
+    Exits with 1 if there is a fault. No model is called: docs/worlds.md is the writer's guide.
+
+    Example: `counterprior author worlds --file biology`
+    """
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.worlds_report import alike_groups, sheets, worlds_files
+    from .show_content import print_alike, print_worlds
+
+    folder, stems = bank or DEFAULT_BANK, tuple(file or ())
+    if sheet:
+        print(sheets(folder, stems))
+    elif alike:
+        print_alike(alike_groups(folder, stems, alike), json)
+    else:
+        print_worlds(worlds_files(folder, stems), json)

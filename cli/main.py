@@ -75,6 +75,7 @@ AUTHOR: Commands = {
     "consistency": author.consistency,
     "verify": author.verify,
     "relations": author.relations,
+    "worlds": author.worlds,
     "publish": author.publish,
 }
 

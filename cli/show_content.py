@@ -1,13 +1,14 @@
-"""Prints what models wrote, and what it cost."""
+"""Prints what was written, what it cost, and what is left to write."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .console import console, table
+from .console import WRONG, console, print_json, table
 
 if TYPE_CHECKING:
     from ..builders.authoring.folder import AuthoringReport
+    from ..builders.worlds_report import AlikeGroups, WorldsFile
 
 
 def print_authored(report: AuthoringReport) -> None:
@@ -22,3 +23,42 @@ def print_authored(report: AuthoringReport) -> None:
     output.print(shown)
     counted = ", ".join(f"{count:,} {name}" for name, count in report.counts.items())
     output.print(f"{counted}; stopped by {report.stopped}")
+
+
+def print_worlds(files: list[WorldsFile], as_json: bool) -> None:
+    """Prints how much of each file is filled, then each fault; exits with 1 if there is one."""
+    faults = [fault for file in files for fault in file.faults]
+    counts = {
+        file.stem: {
+            "groups": len(file.groups),
+            "filled": len(file.entries),
+            **{f"depth {depth}": count for depth, count in file.depths.items()},
+            **file.marked,
+            "faults": len(file.faults),
+        }
+        for file in files
+    }
+    if as_json:
+        print_json({"files": counts, "faults": [fault._asdict() for fault in faults]})
+    else:
+        names = tuple(counts[files[0].stem])
+        shown = table("file", *names, numbers=names, title="altered worlds, second edition")
+        for stem, of_file in counts.items():
+            shown.add_row(stem, *map(str, of_file.values()))
+        shown.add_section()
+        shown.add_row("all", *(str(sum(c[name] for c in counts.values())) for name in names))
+        console(width=120).print(shown)
+        for fault in faults:
+            print(": ".join(part for part in fault if part))
+    if faults:
+        raise SystemExit(WRONG)
+
+
+def print_alike(pairs: list[AlikeGroups], as_json: bool) -> None:
+    """Prints pairs of groups with their texts, the most alike first."""
+    if as_json:
+        print_json([pair._asdict() for pair in pairs])
+        return
+    for pair in pairs:
+        print(f"{pair.likeness:.3f} {pair.first}: {pair.first_text}")
+        print(f"      {pair.second}: {pair.second_text}")
