@@ -6,7 +6,7 @@ import fcntl
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,10 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs the command as a user does, each time in a process of its own; see `forking`."""
-    command = ForkingCommand()
-    yield command.run
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkingCommand]:
+    """Runs the command as a user does, each time in a process of its own."""
+    command = ForkingCommand(tmp_path_factory.mktemp("printed"))
+    yield command
     command.close()
 
 

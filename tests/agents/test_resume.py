@@ -28,9 +28,11 @@ def run(stage: Any, base: Path, folder: Path) -> Path:
     return folder / "bank"
 
 
+@pytest.mark.parametrize("each", [pytest.param(1, marks=pytest.mark.lane), 9])
 def test_a_run_killed_at_every_call_pays_for_each_once(
-    stage: Any, small_bank: Path, tmp_path: Path
+    each: int, stage: Any, small_bank: Path, tmp_path: Path
 ) -> None:
+    """each: how many calls more before the next death."""
     undisturbed = files(run(stage, small_bank, tmp_path / "undisturbed"))
     assert stage.paid == CALLS and len(undisturbed) > ROUNDS
 
@@ -48,18 +50,18 @@ def test_a_run_killed_at_every_call_pays_for_each_once(
 
     folder = tmp_path / "killed"
     session = SessionSettings(folder / "ledger.jsonl", stage.spec("openai"))
-    for answered in range(CALLS + 1):
-        # The child has `answered` calls on record; it gets one more, and dies asking the next.
+    for answered in range(0, CALLS + 1, each):
+        # The child has `answered` calls on record; it gets some more, and dies asking the next.
         asked = len(stage.asked)
-        stage.before = lambda number, asked=asked: kill(number) if number > asked + 1 else None
+        stage.before = lambda number, asked=asked: kill(number) if number > asked + each else None
         running = context.Process(
             target=author_constrained, args=(session, LOOP, small_bank, folder / "bank")
         )
         running.start()
         running.join()
         with Ledger(folder / "ledger.jsonl", read_only=True) as ledger:
-            assert len(ledger) == min(answered + 1, CALLS)
-    assert deaths == CALLS - 1
+            assert len(ledger) == min(answered + each, CALLS)
+    assert deaths == CALLS // each - 1
     assert stage.paid == 2 * CALLS
     assert files(folder / "bank") == undisturbed
 

@@ -10,19 +10,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import ForkingCommand
 from PIL import Image
 
 from counterprior.agents.ledger import Ledger
 from counterprior.errors import UsageError
 from counterprior.eval.engine.settling import settle
 
-Cli = Callable[..., subprocess.CompletedProcess[str]]
+Cli = ForkingCommand
 
 JUDGING = """
 import sys
@@ -104,7 +104,9 @@ def red(body: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.lane), signal.SIGTERM]
+)
 def test_an_interrupted_run_records_what_is_under_way(
     number: signal.Signals, text_release: Path, tmp_path: Path, server: Any, cli: Cli
 ) -> None:
@@ -124,14 +126,7 @@ def test_an_interrupted_run_records_what_is_under_way(
     words += ["--generator", f"openai-image:i@{server.url}/v1", "--judge", server.spec("openai")]
     words += ["--out", tmp_path / "run", "--prices", tmp_path / "prices.yaml", "--max-usd", "50"]
     words += ["--concurrency", "3"]
-    command = [str(Path(sys.executable).with_name("counterprior")), *map(str, words)]
-    running = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    running = cli.start(*words)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130 and "interrupted" in errors, errors
     asked = len(server.asked)

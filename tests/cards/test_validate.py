@@ -32,8 +32,21 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Records = list[dict[str, Any]]
 
 
+@pytest.fixture(scope="module")
+def smallest(cli: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of 200 rows; read only."""
+    out = tmp_path_factory.mktemp("smallest") / "release"
+    assert cli("build", "--out", out, "--config", "spatial_uc").returncode == 0
+    return out
+
+
 @pytest.fixture
-def release(text_release: Path, tmp_path: Path) -> Path:
+def release(smallest: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(smallest, tmp_path / "release"))
+
+
+@pytest.fixture
+def texts(text_release: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(text_release, tmp_path / "release"))
 
 
@@ -64,14 +77,6 @@ def rewrite(root: Path, config: str, change: Callable[[Records], Records]) -> No
     (root / "checksums.json").write_text(json.dumps(checksums))
 
 
-def edited(**changes: Any) -> Callable[[Records], Records]:
-    return lambda records: [records[0] | changes, *records[1:]]
-
-
-def swapped(a: str, b: str) -> Callable[[Records], Records]:
-    return lambda records: [records[0] | {a: records[0][b], b: records[0][a]}, *records[1:]]
-
-
 @pytest.mark.lane  # `make release` builds and validates it
 def test_the_full_release_is_valid(full_release: Path, cli: Run) -> None:
     done = cli("validate", full_release, "--json")
@@ -90,67 +95,59 @@ def test_a_changed_byte_is_found(release: Path, cli: Run) -> None:
     assert f"{parquet_path('spatial_uc')}: bytes differ from checksums.json" in done.stdout
 
 
-ROWS_DAMAGED: list[tuple[str, str, Callable[[Records], Records], str, bool]] = [
-    ("dropped row", "t2i_homogenization", lambda r: r[1:], "pair_type", False),
-    ("duplicated id", "t2i_homogenization", lambda r: [r[0], *r[:-1]], "id", True),
-    ("spatial word", "t2i_homogenization", edited(prompt="One cat beside one dog."), "id", True),
-    (
-        "spatial word, swapped prompt",
-        "t2i_homogenization",
-        edited(swapped_prompt="One cat beside one dog."),
-        "swapped_prompt",
-        True,
-    ),
-    (
-        "swapped prompts of a pair",
-        "t2i_correctness",
-        swapped("aligned_prompt", "reverse_prompt"),
-        "aligned_prompt",
-        True,
-    ),
-    (
-        "swapped sides of a pair",
-        "t2i_correctness",
-        swapped("left", "right"),
-        "aligned_prompt",
-        True,
-    ),
-    ("wrong literal", "t2i_correctness", edited(difficulty="easy"), "difficulty", True),
-    ("foreign id", "spatial_uc", edited(id="spatial_uc-000000000000"), "id", True),
-    ("published text", "spatial_uc", edited(prompt="A photo of an apple."), "prompt", True),
-    ("no review", "spatial_uc", edited(review=[]), "review", True),
-]
+Damage = tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]
+"""The field that is named, and what is done to a record."""
+ROWS_DAMAGED: dict[str, list[Damage]] = {
+    "t2i_homogenization": [
+        ("id", lambda r: r | {"prompt": "One cat beside one dog."}),
+        ("swapped_prompt", lambda r: r | {"swapped_prompt": "One cat beside one dog."}),
+    ],
+    "t2i_correctness": [
+        (
+            "aligned_prompt",
+            lambda r: (
+                r | {"aligned_prompt": r["reverse_prompt"], "reverse_prompt": r["aligned_prompt"]}
+            ),
+        ),
+        ("aligned_prompt", lambda r: r | {"left": r["right"], "right": r["left"]}),
+        ("difficulty", lambda r: r | {"difficulty": "easy"}),
+    ],
+    "spatial_uc": [
+        ("id", lambda r: r | {"id": "spatial_uc-000000000000"}),
+        ("prompt", lambda r: r | {"prompt": "A photo of an apple."}),
+        ("review", lambda r: r | {"review": []}),
+    ],
+}
 
 
-@pytest.mark.parametrize(
-    ("config", "change", "field", "names_row"),
-    [d[1:] for d in ROWS_DAMAGED],
-    ids=[d[0] for d in ROWS_DAMAGED],
-)
-def test_damaged_rows_are_named_even_when_all_digests_follow(
-    release: Path,
-    config: str,
-    change: Callable[[Records], Records],
-    field: str,
-    names_row: bool,
-) -> None:
-    first = pq.read_table(release / parquet_path(config)).to_pylist()[0]["id"]
-    rewrite(release, config, change)
+@pytest.mark.parametrize("config", ROWS_DAMAGED)
+def test_damaged_rows_are_named_even_when_all_digests_follow(texts: Path, config: str) -> None:
+    damages = ROWS_DAMAGED[config]
+
+    def damage(records: Records) -> Records:
+        hurt = [change(record) for (_, change), record in zip(damages, records, strict=False)]
+        return [*hurt, *records[len(damages) : -1], records[len(damages)]]  # the last one twice
+
+    ids = [record["id"] for record in islice(iter_records(texts, config), len(damages) + 1)]
+    rewrite(texts, config, damage)
     file = parquet_path(config)
-    found = [p for p in problems(release) if p.file == file and p.field.split(".")[0] == field]
-    assert found
-    if names_row and field != "id":
-        assert first in {p.row for p in found}
+    found = {(p.row, p.field.split(".")[0]) for p in problems(texts) if p.file == file}
+    for (field, _), row in zip(damages, ids, strict=False):
+        assert (row, field) in found or (field == "id" and "id" in {name for _, name in found})
+    assert (ids[-1], "id") in found
+    if config == "t2i_homogenization":  # a row is lost, and with it the balance
+        assert "pair_type" in {field for _, field in found}
 
 
-def test_a_forged_row_with_a_matching_id_is_found_by_its_text(release: Path) -> None:
+def test_a_forged_row_with_a_matching_id_is_found_by_its_text(texts: Path) -> None:
     prompt = "One cat beside one dog."
 
     def forge(records: Records) -> Records:
-        return edited(prompt=prompt, id=item_id("t2i_homogenization", prompt))(records)
+        forged = {"prompt": prompt, "id": item_id("t2i_homogenization", prompt)}
+        return [records[0] | forged, *records[1:]]
 
-    rewrite(release, "t2i_homogenization", forge)
-    found = {(p.row, p.field) for p in problems(release) if "spatial word" in p.message}
+    rewrite(texts, "t2i_homogenization", forge)
+    found = {(p.row, p.field) for p in problems(texts) if "spatial word" in p.message}
     assert found == {(item_id("t2i_homogenization", prompt), "prompt")}
 
 
@@ -230,11 +227,12 @@ def test_every_document_is_what_the_manifest_renders(release: Path, document: st
 def test_croissant_that_describes_another_file_is_found(release: Path) -> None:
     path = release / "croissant.json"
     document = json.loads(path.read_text())
-    document["recordSet"][0]["field"][2]["source"]["extract"]["column"] = "canary"
+    column = document["recordSet"][0]["field"][2]["source"]["extract"]
+    name, column["column"] = column["column"], "canary"
     path.write_text(json.dumps(document))
     wrong = problems(release, croissant=True)
     found = [(p.file, p.field) for p in wrong if "differs from the" in p.message]
-    assert found == [("croissant.json", "pair_type")]
+    assert found == [("croissant.json", name)]
 
 
 def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
@@ -336,7 +334,7 @@ def test_exchanged_rows_are_found(release: Path) -> None:
         (lambda r: r[:-1], "lacks 1 row"),
     ):
         folder = Path(shutil.copytree(release, release.with_name(f"r{message[:4]}")))
-        rewrite(folder, "t2i_correctness", change)
+        rewrite(folder, "spatial_uc", change)
         found, note = origin_problems(folder, read_facts(folder), SHIPPED)
         assert any(message in p.message for p in found), message
         assert f"bank {SHIPPED.sha256[:12]}" in note

@@ -5,8 +5,6 @@ import json
 import random
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forking import ForkingCommand
 from PIL import Image
 
 from counterprior.errors import UsageError
@@ -24,19 +23,21 @@ from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
 from counterprior.release import iter_records, parquet_path
 from counterprior.schema import arrow_schema, rows_digest
 
-Run_ = Callable[..., subprocess.CompletedProcess[str]]
+Run_ = ForkingCommand
 
 RENDER = "render:?order_bias=1&missing=0.1"
 
 
 @pytest.fixture(scope="module")
-def judged(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def judged(
+    text_release: Path, tmp_path_factory: pytest.TempPathFactory, cli: ForkingCommand
+) -> Path:
     """A judged run of 20 rows; read only."""
     out = tmp_path_factory.mktemp("eval") / "run"
-    command = [sys.executable, "-m", "counterprior", "eval", "--suite", "t2i_homogenization"]
+    command = ["eval", "--suite", "t2i_homogenization"]
     command += ["--data", text_release, "--generator", RENDER, "--judge", "pixels"]
     command += ["--probes", "mirror,swap", "--limit", "20", "--out", out]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    done = cli(*command)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -241,8 +242,7 @@ def test_a_killed_run_goes_on_without_asking_twice(
 ) -> None:
     run = Path(shutil.copytree(judged, tmp_path / "run"))
     shutil.rmtree(run / "verdicts")
-    command = [sys.executable, "-m", "counterprior", "judge", str(run), "--judge", "pixels"]
-    process = subprocess.Popen([*command, "--probes", "mirror"], stderr=subprocess.DEVNULL)
+    process = cli.start("judge", run, "--judge", "pixels", "--probes", "mirror")
 
     def recorded() -> list[str]:
         found = list(run.glob("verdicts/*/verdicts.jsonl"))
@@ -310,11 +310,7 @@ def test_real_images_of_a_real_model(
         "--json",
     )
     for after in (1, 150, 399):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "counterprior", *map(str, command)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = cli.start(*command)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
             found = list(run.glob("verdicts/*/verdicts.jsonl"))

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import ForkedProcess, ForkingCommand
 from piecework import Changing, Telling
 from PIL import Image
 
@@ -30,7 +31,7 @@ from counterprior.eval.engine.workers import Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.storage import read_records
 
-Cli = Callable[..., subprocess.CompletedProcess[str]]
+Cli = ForkingCommand
 
 
 def settings_of(data: Path, out: Path, limit: int = 4) -> RunSettings:
@@ -53,15 +54,7 @@ def words(data: Path, out: Path, *more: object) -> list[str]:
     return [str(word) for word in command]
 
 
-def start(*command: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "counterprior", *map(str, command)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def ended(*processes: subprocess.Popen[str]) -> None:
+def ended(*processes: ForkedProcess) -> None:
     for process in processes:
         _, told = process.communicate(timeout=120)
         assert process.returncode == 0, told
@@ -94,7 +87,7 @@ def red(body: dict[str, Any]) -> bytes:
 
 
 def test_two_shards_are_one_run_and_pay_for_nothing_twice(
-    text_release: Path, tmp_path: Path, server: Any
+    text_release: Path, tmp_path: Path, server: Any, cli: Cli
 ) -> None:
     server.draw, server.answer = red, lambda body: "1"
     painter = f"openai-image:img-1@{server.url}/v1?attempts=2&timeout=5"
@@ -105,7 +98,7 @@ def test_two_shards_are_one_run_and_pay_for_nothing_twice(
     before = Counter(json.dumps(a.body, sort_keys=True) for a in server.asked)
     server.asked.clear()
     command = ("eval", *words(text_release, parts, *asked))
-    ended(start(*command, "--shard", "1/2"), start(*command, "--shard", "2/2"))
+    ended(cli.start(*command, "--shard", "1/2"), cli.start(*command, "--shard", "2/2"))
     assert Counter(json.dumps(a.body, sort_keys=True) for a in server.asked) == before
     assert before.total() == 16 and max(before.values()) == 1
     assert made(parts) == made(whole) and said(parts) == said(whole)

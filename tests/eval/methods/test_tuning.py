@@ -32,8 +32,7 @@ QUICK = LoraRecipe(
     held_out=0,
 )
 FAMILIES = (
-    "flux",
-    *(pytest.param(k, marks=pytest.mark.lane) for k in ("qwen-image", "sd3")),
+    *(pytest.param(k, marks=pytest.mark.lane) for k in ("flux", "qwen-image", "sd3")),
     "sdxl",
 )
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 import study_doubles as doubles
 import yaml
+from forking import ForkedProcess, ForkingCommand
 
 from counterprior.errors import InUseError
 from counterprior.eval.engine.run import Run, RunError
@@ -344,19 +343,15 @@ def paper_study(data: Path, suites: list[str], limit: int, server: Any, folder: 
 
 
 def killed_and_whole(
-    file: Path, tmp_path: Path, server: Any, kills: int, longest: int
+    file: Path, tmp_path: Path, server: Any, cli: ForkingCommand, *, kills: int, longest: int
 ) -> tuple[str, str]:
     """The table of a study that was killed so often, and of one that never was."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
     def table(out: Path) -> str:
         return format_table(study_table(Study.open(out)), "md")
 
-    def start(out: Path) -> subprocess.Popen[bytes]:
-        words = [COMMAND, "study", "run", str(file), "--out", str(out)]
-        return subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-        )
+    def start(out: Path) -> ForkedProcess:
+        return cli.start("study", "run", file, "--out", out)
 
     def work(out: Path) -> int:
         logs = [*out.glob("runs/*/*/images.jsonl"), *out.glob("runs/*/*/verdicts/*/verdicts.jsonl")]
@@ -368,7 +363,7 @@ def killed_and_whole(
         while running.poll() is None and work(cut) < enough:
             time.sleep(0.01)
         assert running.poll() is None, "it ended before it was killed"
-        running.send_signal(signal.SIGKILL)
+        running.kill()
         running.wait()
     assert "(incomplete)" in table(cut)
     assert start(cut).wait() == 0
@@ -380,20 +375,20 @@ def killed_and_whole(
 
 
 def test_killed_twice_it_ends_in_the_same_table(
-    text_release: Path, tmp_path: Path, server: Any
+    text_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
 ) -> None:
     file = paper_study(text_release, OTS[:1], 2, server, tmp_path)
-    cut, whole = killed_and_whole(file, tmp_path, server, 2, 8)
+    cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=2, longest=8)
     assert cut == whole
     assert "(incomplete)" not in whole and "| Qwen-Image |" in whole and "| *paper* |" in whole
 
 
 @pytest.mark.lane
 def test_killed_eight_times_the_paper_s_table_is_the_same(
-    full_release: Path, tmp_path: Path, server: Any
+    full_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
 ) -> None:
     file = paper_study(full_release, OTS, 20, server, tmp_path)
-    cut, whole = killed_and_whole(file, tmp_path, server, 8, 60)
+    cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=8, longest=60)
     assert cut == whole
     assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
 
