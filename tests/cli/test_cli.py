@@ -68,7 +68,7 @@ def test_without_pictures_the_configs_are_previews(tmp_path: Path, cli: Run) -> 
     assert cli("validate", out).returncode == 0
 
 
-@pytest.mark.parametrize("delay", [0.5, 2.5])
+@pytest.mark.parametrize("delay", [0.5, pytest.param(2.5, marks=pytest.mark.lane)])
 def test_a_killed_build_leaves_the_old_release_and_the_next_succeeds(
     text_release: Path, tmp_path: Path, cli: ForkingCommand, delay: float
 ) -> None:
@@ -92,7 +92,9 @@ def test_a_killed_build_leaves_the_old_release_and_the_next_succeeds(
     assert left == {"release", ".release.lock"}  # a lock file says nothing once nobody holds it
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.lane)]
+)
 def test_an_interrupted_build_ends_with_130_and_leaves_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -135,7 +135,7 @@ def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
     assert said(run) == said(alone)
 
 
-@pytest.mark.parametrize("victim", ["worker", "parent"])
+@pytest.mark.parametrize("victim", ["worker", pytest.param("parent", marks=pytest.mark.lane)])
 def test_a_killed_run_goes_on_and_loses_what_was_under_way(
     text_release: Path, tmp_path: Path, server: Any, victim: str
 ) -> None:
