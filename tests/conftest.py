@@ -6,6 +6,7 @@ import fcntl
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
-@pytest.fixture(autouse=True)
-def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def loopback_only() -> Iterator[None]:
     """No test reaches beyond this machine."""
     connect = socket.socket.connect
 
@@ -49,7 +50,9 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
             raise AssertionError(f"a test tried to reach {address}")
         connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -94,11 +97,14 @@ def text_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`datasets` caches below the test's own folder."""
+def fresh_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """`datasets` caches in a folder of the test's own, which is there once it does."""
     import datasets
 
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets_cache")
+    cache = tmp_path_factory.getbasetemp() / "datasets_caches" / uuid.uuid4().hex
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
     yield
 
 
