@@ -139,6 +139,59 @@ class T2IHomogenization(Row):
     """The same scene without names and order (`Two people.`): the same for both prompts."""
 
 
+class TranslatedRow(Row):
+    """A row of an English config in one language, in both mention orders.
+
+    Entities stay English, and so does what a judge is asked.
+    """
+
+    KEY = ("source_id", "language")
+    source_id: str
+    """Id of the English row, whose seeds this row has too."""
+    language: str
+    """BCP 47 code; `en` rows are the source's own prompts."""
+    direction: Literal["ltr", "rtl"]
+    """Reading direction of the language: left to right, or right to left."""
+    prompt: str
+    """The neutral prompt in the language, in reading order, without spatial words."""
+    swapped_prompt: str
+    """The same mentioned in the opposite order."""
+    english_prompt: str
+    """What `prompt` says, in English."""
+    english_swapped_prompt: str
+    """What `swapped_prompt` says, in English."""
+
+
+class T2IHomogenizationMultilingual(TranslatedRow):
+    """A pair of `t2i_homogenization` in one language."""
+
+    suite: Literal["t2i_homogenization_multilingual"] = "t2i_homogenization_multilingual"
+    pair_type: PairType
+    """Kinds of the two entities, in the paper's order (not the order of mention)."""
+    first: Entity
+    """The entity that `prompt` mentions first, in English."""
+    second: Entity
+    """The entity that `prompt` mentions second, in English."""
+    first_named: str
+    """The first entity as the prompts name it."""
+    second_named: str
+    """The second entity as the prompts name it."""
+    neutral_prompt: str
+    """The same scene without names and order: the same for both prompts."""
+
+
+class OrderBeyondMultilingual(TranslatedRow):
+    """Three entities of `order_beyond` side by side, in one language."""
+
+    suite: Literal["order_beyond_multilingual"] = "order_beyond_multilingual"
+    entities: list[str]
+    """English names in order of mention in `prompt`."""
+    looks: list[str]
+    """How a judge recognizes each entity, in the same order."""
+    named: list[str]
+    """The entities as the prompts name them, in the same order."""
+
+
 class T2ICorrectness(Row):
     """A pair whose left/right layout is fixed by a standard, in both mention orders.
 
@@ -500,6 +553,8 @@ ROWS: dict[str, type[Row]] = {
     "spatial_multi": SpatialMulti,
     "spatial_3d": Spatial3D,
     "order_beyond": OrderBeyond,
+    "t2i_homogenization_multilingual": T2IHomogenizationMultilingual,
+    "order_beyond_multilingual": OrderBeyondMultilingual,
     "consistency": Consistency,
 }
 """Row type of every config, in the order of the card."""

@@ -196,7 +196,8 @@ def rebuilt(bank: Path = DEFAULT_BANK) -> Callable[[str, int | None], list[Row] 
 
 def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
     # Seeded by suite: a config is the same whether it is built alone or with the others.
-    return SUITES[name].build(banks, random.Random(f"{seed}/{name}"))
+    suite = SUITES[name]
+    return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
 
 
 def as_released(row: Row, source: str) -> Row:

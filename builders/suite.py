@@ -15,6 +15,7 @@ from .bank import read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
+from .languages import Language, read_languages
 from .manifest import Composition
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
@@ -53,6 +54,10 @@ class Banks:
     @cached_property
     def taxonomy(self) -> Taxonomy:
         return Taxonomy.read(self.root)
+
+    @cached_property
+    def languages(self) -> dict[str, Language]:
+        return read_languages(self.root, self.taxonomy)
 
     @cached_property
     def standards(self) -> dict[str, Standard]:
@@ -139,5 +144,7 @@ class SuiteRecipe(Generic[R]):
     """How the datasheet tabulates the rows; None if the card says enough."""
     license: str | None = "CC-BY-4.0"
     """SPDX expression of the rows' license; None if each row has its own."""
+    seeded_as: str = ""
+    """Config whose rows it is made from, drawn with the same seed; empty: none."""
     optional: bool = False
     """Whether a bank may hold nothing for it; the release then lacks the config."""

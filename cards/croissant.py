@@ -64,7 +64,7 @@ def render_croissant(facts: Facts, rai: dict[str, Any]) -> str:
         "citeAs": f"counterprior {facts.version}, the counterprior maintainers, {facts.url}",
         "creator": {"@type": "sc:Organization", "name": "The counterprior maintainers"},
         "keywords": ["text-to-image", "image editing", "benchmark", "spatial reasoning", "bias"],
-        "inLanguage": "en",
+        "inLanguage": facts.languages,
         "isLiveDataset": False,
         **rai,
         "distribution": [_file_object(config, facts) for config in facts.configs],

@@ -84,6 +84,7 @@ def _values(facts: Facts) -> dict[str, str]:
         "reviewed": _reviewed(facts),
         "review_rounds": _review_rounds(facts),
         "compositions": _compositions(facts),
+        "languages": _languages(facts),
         **{f"made_with_{name}": version for name, version in facts.made_with.items()},
     }
 
@@ -218,6 +219,12 @@ def _review_rounds(facts: Facts) -> str:
     return table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
 
 
+def _languages(facts: Facts) -> str:
+    """Which texts are not English, as part of a sentence."""
+    others = [c.name for c in facts.configs if len(c.breakdown.get("language", {})) > 1]
+    return f"English, except in {', '.join(others)}" if others else "English only"
+
+
 def _errata(facts: Facts) -> str:
     head = (
         "# Errata\n\n"
@@ -266,7 +273,7 @@ def _front_matter(facts: Facts) -> str:
     licenses = sorted({part.lower() for c in facts.configs for part in c.license.split(" AND ")})
     data = {
         "pretty_name": _title(facts),
-        "language": ["en"],
+        "language": facts.languages,
         "license": licenses,
         "task_categories": ["text-to-image", "image-to-image"],
         "tags": ["benchmark", "bias", "spatial-reasoning", "counterfactual", "synthetic"],

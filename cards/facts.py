@@ -125,6 +125,12 @@ class Facts(Struct):
         return f"https://huggingface.co/datasets/{self.repo_id}"
 
     @property
+    def languages(self) -> list[str]:
+        """BCP 47 codes of the texts, English first."""
+        told = {code for config in self.configs for code in config.breakdown.get("language", {})}
+        return ["en", *sorted(told - {"en"})]
+
+    @property
     def rows(self) -> int:
         return sum(config.rows for config in self.configs)
 

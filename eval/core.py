@@ -34,6 +34,9 @@ FAILURES = ("unparsed", "refused", "error", "missing")
 generator or file that failed, and an image or verdict that is not there. Never scored, never
 dropped, never merged."""
 
+INVALID = "invalid"
+"""Label of an image in which none of a question's statements holds: a judgment, not a failure."""
+
 ALL = "all"
 BOTH = " + "
 """Between the two groups of one kind that a row is in, e.g. the categories of its entities."""

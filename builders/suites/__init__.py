@@ -13,6 +13,7 @@ from . import (
     i2i_correctness,
     i2i_homogenization,
     order_beyond,
+    order_beyond_multilingual,
     rule_decoupling,
     spatial_3d,
     spatial_multi,
@@ -20,6 +21,7 @@ from . import (
     spatial_visor,
     t2i_correctness,
     t2i_homogenization,
+    t2i_homogenization_multilingual,
 )
 
 SUITES: dict[str, SuiteRecipe[Any]] = {
@@ -38,6 +40,8 @@ SUITES: dict[str, SuiteRecipe[Any]] = {
         spatial_multi,
         spatial_3d,
         order_beyond,
+        t2i_homogenization_multilingual,
+        order_beyond_multilingual,
         consistency,
     )
 }

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -55,6 +55,8 @@ class RenderGenerator:
 
     order_bias: float = 0
     """Logit of the first-mentioned entity standing left, or of the left one acting."""
+    rtl_bias: float = 0
+    """Added to it where the row's language is read from the right."""
     preference_sd: float = 0
     """Standard deviation of `preference`, each entity's own logit of standing left."""
     grounding: float = 1
@@ -109,12 +111,12 @@ class RenderGenerator:
         Prompts that name the same entities have the same content; one that names none leaves the
         order to the entities' preferences. Raises as `scene`.
         """
-        both = (request.prompt, other)
+        both = tuple(_in_english(prompt, request.fields) for prompt in (request.prompt, other))
         first = both[sum(step < self.decides for step in at) % 2]
         last = both[len(at) % 2]
         blind = not mentions(first)
         kept = last if blind else first
-        drawer = replace(self, order_bias=0.0) if blind else self
+        drawer = replace(self, order_bias=0.0, rtl_bias=0.0) if blind else self
         return drawer.generate(replace(request, prompt=kept))
 
     def guided(self, strength: float) -> RenderGenerator:
@@ -141,7 +143,9 @@ class RenderGenerator:
         """
         rng = _rng(request)
         if request.source is None:
-            return self._compose(request.prompt, rng)
+            biased = replace(self, order_bias=self.order_bias + self.rtl_bias)
+            drawer = biased if request.fields.get("direction") == "rtl" else self
+            return drawer._compose(_in_english(request.prompt, request.fields), rng)
         return self._edit(Scene.of(request.source), request.prompt, rng)
 
     def _compose(self, prompt: str, rng: random.Random) -> Scene:
@@ -222,10 +226,18 @@ def _option(name: str, text: str) -> float:
     if name == "decides":
         in_range = value >= 1 and value % 1 == 0
     else:
-        in_range = name in ("order_bias", "preference_sd") or 0 <= value <= 1
+        in_range = name in ("order_bias", "rtl_bias", "preference_sd") or 0 <= value <= 1
     if not (math.isfinite(value) and in_range):
         raise UsageError(f"render: option {name}={text} is out of range")
     return value
+
+
+def _in_english(prompt: str, fields: Mapping[str, str]) -> str:
+    """What a row's prompt says in English, where the row tells; else the prompt."""
+    for name in ("prompt", "swapped_prompt"):
+        if prompt == fields.get(name):
+            return fields.get(f"english_{name}", prompt)
+    return prompt
 
 
 def _grained(image: Image, sd: float, rng: random.Random) -> Image:

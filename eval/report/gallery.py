@@ -20,12 +20,11 @@ from PIL import Image
 from ...images import ImageError, open_image
 from ...progress import Progress
 from ...storage import write_whole
-from ..core import BOTH, ORIGINAL, Case
+from ..core import BOTH, INVALID, ORIGINAL, Case
 from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
 from ..engine.workers import Numbered, Scale, farm
 from ..results.contents import RunContents
-from ..suites.base import INVALID
 
 THUMBNAILS = "thumbnails"
 LONGEST_SIDE = 256

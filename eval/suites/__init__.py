@@ -10,6 +10,7 @@ from .beyond import OrderBeyondSuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
+from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
 from .relations import OwnPromptsSuite, SpatialMultiSuite
 from .spatial import Spatial3DSuite, SpatialUCSuite, SpatialVISORSuite
 from .worlds import CounterfactualDenominalizedSuite, CounterfactualSuite
@@ -30,6 +31,8 @@ SUITES: dict[str, type[Suite[Any]]] = {
         SpatialMultiSuite,
         Spatial3DSuite,
         OrderBeyondSuite,
+        T2IHomogenizationMultilingualSuite,
+        OrderBeyondMultilingualSuite,
         OwnPromptsSuite,
     )
 }

@@ -50,9 +50,6 @@ class Worth:
         return self.values.get(verdict.label, math.nan)
 
 
-INVALID = "invalid"
-"""Label of an image in which none of a question's statements holds."""
-
 YES_NO = Worth({"yes": 1.0, "no": 0.0})
 
 

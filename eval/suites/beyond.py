@@ -16,11 +16,21 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import OrderBeyond
-from ..core import ALL, FAILURES, Case, Outcome, Question, Score, count_excluded, is_mirrored
+from ..core import (
+    ALL,
+    FAILURES,
+    INVALID,
+    Case,
+    Outcome,
+    Question,
+    Score,
+    count_excluded,
+    is_mirrored,
+)
+from ..prompts.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.intervals import folded
-from .asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
-from .base import INVALID, Headline, Item, Items, Measure, Suite, Trial, Worth
+from .base import Headline, Item, Items, Measure, Suite, Trial, Worth
 from .scores import mean_score, statistics
 from .trials import beyond_trials, scene_label
 
@@ -28,10 +38,8 @@ IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", others=(I
 PAIRS = {"pair_12": (0, 1), "pair_13": (0, 2), "pair_23": (1, 2)}
 """Question -> places of its two entities in the order of mention."""
 FORWARD = {"horizontal": "left_of", "vertical": "above", "depth": "in_front_of"}
-NEUTRAL = ("three_homogenization", "vertical", "depth")
-"""Settings in which no order is right."""
 FIXED = "three_correctness"
-"""The setting in which one is."""
+"""The setting in which one order is right."""
 
 
 def order_of(outcome: Outcome) -> str:
@@ -70,7 +78,7 @@ def right(outcome: Outcome) -> float:
 
 
 def _neutral(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [o for o in outcomes if o.case.groups["setting"] in NEUTRAL]
+    return [o for o in outcomes if o.case.groups.get("setting") != FIXED]
 
 
 def _items(outcomes: Sequence[Outcome]) -> Items:

@@ -11,11 +11,10 @@ from PIL.Image import Image
 from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness
-from ..core import Case, Outcome, Question, Score, is_mirrored
+from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
+from ..prompts.asking import Alternative, Subject, ask_binding, ask_which
 from ..stats.comparison import mcnemar
-from .asking import Alternative, Subject, ask_binding, ask_which
 from .base import (
-    INVALID,
     Headline,
     Measure,
     R,

@@ -14,7 +14,7 @@ from PIL.Image import Image
 from ...schema import AttributeDecoupling, RuleDecoupling
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
-from .asking import ask_yes_no
+from ..prompts.asking import ask_yes_no
 from .base import YES_NO, Headline, Measure, Suite, by_variant, case_items
 from .scores import grouped, mean_worth, variant_scores
 

@@ -15,13 +15,12 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
-from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, PROBES, Case, Outcome, Question, Score
+from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, PROBES, Case, Outcome, Question, Score
+from ..prompts.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
-from .asking import Alternative, Subject, ask_which
 from .base import (
-    INVALID,
     Headline,
     Measure,
     R,

@@ -24,7 +24,7 @@ from ...schema import OwnPrompt, Provenance, SpatialMulti
 from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
-from .asking import AMONG, AXES, PROMPTS, Stated, ask_stated
+from ..prompts.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
 from .base import Headline, Item, Items, Measure, Suite, Trial, Worth
 from .scores import in_groups, mean_number, mean_score
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL

@@ -15,11 +15,11 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import Spatial3D, SpatialUC, SpatialVISOR
-from ..core import Case, Outcome, Question, Score
+from ..core import INVALID, Case, Outcome, Question, Score
+from ..prompts.asking import Stated, ask_stated
 from ..rules.checker.decide import CheckVerdict
 from ..rules.checker.summary import PAIRS, all_of, best_of, pair_verdict
-from .asking import Stated, ask_stated
-from .base import INVALID, Headline, Measure, Suite, Trial, Worth, case_items
+from .base import Headline, Measure, Suite, Trial, Worth, case_items
 from .scores import complete_groups, in_groups, mean_number, mean_score, mean_worth, valid_score
 from .trials import depth_trials, guidance_trials, scene_label, stated_trials
 

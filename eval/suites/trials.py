@@ -31,10 +31,10 @@ from ...schema import (
     T2ICorrectness,
     T2IHomogenization,
 )
-from ..core import Case, ImageRequest
+from ..core import INVALID, Case, ImageRequest
 from ..generators.render import GRAIN, RenderGenerator
-from .asking import Stated
-from .base import INVALID, Trial
+from ..prompts.asking import Stated
+from .base import Trial
 
 ROWS = 60
 """Rows of each trial: two images each where there are two mention orders."""

@@ -16,8 +16,8 @@ from PIL.Image import Image
 from ...schema import Counterfactual, CounterfactualDenominalized, EvaluationQuestion
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
+from ..prompts.asking import ask_yes_no
 from ..stats.bootstrap import Array
-from .asking import ask_yes_no
 from .base import YES_NO, Headline, Item, Items, Measure, Suite, by_variant
 from .scores import in_groups, statistics
 

@@ -30,6 +30,8 @@ CONFIGS = {
     "spatial_multi": 200,
     "spatial_3d": 1_000,
     "order_beyond": 800,
+    "t2i_homogenization_multilingual": 1_800,
+    "order_beyond_multilingual": 540,
 }
 """Rows that the design promises; None where the bank decides."""
 

@@ -61,6 +61,7 @@ def test_the_gallery_shows_and_filters(site: Path, browse: Callable[..., str]) -
     address = (site / "gallery-run.html").as_uri()
     whole = browse(address)
     assert whole.count('<li id="') == 48 and "page 1 of 2" in whole
+    assert whole.count('class="prompt" dir="auto"') == 48  # prompts may be read from the right
     assert browse(f"{address}#page=2").count('<li id="') == 12
     badge = re.search(r'value="invalid"> invalid <span class="badge">(\d+)<', whole)
     assert badge is not None and int(badge[1]) > 0

@@ -69,7 +69,7 @@
     return make(
       "li", { id: image.id },
       shown,
-      make("p", { className: "prompt", textContent: image.prompt }),
+      make("p", { className: "prompt", dir: "auto", textContent: image.prompt }),
       make("p", { className: "facts", textContent:
         [image.variant, ...groupsOf(image), `seed ${image.seed}`].join(" · ") }),
       make("p", { className: "flags" },

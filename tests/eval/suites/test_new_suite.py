@@ -17,10 +17,10 @@ from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.prompts import read_prompt
+from counterprior.eval.prompts.asking import ask_yes_no
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run, write_results
 from counterprior.eval.suites import SUITES
-from counterprior.eval.suites.asking import ask_yes_no
 from counterprior.eval.suites.base import YES_NO, Headline, Measure, Suite, case_items, values_of
 from counterprior.eval.suites.scores import mean_score
 from counterprior.schema import Provenance, Row

@@ -15,9 +15,8 @@ from typing import Literal, NamedTuple
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..core import ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
-from ..prompts import Prompt, read_prompt
-from .base import INVALID, YES_NO
+from ..core import INVALID, ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
+from . import Prompt, read_prompt
 
 
 class Subject(NamedTuple):
@@ -183,7 +182,7 @@ def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Ima
 
 def ask_yes_no(case: Case, name: str, prompt: Prompt, question: str, image: Image) -> Question:
     """A free question whose answer is yes or no."""
-    labels = tuple(YES_NO.values)
+    labels = ("yes", "no")
     digits = _digits(case, name, ORIGINAL, 2)
     return Question(
         case=case.id,
