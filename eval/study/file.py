@@ -138,6 +138,16 @@ class Cell:
         return f"{self.suite} x {self.generator} x {self.judge}"
 
     @property
+    def key(self) -> str:
+        """Unique in a study."""
+        return f"{self.suite}/{self.generator}/{self.judge}"
+
+    @property
+    def asked(self) -> list[str]:
+        """What decides which questions are asked about an image."""
+        return [*self.probes, self.persona]
+
+    @property
     def run(self) -> str:
         """Its run, which all of its judges share."""
         return f"{self.suite}/{self.generator}"

@@ -2,18 +2,18 @@
 
 DIR/study.yaml          the file, as given
 DIR/study.json          the models behind its names, as they were when they were first opened
-DIR/cells.jsonl         what became of each cell, in the order it happened
+DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
 DIR/runs/SUITE/NAME/    a run of each generator on each suite
 
 Every model is opened once: a generator for all of its suites, then a judge for all of its runs. A
-cell that fails is recorded and doesn't hold up the others.
+cell that fails is recorded and doesn't hold up the others. Shards of a study do their parts of all
+of its runs, each with logs of its own.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -27,12 +27,13 @@ import yaml
 from ...agents.budget import Spending
 from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
-from ...storage import Lock, RecordLog, read_records, write_json, write_whole
+from ...storage import Lock, write_json, write_whole
 from ..checkpoints.placement import LoadError
 from ..core import Generator, Judge
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import RunSettings
+from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
 from ..engine.verdicts import JudgeFailed, VerdictLog
@@ -40,11 +41,11 @@ from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
+from .events import CellEvents
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 
 FILE = "study.yaml"
 MODELS = "study.json"
-EVENTS = "cells.jsonl"
 LOCK = "study.lock"
 
 State = Literal["waiting", "images", "verdicts", "failed", "done"]
@@ -67,6 +68,8 @@ class CellStatus:
     """Questions that there are; 0 where nobody has counted them yet."""
     cause: str = ""
     """What ended it, where it failed."""
+    lost: str = ""
+    """Which shards lack something, in words; empty where none does."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -83,8 +86,9 @@ class CellStatus:
             return "not begun"
         made, said = sum(self.images.values()), sum(self.verdicts.values())
         if made < self.cases:
-            return f"{self.cases - made:,} of {self.cases:,} images were never made"
-        return f"judged in part: {said:,} answers about {self.images.get('made', 0):,} images"
+            return f"{self.cases - made:,} of {self.cases:,} images were never made{self.lost}"
+        images = self.images.get("made", 0)
+        return f"judged in part: {said:,} answers about {images:,} images{self.lost}"
 
 
 @dataclass(frozen=True)
@@ -138,13 +142,18 @@ class Study:
         that are there, and for a folder of something else.
         """
         study = cls(root, file)
-        if (root / FILE).exists():
-            study._check_runs()
-        elif root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
-            raise RunError(f"{root} is not empty and no study: choose another --out")
-        else:
-            study.keep(text)
+        with study.starting():
+            if (root / FILE).exists():
+                study._check_runs()
+            elif root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
+                raise RunError(f"{root} is not empty and no study: choose another --out")
+            else:
+                study.keep(text)
         return study
+
+    def starting(self) -> Lock:
+        """Held for a moment by one shard after the other, for what all of them write."""
+        return Lock(self.root / "start.lock", f"the study {self.root}", wait=True)
 
     def keep(self, text: str) -> None:
         """Writes the file."""
@@ -165,10 +174,10 @@ class Study:
             limit=cell.limit,
         )
 
-    def run_of(self, cell: Cell) -> Run | None:
+    def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
         """Its run; None where it has not begun."""
         root = self.root / cell.folder
-        return Run.open(root) if (root / HEADER).exists() else None
+        return Run.open(root, shard) if (root / HEADER).exists() else None
 
     def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
         """What its judge said; None where nothing yet."""
@@ -220,53 +229,54 @@ class Study:
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Keeps which model a name stands for. Raises RunError where it stood for another."""
-        models = self.models()
-        known = models[kind].get(name)
-        if known is not None and known["identity"] != dict(identity):
-            raise RunError(
-                f"{self.root}: {kind[:-1]} {name!r} is another one now: "
-                f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}; give it "
-                f"another name, or choose another --out"
-            )
-        models[kind][name] = {"spec": spec, "identity": dict(identity)}
-        write_json(self.root / MODELS, models)
+        with self.starting():
+            models = self.models()
+            known = models[kind].get(name)
+            if known is not None and known["identity"] != dict(identity):
+                raise RunError(
+                    f"{self.root}: {kind[:-1]} {name!r} is another one now: "
+                    f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}; give it "
+                    f"another name, or choose another --out"
+                )
+            models[kind][name] = {"spec": spec, "identity": dict(identity)}
+            write_json(self.root / MODELS, models)
 
     def status(self) -> list[CellStatus]:
         """How far every cell is."""
-        events = self.events()
-        return [self._status(cell, events.get(_key(cell), {})) for cell in self.cells]
+        events = CellEvents(self.root)
+        return [self._status(cell, events) for cell in self.cells]
 
-    def events(self) -> dict[str, dict[str, Any]]:
-        """The newest event of every cell."""
-        return {record["cell"]: record for record in read_records(self.root / EVENTS)}
-
-    def _status(self, cell: Cell, event: Mapping[str, Any]) -> CellStatus:
-        run = self.run_of(cell)
-        cause = event.get("cause", "") if event.get("state") == "failed" else ""
+    def _status(self, cell: Cell, events: CellEvents) -> CellStatus:
+        run, cause = self.run_of(cell), events.cause(cell)
         if run is None:
             return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
-        cases = run.cases()
-        images = Counter(image.status for image in run.images().values())
+        cases, images, present = run.cases(), run.images(), run.present()
         log = self.log_of(cell, run)
-        present = run.present()
         answers = log.present(present) if log else []
         said = Counter(
             answer.verdict.label if answer.verdict.failed else "answered" for answer in answers
         )
-        if cause:
-            state: State = "failed"
-        elif is_done(event, cell, present):
-            state = "done"
+        lost = ""
+        if events.is_done(cell, run, present):
+            state: State = "done"
         else:
-            state = "verdicts" if len(run.images()) == len(cases) else "images"
+            waiting = [case for case in cases if case.id not in images]
+            state = "images" if waiting else "verdicts"
+            if not waiting:
+                told = {answer.case for answer in answers}
+                waiting = [case for case in cases if case.id in present and case.id not in told]
+            lost = run.lacking(waiting, log) or events.unfinished(cell)
+        if cause and state != "done":
+            state = "failed"
         return CellStatus(
             cell,
             state,
             cases=len(cases),
-            images=dict(sorted(images.items())),
+            images=dict(sorted(Counter(image.status for image in images.values()).items())),
             verdicts=dict(sorted(said.items())),
-            questions=event.get("questions", 0),
-            cause=cause,
+            questions=events.questions(cell),
+            cause=cause if state == "failed" else "",
+            lost=lost,
         )
 
     def _check_runs(self) -> None:
@@ -298,15 +308,6 @@ def open_model(cell: Cell) -> Generator:
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
-def is_done(event: Mapping[str, Any], cell: Cell, present: Mapping[str, str]) -> bool:
-    """Whether a cell's newest event says that all of it is there, of the images as they are."""
-    return (
-        event.get("state") == "done"
-        and event["asked"] == _asked(cell)
-        and event["images"] == _digest(present)
-    )
-
-
 def run_study(
     file: Path | str | Mapping[str, Any],
     out: Path | str,
@@ -318,7 +319,8 @@ def run_study(
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 
     file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
-    in `read_study`. scale: the processes that make and judge; the result is the same.
+    in `read_study`. scale: the processes that make and judge, and which part of all runs is this
+    one's; the result is the same.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
     data that can't be read, InUseError where another process works here. What fails in a cell is in
     `failures`.
@@ -333,9 +335,9 @@ def run_study(
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
-    with Lock(out / LOCK, f"the study {out}"):
+    with RunLock(out, scale.shard, kind="study"):
         study = Study.start(out, asked, text)
-        return _Session(study, cost.plan(out), rows, progress, scale).run(text)
+        return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
 
 class _Session:
@@ -354,12 +356,12 @@ class _Session:
         self.rows = rows
         self.progress = progress
         self.scale = scale
-        self.events = study.events()
+        self.events = CellEvents(study.root, scale.shard)
         self.failed: dict[str, Failure] = {}
 
     def run(self, text: str) -> StudyDone:
         cells = self.study.cells
-        with RecordLog(self.study.root / EVENTS) as self.log:
+        with self.events.log() as self.log:
             judges = self._open_judges(cells)
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
@@ -431,7 +433,8 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    scale=HERE if run.methods else self.scale,  # methods draw in one process
+                    # Methods draw in one process.
+                    scale=Scale(shard=self.scale.shard) if run.methods else self.scale,
                     spec="" if run.methods else run.spec,
                 )
                 done.run.check_made()
@@ -445,7 +448,7 @@ class _Session:
     def _judge(self, cells: Sequence[Cell], judge: Judge) -> None:
         """The answers of one judge, about all of its runs."""
         for number, cell in enumerate(cells):
-            if _key(cell) in self.failed:
+            if cell.key in self.failed:
                 continue
             broken = False
             try:
@@ -469,7 +472,7 @@ class _Session:
                     return
 
     def _ask(self, cell: Cell, judge: Judge) -> None:
-        self._record(cell, state="begun")
+        self.events.add(self.log, cell, "begun")
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
@@ -481,18 +484,15 @@ class _Session:
             specs=[self.study.file.judges[cell.judge]],
         )
         ((_, tally),) = done.judged
-        self._record(
-            cell,
-            state="done",
-            asked=_asked(cell),
-            images=_digest(done.run.present()),
-            questions=tally.known + tally.labels.total(),
-            errors=tally.labels["error"],
-        )
+        questions = tally.known + tally.labels.total()
+        self.events.add_done(self.log, cell, done.run, questions, errors=tally.labels["error"])
+
+    def _run_of(self, cell: Cell) -> Run | None:
+        return self.study.run_of(cell, self.scale.shard)
 
     def _is_made(self, cell: Cell) -> bool:
         """Whether all of its images are settled, by the run alone; files elsewhere never are."""
-        run = self.study.run_of(cell)
+        run = self._run_of(cell)
         if run is None:
             return False
         images = run.images()
@@ -500,31 +500,20 @@ class _Session:
             (image := images.get(case.id)) is not None
             and image.status in ("made", "refused")
             and image.stamp is None
-            for case in run.cases()
+            for case in run.own_cases()
         )
 
     def _is_judged(self, cell: Cell) -> bool:
         """Whether nothing of it is left to be asked."""
-        event = self.events.get(_key(cell), {})
-        run = self.study.run_of(cell)
-        return (
-            run is not None
-            and not event.get("errors")
-            and self._is_made(cell)
-            and is_done(event, cell, run.present())
-        )
+        run = self._run_of(cell)
+        return run is not None and self._is_made(cell) and self.events.is_own_done(cell, run)
 
     def _fail(self, cells: Iterable[Cell], error: CounterpriorError) -> None:
         """Records why cells can't be done; the first cause of a cell stays."""
         for cell in cells:
-            if _key(cell) not in self.failed and not self._is_judged(cell):
-                self.failed[_key(cell)] = Failure(cell, str(error))
-                self._record(cell, state="failed", cause=str(error))
-
-    def _record(self, cell: Cell, **event: Any) -> None:
-        record = {"cell": _key(cell), **event}
-        self.log.append(record)
-        self.events[_key(cell)] = record
+            if cell.key not in self.failed and not self._is_judged(cell):
+                self.failed[cell.key] = Failure(cell, str(error))
+                self.events.add(self.log, cell, "failed", cause=str(error))
 
     def _named(self, cell: str) -> Progress:
         """Progress that says which cell it is of."""
@@ -552,20 +541,6 @@ def _grouped(
 def _runs(cells: Iterable[Cell]) -> list[Cell]:
     """One cell of every run."""
     return list({cell.folder: cell for cell in reversed(list(cells))}.values())[::-1]
-
-
-def _key(cell: Cell) -> str:
-    return f"{cell.suite}/{cell.generator}/{cell.judge}"
-
-
-def _asked(cell: Cell) -> list[str]:
-    """What decides which questions are asked about an image."""
-    return [*cell.probes, cell.persona]
-
-
-def _digest(present: Mapping[str, str]) -> str:
-    """Of the images that were judged."""
-    return hashlib.sha256(json.dumps(sorted(present.items())).encode()).hexdigest()[:16]
 
 
 def _difference(known: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.workers import HERE, Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.study.formats import format_table
-from counterprior.eval.study.study import EVENTS, LOCK, Study, run_study
+from counterprior.eval.study.study import LOCK, Study, run_study
 from counterprior.eval.study.table import study_table
 from counterprior.storage import Lock
 
@@ -312,7 +312,7 @@ def test_wrong_words_on_the_command_line(
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(study_of(text_release)))
     done = cli("study", *words, cwd=tmp_path)
     assert done.returncode in (1, 2) and message in done.stderr, done
-    assert "Traceback" not in done.stderr and not (tmp_path / "o" / EVENTS).exists()
+    assert "Traceback" not in done.stderr and not (tmp_path / "o" / "cells.jsonl").exists()
 
 
 OTS = ["t2i_homogenization", "t2i_correctness", "i2i_homogenization", "i2i_correctness"]
