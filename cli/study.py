@@ -154,7 +154,16 @@ def report(
     score = ScoreSettings(judges=tuple(judge or ()), across_judges=across_judges, partial=partial)
     runs = study.judged_runs(partial)
     with progress_bar() as progress:
-        print(write_report(runs, out, score, title=title or folder.name, progress=progress))
+        print(
+            write_report(
+                runs,
+                out,
+                score,
+                title=title or folder.name,
+                progress=progress,
+                bases=study.bases(),
+            )
+        )
 
 
 def recipes(

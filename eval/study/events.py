@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,35 +76,35 @@ class CellEvents:
 
     def is_done(self, cell: Cell, run: Run, present: Mapping[str, str]) -> bool:
         """Whether all of a cell is there. present: the run's images as they are."""
-        events = self.of(cell)
-        if _fits(events.get(None), cell, present):
-            return True
-        for count in {shard[1] for shard in events if shard}:
-            shards = [(part, count) for part in range(1, count + 1)]
-            if all(shard in events for shard in shards):
-                parts = run.parts(count)
-                if all(
-                    _fits(
-                        events[shard],
-                        cell,
-                        {case: sha for case, sha in present.items() if parts[case] == shard[0]},
-                    )
-                    for shard in shards
-                ):
-                    return True
-        return False
+        return next(self._ends(cell, run, present), None) is not None
 
     def is_own_done(self, cell: Cell, run: Run) -> bool:
         """Whether nothing is left of this process' part, and nothing failed that may go better.
 
         run: opened with this process' shard.
         """
+        own = self.of(cell).get(self._shard)
+        ends = [own] if _fits(own, cell, _own_images(run, self._shard)) else None
+        found = [ends] if ends else self._ends(cell, run, run.present())
+        return any(not any(event["errors"] for event in events if event) for events in found)
+
+    def _ends(
+        self, cell: Cell, run: Run, present: Mapping[str, str]
+    ) -> Iterator[list[CellEvent | None]]:
+        """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
-        return any(
-            not events[shard].get("errors") and _fits(events[shard], cell, _own_images(run, shard))
-            for shard in dict.fromkeys((self._shard, None))
-            if shard in events
-        )
+        if _fits(events.get(None), cell, present):
+            yield [events[None]]
+        for count in {shard[1] for shard in events if shard}:
+            shards = [(part, count) for part in range(1, count + 1)]
+            if not all(shard in events for shard in shards):
+                continue
+            parts = run.parts(count)
+            images: dict[int, dict[str, str]] = {part: {} for part, _ in shards}
+            for case, sha in present.items():
+                images[parts[case]][case] = sha
+            if all(_fits(events[shard], cell, images[shard[0]]) for shard in shards):
+                yield [events[shard] for shard in shards]
 
     def cause(self, cell: Cell) -> str:
         """What ended a cell, or parts of it; empty where nothing did."""

@@ -6,9 +6,9 @@ DIR/cells.jsonl         what became of each cell, in the order it happened, see 
 DIR/ledgers/            the paid calls of all of its judges
 DIR/runs/SUITE/NAME/    a run of each generator on each suite
 
-Every model is opened once: a generator for all of its suites, then a judge for all of its runs. A
-cell that fails is recorded and doesn't hold up the others. Shards of a study do their parts of all
-of its runs, each with logs of its own.
+Every model is opened once: a generator for all of its suites, then a judge or a scorer for all of
+its runs. A cell that fails is recorded and doesn't hold up the others. Shards of a study do their
+parts of all of its runs, each with logs of its own.
 """
 
 from __future__ import annotations
@@ -41,12 +41,17 @@ from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
+from ..quality.scores import ScoreLog, score_images
+from ..scorers import Scorer, open_scorer
 from .events import CellEvents
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 
 FILE = "study.yaml"
 MODELS = "study.json"
 LOCK = "study.lock"
+
+Viewer = Any
+"""A judge or a scorer: whatever looks at images."""
 
 State = Literal["waiting", "images", "verdicts", "failed", "done"]
 """Of a cell: not begun; images or verdicts under way; ended by a cause; all there."""
@@ -63,7 +68,7 @@ class CellStatus:
     images: Mapping[str, int] = field(default_factory=dict)
     """Images by what became of them: `made`, `missing`, `refused`, `error`."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
-    """Answers about the present images: `answered`, and failures by name."""
+    """Answers about the present images, or scores: `answered`, and failures by name."""
     questions: int = 0
     """Questions that there are; 0 where nobody has counted them yet."""
     cause: str = ""
@@ -88,6 +93,8 @@ class CellStatus:
         if made < self.cases:
             return f"{self.cases - made:,} of {self.cases:,} images were never made{self.lost}"
         images = self.images.get("made", 0)
+        if self.cell.scorer:
+            return f"scored in part: {said:,} of {images:,} images{self.lost}"
         return f"judged in part: {said:,} answers about {images:,} images{self.lost}"
 
 
@@ -182,10 +189,15 @@ class Study:
     def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
         """What its judge said; None where nothing yet."""
         known = self.models()["judges"].get(cell.judge)
-        if known is None:
+        if known is None or cell.scorer:
             return None
         wanted = {**known["identity"], "persona": cell.persona}
         return next((log for log in run.judges() if dict(log.identity) == wanted), None)
+
+    def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
+        """What its scorer said; None where it was never opened."""
+        known = self.models()["scorers"].get(cell.judge)
+        return None if known is None else ScoreLog.of(run, known["identity"])
 
     def judged_runs(self, partial: bool = False) -> list[Path]:
         """The runs whose cells are all done, or with `partial` that are judged at all.
@@ -201,10 +213,23 @@ class Study:
                 f"{self.root}: {len(gaps):,} of its cells not done, the first {gaps[0].cell}: "
                 f"{gaps[0].gap}; run `counterprior study run` again, or say --partial"
             )
-        runs = [root for root, part in found.items() if any(s.verdicts for s in part)]
+        runs = [
+            root
+            for root, part in found.items()
+            if any(status.verdicts and not status.cell.scorer for status in part)
+        ]
         if not runs:
             raise RunError(f"{self.root}: nothing is judged yet")
         return runs
+
+    def bases(self) -> dict[Path, Path]:
+        """Run -> that of the same generator without methods; empty where no method is named."""
+        if not self.file.methods:
+            return {}
+        return {
+            self.root / cell.folder: self.root / "runs" / cell.suite / cell.generator.split("+")[0]
+            for cell in self.cells
+        }
 
     def labels_of(self, cell: Cell) -> tuple[Path | None, bool]:
         """People's labels of its images, and whether the file is of several runs."""
@@ -218,14 +243,15 @@ class Study:
         return (Path(file) if file else None), False
 
     def models(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`generators` by run, `SUITE/NAME`, and `judges` by name: `spec` and `identity`."""
+        """`generators` by run, `SUITE/NAME`; `judges` and `scorers` by name: `spec`, `identity`."""
+        found: dict[str, Any] = {}
         try:
-            found: dict[str, Any] = json.loads((self.root / MODELS).read_text("utf-8"))
+            found = json.loads((self.root / MODELS).read_text("utf-8"))
         except FileNotFoundError:
-            return {"generators": {}, "judges": {}}
+            pass
         except (OSError, ValueError) as error:
             raise DataError(f"{self.root / MODELS} is damaged: {error}") from None
-        return found
+        return {"generators": {}, "judges": {}, "scorers": {}} | found
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Keeps which model a name stands for. Raises RunError where it stood for another."""
@@ -252,10 +278,7 @@ class Study:
             return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
         cases, images, present = run.cases(), run.images(), run.present()
         log = self.log_of(cell, run)
-        answers = log.present(present) if log else []
-        said = Counter(
-            answer.verdict.label if answer.verdict.failed else "answered" for answer in answers
-        )
+        said, told = self._said(cell, run, log, present)
         lost = ""
         if events.is_done(cell, run, present):
             state: State = "done"
@@ -263,7 +286,6 @@ class Study:
             waiting = [case for case in cases if case.id not in images]
             state = "images" if waiting else "verdicts"
             if not waiting:
-                told = {answer.case for answer in answers}
                 waiting = [case for case in cases if case.id in present and case.id not in told]
             lost = run.lacking(waiting, log) or events.unfinished(cell)
         if cause and state != "done":
@@ -277,6 +299,21 @@ class Study:
             questions=events.questions(cell),
             cause=cause if state == "failed" else "",
             lost=lost,
+        )
+
+    def _said(
+        self, cell: Cell, run: Run, log: VerdictLog | None, present: Mapping[str, str]
+    ) -> tuple[Counter[str], set[str]]:
+        """Answers or scores by what they are, and the cases that have one."""
+        if cell.scorer:
+            scores = self.scores_of(cell, run)
+            scored = scores.of_cases(run, run.cases()) if scores else {}
+            counts = Counter("error" if one.error else "answered" for one in scored.values())
+            return counts, set(scored)
+        answers = log.present(present) if log else []
+        return (
+            Counter(a.verdict.label if a.verdict.failed else "answered" for a in answers),
+            {answer.case for answer in answers},
         )
 
     def _check_runs(self) -> None:
@@ -362,7 +399,7 @@ class _Session:
     def run(self, text: str) -> StudyDone:
         cells = self.study.cells
         with self.events.log() as self.log:
-            judges = self._open_judges(cells)
+            viewers = self._open_viewers(cells)
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
@@ -370,31 +407,38 @@ class _Session:
                 own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
                 _release()
-            for name in list(judges):
+            for name in list(viewers):
                 own = [cell for cell in cells if cell.judge == name]
-                self._judge(own, judges.pop(name))
+                self._view(own, viewers.pop(name))
                 _release()
         spending = self.plan.budget.spending
         return StudyDone(self.study, list(self.failed.values()), spending)
 
-    def _open_judges(self, cells: Sequence[Cell]) -> dict[str, Judge]:
-        """Those that have something to do and answer at all; none is loaded yet."""
+    def _open_viewers(self, cells: Sequence[Cell]) -> dict[str, Viewer]:
+        """Judges and scorers that have something to do and answer at all; none is loaded yet."""
         found = {}
-        known = self.study.models()["judges"]
-        for name, spec in self.study.file.judges.items():
-            own = [c for c in cells if c.judge == name]
-            if _is_same(known, name, spec) and all(self._is_judged(cell) for cell in own):
-                continue
-            try:
-                judge = open_judge(spec, self.plan)
-                check_answering([judge])
-                identity = judge.identity()
-            except CounterpriorError as error:
-                self._fail(own, error)
-                continue
-            self.study.remember("judges", name, spec, identity)
-            found[name] = judge
+        known = self.study.models()
+        for kind in ("judges", "scorers"):
+            for name, spec in getattr(self.study.file, kind).items():
+                own = [c for c in cells if c.judge == name]
+                if _is_same(known[kind], name, spec) and all(map(self._is_done, own)):
+                    continue
+                try:
+                    viewer = self._open_viewer(kind, spec)
+                    identity = viewer.identity()
+                except CounterpriorError as error:
+                    self._fail(own, error)
+                    continue
+                self.study.remember(kind, name, spec, identity)
+                found[name] = viewer
         return found
+
+    def _open_viewer(self, kind: str, spec: str) -> Viewer:
+        if kind == "scorers":
+            return open_scorer(spec, self.plan)
+        judge = open_judge(spec, self.plan)
+        check_answering([judge])
+        return judge
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Generator]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
@@ -445,34 +489,35 @@ class _Session:
             except CounterpriorError as error:
                 self._fail(of_run, error)
 
-    def _judge(self, cells: Sequence[Cell], judge: Judge) -> None:
-        """The answers of one judge, about all of its runs."""
+    def _view(self, cells: Sequence[Cell], viewer: Viewer) -> None:
+        """The answers of one judge, or the scores of one scorer, about all of its runs."""
         for number, cell in enumerate(cells):
             if cell.key in self.failed:
                 continue
             broken = False
+            self.events.add(self.log, cell, "begun")
             try:
-                self._ask(cell, judge)
+                if cell.scorer:
+                    self._score(cell, viewer)
+                else:
+                    self._ask(cell, viewer)
             except LoadError as error:  # no other run can go better
                 self._fail(cells[number:], error)
                 return
             except CounterpriorError as error:
                 self._fail([cell], error)
                 broken = isinstance(error, JudgeFailed)
-            if broken and isinstance(judge, Answering):
+            if broken and isinstance(viewer, Answering):
                 # It asks a server no more that failed so often; another suite is another try.
-                spec = self.study.file.judges[cell.judge]
-                del judge
+                del viewer
                 _release()
                 try:
-                    judge = open_judge(spec, self.plan)
-                    check_answering([judge])
+                    viewer = self._open_viewer("judges", self.study.file.judges[cell.judge])
                 except CounterpriorError as error:
                     self._fail(cells[number + 1 :], error)
                     return
 
     def _ask(self, cell: Cell, judge: Judge) -> None:
-        self.events.add(self.log, cell, "begun")
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
@@ -486,6 +531,13 @@ class _Session:
         ((_, tally),) = done.judged
         questions = tally.known + tally.labels.total()
         self.events.add_done(self.log, cell, done.run, questions, errors=tally.labels["error"])
+
+    def _score(self, cell: Cell, scorer: Scorer) -> None:
+        root, shard = self.study.root / cell.folder, self.scale.shard
+        progress = self._named(f"{cell.suite} x {cell.generator}")
+        ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard)
+        pairs = tally.known + tally.scored + tally.failed
+        self.events.add_done(self.log, cell, Run.open(root, shard), pairs, errors=tally.failed)
 
     def _run_of(self, cell: Cell) -> Run | None:
         return self.study.run_of(cell, self.scale.shard)
@@ -503,15 +555,15 @@ class _Session:
             for case in run.own_cases()
         )
 
-    def _is_judged(self, cell: Cell) -> bool:
-        """Whether nothing of it is left to be asked."""
+    def _is_done(self, cell: Cell) -> bool:
+        """Whether nothing of it is left to be asked or scored."""
         run = self._run_of(cell)
         return run is not None and self._is_made(cell) and self.events.is_own_done(cell, run)
 
     def _fail(self, cells: Iterable[Cell], error: CounterpriorError) -> None:
         """Records why cells can't be done; the first cause of a cell stays."""
         for cell in cells:
-            if cell.key not in self.failed and not self._is_judged(cell):
+            if cell.key not in self.failed and not self._is_done(cell):
                 self.failed[cell.key] = Failure(cell, str(error))
                 self.events.add(self.log, cell, "failed", cause=str(error))
 
