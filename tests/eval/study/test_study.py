@@ -400,6 +400,7 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
         generators={"fair": "render:?order_bias=2&decides=4"},
         methods={"late": "switch:b2a?at=3"},
         judges={"pixels": "pixels"},
+        scorers={"eva": "python:study_doubles:grader?name=eva"},
         probes=[],
     )
     done = run_study(asked, tmp_path / "study")
@@ -409,7 +410,18 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
     identities = {name: run.header.generator for name, run in runs.items() if run}
     assert "method" not in identities["fair"]
     assert identities["fair+late"]["method"].startswith("switch")
-    assert "fair+late" in done.table()
+    table = study_table(done.study)
+    (report,) = table.changes
+    assert [(c.run, c.kind, c.scorer, c.n) for c in report.changes] == [
+        ("fair+late", "bias", "pixels", 4),
+        ("fair+late", "quality", "eva", 4),
+    ]
+    assert [line.cells[1].score.value for line in table.lines if line.cells[1].score] == [
+        report.changes[1].before,
+        report.changes[1].after,
+    ]
+    told = format_table(table, "md").partition("against fair")[2]
+    assert told.count("| fair+late |") == 2
     # Another method under the same name is another generator, and refused by name.
     with pytest.raises(RunError, match=r"late.* is another one now"):
         run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
