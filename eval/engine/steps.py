@@ -115,6 +115,7 @@ def judge_run(
                 progress=progress,
                 scale=scale,
                 spec=spec,
+                ledgers=plan.ledgers,
             )
             check_tally(log.name, tally)
             done.judged.append((log, tally))

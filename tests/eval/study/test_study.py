@@ -433,7 +433,7 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         text_release,
         suites={"t2i_homogenization": {"limit": 4}},
         generators={"fair": "render:", "biased": "render:?order_bias=2"},
-        judges={"pixels": "pixels"},
+        judges={"pixels": "pixels", "visor": "visor:pixels"},
     )
     tables = []
     for name, scale in (("one", HERE), ("two", Scale(workers=2))):
@@ -441,3 +441,9 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         assert not done.failures
         tables.append(format_table(study_table(done.study), "json"))
     assert tables[0] == tables[1]
+    # What workers see is kept, too, for the next rule.
+    kept = [
+        {p.name: p.read_bytes() for p in (tmp_path / name / "detections").glob("*/*.json")}
+        for name in ("one", "two")
+    ]
+    assert kept[0] == kept[1] and kept[0]

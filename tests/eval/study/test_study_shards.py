@@ -172,7 +172,7 @@ def test_two_processes_killed_as_it_comes_end_in_the_table_of_one(
     assert not whole.failures
     paid = server.paid
     file, out = tmp_path / "s.yaml", tmp_path / "parts"
-    file.write_text(yaml.safe_dump(plain))
+    file.write_text(yaml.safe_dump(plain, sort_keys=False))
     rng, kills = random.Random(5), 0
 
     def work() -> int:
@@ -192,7 +192,8 @@ def test_two_processes_killed_as_it_comes_end_in_the_table_of_one(
             running[victim] = started(file, out, victim)
         for part, process in list(running.items()):
             if process.poll() is not None:
-                assert process.returncode == 0, process.communicate()[1]
+                told = process.communicate()[1]
+                assert process.returncode == 0, told
                 del running[part]
     assert kills >= 2
     assert table_of(Study.open(out)) == table_of(whole.study)
