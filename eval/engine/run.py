@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
-from ...release import sha256_file
 from ...storage import Lock, RecordLog, whole_file, write_json
 from ...tables import Digest, Dollars, parse_as
 from ..core import OBSERVED, Case, describe
@@ -242,7 +241,8 @@ class Run:
         if image.stamp is None:
             return True
         try:
-            return sha256_file(self.image_path(image)) == image.sha256
+            with self.image_path(image).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == image.sha256
         except OSError:
             return False
 
