@@ -3,7 +3,7 @@
     python benchmarks/study.py overhead [--cases 10000 100000]
     python benchmarks/study.py score    [--runs 9] [--images 7500]
     python benchmarks/study.py report   [--runs 9] [--images 7500]
-    python benchmarks/study.py workers  [--images 400] [--rounds 3]
+    python benchmarks/study.py workers  [--images 2000] [--rounds 3]
 
 overhead: a generator and a judge that answer at once, from case to recorded verdict, in a process
 of its own for each number of cases; against a loop that does no more than the same files need
@@ -294,7 +294,7 @@ def main() -> None:
         part.add_argument("--runs", type=int, default=9)
         part.add_argument("--images", type=int, default=7500)
     part = what.add_parser("workers")
-    part.add_argument("--images", type=int, default=400)
+    part.add_argument("--images", type=int, default=2000)
     part.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     if asked.what == "overhead":
