@@ -75,6 +75,8 @@ def test_shards_are_one_study_and_a_lost_one_is_named(text_release: Path, tmp_pa
     assert doubles.DID["loaded red"] == doubles.DID["loaded ann"] == doubles.DID["loaded eva"] == 1
     other = run_study(plain, out, scale=shard(2, 2))
     assert not other.failures and states(other) == {"done": 2}
+    found = other.study.status()
+    assert [(status.verdicts, status.questions) for status in found] == [({"answered": 4}, 4)] * 2
     twice = ("opened", "loaded")  # each model once a shard
     assert {n: c * (2 if n.startswith(twice) else 1) for n, c in once.items()} == doubles.DID
     # A process that has all of it finds nothing to do, and writes no line.
