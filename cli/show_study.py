@@ -38,7 +38,8 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     left = len(cells) - states["done"] - states["failed"]
     parts += [f"{left:,} not done yet"] if left else []
     output.print(f"{len(cells):,} cells: {', '.join(parts)}")
-    gaps = (f"{c.cell.suite} x {c.cell.generator}: {c.gap}" for c in cells if c.lost)
+    short = [one for one in cells if one.lost and one.state != "failed"]
+    gaps = (f"{one.cell.suite} x {one.cell.generator}: {one.gap}" for one in short)
     for gap in dict.fromkeys(gaps):
         output.print(gap, style="dim", highlight=False, markup=False)
     causes = dict.fromkeys(one.cause for one in cells if one.cause)

@@ -155,6 +155,9 @@ class ScoringTally:
 class ScorerFailed(RunFailed):
     """A scorer that could score nothing; the message holds the first cause."""
 
+    questions = 0
+    """Pairs that it could not score."""
+
 
 def scorers_of(run: Run) -> list[ScoreLog]:
     """Every scorer that has scored here, by name."""
@@ -213,9 +216,11 @@ def _score(run: Run, scorer: Scorer, progress: Progress) -> tuple[ScoreLog, Scor
             done += len(block)
             progress(log.name, done, len(pairs))
     if tally.failed and not (tally.scored or tally.known):
-        raise ScorerFailed(
+        failed = ScorerFailed(
             f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}"
         )
+        failed.questions = tally.failed
+        raise failed
     return log, tally
 
 

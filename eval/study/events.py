@@ -2,7 +2,8 @@
 
 A process that has all of a study writes `cells.jsonl`, each shard `cells.I-of-N.jsonl`. A cell is
 done where one process did all of it, or where all shards of one number did their parts, of the
-images as they are now.
+images as they are now. A judge fails in a cell only where it failed on every question: a part in
+which all of them were errors is one of a cell that is done, if the judge answered elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ NAMED = 3
 
 CellEvent = Mapping[str, Any]
 """`state`: `begun`, `failed` with its `cause`, or `done` with what was `asked` about which
-`images`, the number of `questions`, and of them the `errors`; `shard` where it is of a part."""
+`images`, the number of `questions`, and of them the `errors`; `shard` where it is of a part. A part
+that `failed` has the same where its judge was asked everything."""
 
 
 class CellEvents:
@@ -43,19 +45,14 @@ class CellEvents:
         part = {"shard": list(self._shard)} if self._shard else {}
         self._records.append(log, {"cell": cell.key, "state": state, **part, **more})
 
-    def add_done(
-        self, log: RecordLog, cell: Cell, run: Run, questions: int = 0, errors: int = 0
-    ) -> None:
-        """Writes that nothing is left, of the images as they are."""
-        self.add(
-            log,
-            cell,
-            "done",
-            asked=cell.asked,
-            images=_digest(_own_images(run, self._shard)),
-            questions=questions,
-            errors=errors,
-        )
+    def told(self, cell: Cell, run: Run, questions: int, errors: int) -> dict[str, Any]:
+        """What an event says where everything was asked, about the images as they are."""
+        return {
+            "asked": cell.asked,
+            "images": _digest(_own_images(run, self._shard)),
+            "questions": questions,
+            "errors": errors,
+        }
 
     def of(self, cell: Cell) -> dict[RunShard | None, CellEvent]:
         """The newest event of each shard, or of who did all of it: None.
@@ -84,17 +81,17 @@ class CellEvents:
         run: opened with this process' shard.
         """
         own = self.of(cell).get(self._shard)
-        ends = [own] if _fits(own, cell, _own_images(run, self._shard)) else None
-        found = [ends] if ends else self._ends(cell, run, run.present())
-        return any(not any(event["errors"] for event in events if event) for events in found)
+        if own is not None and _fits(own, cell, _own_images(run, self._shard)):
+            return not own["errors"]
+        ends = self._ends(cell, run, run.present())
+        return any(not any(event["errors"] for event in events) for events in ends)
 
-    def _ends(
-        self, cell: Cell, run: Run, present: Mapping[str, str]
-    ) -> Iterator[list[CellEvent | None]]:
+    def _ends(self, cell: Cell, run: Run, present: Mapping[str, str]) -> Iterator[list[CellEvent]]:
         """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
-        if _fits(events.get(None), cell, present):
-            yield [events[None]]
+        whole = events.get(None)
+        if whole and whole["state"] == "done" and _fits(whole, cell, present):
+            yield [whole]
         for count in {shard[1] for shard in events if shard}:
             shards = [(part, count) for part in range(1, count + 1)]
             if not all(shard in events for shard in shards):
@@ -103,8 +100,11 @@ class CellEvents:
             images: dict[int, dict[str, str]] = {part: {} for part, _ in shards}
             for case, sha in present.items():
                 images[parts[case]][case] = sha
-            if all(_fits(events[shard], cell, images[shard[0]]) for shard in shards):
-                yield [events[shard] for shard in shards]
+            found = [events[shard] for shard in shards]
+            if any(event["state"] == "done" for event in found) and all(
+                _fits(events[shard], cell, images[shard[0]]) for shard in shards
+            ):
+                yield found
 
     def cause(self, cell: Cell) -> str:
         """What ended a cell, or parts of it; empty where nothing did."""
@@ -139,14 +139,9 @@ def _own_images(run: Run, shard: RunShard | None) -> dict[str, str]:
     return run.present(run.own_cases() if shard else None)
 
 
-def _fits(event: CellEvent | None, cell: Cell, present: Mapping[str, str]) -> bool:
-    """Whether an event says that these images were done as the cell asks."""
-    return (
-        event is not None
-        and event["state"] == "done"
-        and event["asked"] == cell.asked
-        and event["images"] == _digest(present)
-    )
+def _fits(event: CellEvent, cell: Cell, present: Mapping[str, str]) -> bool:
+    """Whether an event says that everything was asked about these images, as the cell asks it."""
+    return event.get("asked") == cell.asked and event.get("images") == _digest(present)
 
 
 def _digest(present: Mapping[str, str]) -> str:

@@ -41,7 +41,7 @@ from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
-from ..quality.scores import ScoreLog, score_images
+from ..quality.scores import ScoreLog, ScorerFailed, score_images
 from ..scorers import Scorer, open_scorer
 from .events import CellEvents
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
@@ -530,14 +530,18 @@ class _Session:
         )
         ((_, tally),) = done.judged
         questions = tally.known + tally.labels.total()
-        self.events.add_done(self.log, cell, done.run, questions, errors=tally.labels["error"])
+        self._record_done(cell, done.run, questions, tally.labels["error"])
 
     def _score(self, cell: Cell, scorer: Scorer) -> None:
         root, shard = self.study.root / cell.folder, self.scale.shard
         progress = self._named(f"{cell.suite} x {cell.generator}")
         ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard)
         pairs = tally.known + tally.scored + tally.failed
-        self.events.add_done(self.log, cell, Run.open(root, shard), pairs, errors=tally.failed)
+        self._record_done(cell, Run.open(root, shard), pairs, tally.failed)
+
+    def _record_done(self, cell: Cell, run: Run, questions: int, errors: int) -> None:
+        told = self.events.told(cell, run, questions, errors)
+        self.events.add(self.log, cell, "done", **told)
 
     def _run_of(self, cell: Cell) -> Run | None:
         return self.study.run_of(cell, self.scale.shard)
@@ -565,7 +569,10 @@ class _Session:
         for cell in cells:
             if cell.key not in self.failed and not self._is_done(cell):
                 self.failed[cell.key] = Failure(cell, str(error))
-                self.events.add(self.log, cell, "failed", cause=str(error))
+                told, run = {}, self._run_of(cell)
+                if isinstance(error, JudgeFailed | ScorerFailed) and run is not None:
+                    told = self.events.told(cell, run, error.questions, error.questions)
+                self.events.add(self.log, cell, "failed", cause=str(error), **told)
 
     def _named(self, cell: str) -> Progress:
         """Progress that says which cell it is of."""

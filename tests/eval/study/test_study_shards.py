@@ -112,6 +112,23 @@ def test_a_shard_that_failed_is_named_until_it_went_well(
     assert states(run_study(plain, tmp_path, scale=shard(2, 2))) == {"done": 1}
 
 
+def test_a_judge_that_fails_in_one_shard_alone_has_errors_there(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(text_release, scorers={})
+    doubles.BLIND.add("ann")
+    blind = run_study(plain, tmp_path, scale=shard(1, 2))
+    (status,) = blind.study.status()
+    assert blind.failures and status.cause.startswith("shard 1/2: double:ann: all 2 calls failed")
+    doubles.BLIND.clear()
+    run_study(plain, tmp_path, scale=shard(2, 2))
+    (status,) = blind.study.status()
+    assert status.state == "done" and status.verdicts == {"answered": 2, "error": 2}
+    # As in one process, errors are asked again by whoever goes on.
+    (status,) = run_study(plain, tmp_path).study.status()
+    assert status.state == "done" and status.verdicts == {"answered": 4}
+
+
 def test_who_may_work_on_a_study_at_the_same_time(text_release: Path, tmp_path: Path) -> None:
     plain, held = study_of(text_release), RunLock(tmp_path, (1, 2), kind="study")
     for scale, reason in [
