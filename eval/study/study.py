@@ -48,7 +48,6 @@ from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_stud
 
 FILE = "study.yaml"
 MODELS = "study.json"
-LOCK = "study.lock"
 
 Viewer = Any
 """A judge or a scorer: whatever looks at images."""

@@ -22,7 +22,7 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.workers import HERE, Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.study.formats import format_table
-from counterprior.eval.study.study import LOCK, Study, run_study
+from counterprior.eval.study.study import Study, run_study
 from counterprior.eval.study.table import study_table
 from counterprior.storage import Lock
 
@@ -243,7 +243,10 @@ def test_folders_of_something_else(text_release: Path, tmp_path: Path, finished:
         run_study(study_of(text_release), tmp_path)
     with pytest.raises(RunError, match="is not a study"):
         Study.open(tmp_path)
-    with Lock(finished / LOCK, "a test"), pytest.raises(InUseError, match="in use by another"):
+    with (
+        Lock(finished / "study.lock", "a test"),
+        pytest.raises(InUseError, match="in use by another"),
+    ):
         run_study(study_of(text_release), finished)
 
 
