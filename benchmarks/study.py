@@ -3,7 +3,7 @@
     python benchmarks/study.py overhead [--cases 10000 100000]
     python benchmarks/study.py score    [--runs 9] [--images 7500]
     python benchmarks/study.py report   [--runs 9] [--images 7500]
-    python benchmarks/study.py workers  [--images 400] [--rounds 3]
+    python benchmarks/study.py workers  [--images 2000] [--rounds 3]
 
 overhead: a generator and a judge that answer at once, from case to recorded verdict, in a process
 of its own for each number of cases; against a loop that does no more than the same files need
@@ -60,20 +60,24 @@ def rows_for(images: int) -> Rows:
     return Rows(found, "benchmark")
 
 
-def flat(request: ImageRequest) -> Image.Image:
+def tiles(name: str) -> Image.Image:
     """An image that nothing else has, at no cost."""
-    color = random.Random(f"{request.prompt} {request.seed}").randbytes(3)
-    return Image.new("RGB", (SIDE, SIDE), tuple(color))
+    colors = random.Random(name).randbytes(3 * 16)
+    return Image.frombytes("RGB", (4, 4), colors).resize((SIDE, SIDE), Image.Resampling.NEAREST)
 
 
 class AtOnce:
-    """A generator that only fills a square."""
+    """A generator that only fills squares, each time others."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "at-once"}
+        return {"kind": "at-once", "name": self.name}
 
     def generate(self, request: ImageRequest) -> Image.Image:
-        return flat(request)
+        assert request.case is not None
+        return tiles(f"{self.name} {request.case.id}")
 
 
 def first(question: Question) -> str:
@@ -92,7 +96,7 @@ def by_hand(images: int, out: Path) -> None:
     (out / "images").mkdir(parents=True)
     with (out / "images.jsonl").open("ab") as made, (out / "verdicts.jsonl").open("ab") as said:
         for number in range(images):
-            image = flat(ImageRequest("", number))
+            image = tiles(str(number))
             buffer = BytesIO()
             image.save(buffer, "PNG", compress_level=6)
             path = out / "images" / f"{number}.png"
@@ -171,7 +175,7 @@ def judged_runs(number: int, images: int) -> Iterator[list[Path]]:
         for run in range(number):
             root = Path(folder) / f"run-{run}"
             settings = RunSettings(SUITE, "benchmark", root, seeds=4)
-            made = generate(settings, AtOnce(), found=rows_for(images)).run
+            made = generate(settings, AtOnce(str(run)), found=rows_for(images)).run
             write_verdicts(made, run)
             roots.append(root)
         yield roots
@@ -290,7 +294,7 @@ def main() -> None:
         part.add_argument("--runs", type=int, default=9)
         part.add_argument("--images", type=int, default=7500)
     part = what.add_parser("workers")
-    part.add_argument("--images", type=int, default=400)
+    part.add_argument("--images", type=int, default=2000)
     part.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     if asked.what == "overhead":

@@ -133,21 +133,9 @@ def _distances(distances: Sequence[SetDistance]) -> Table:
 
 
 def _changes(report: QualityReport) -> Table:
-    from ..eval.results.tables import show, show_interval
+    from ..eval.results.changes import COLUMNS, NUMBERS
 
-    columns = ("before", "after", "difference", "95 %", "p", "Holm", "pairs")
-    title = f"against {report.base}, on the cases that both have"
-    shown = table("run", "", "by", *columns, numbers=columns, title=title)
-    for change in report.changes:
-        cells = (change.before, change.after, change.difference)
-        shown.add_row(
-            change.run,
-            f"{change.score} ({change.better} is better)" if change.kind == "bias" else "quality",
-            change.scorer,
-            *(show(value, change.unit) for value in cells),
-            show_interval(change.interval, change.unit),
-            show(change.p_value, "1", "-"),
-            show(change.adjusted, "1", "-"),
-            f"{change.n:,}",
-        )
+    shown = table(*COLUMNS, numbers=NUMBERS, title=report.title)
+    for row in report.rows():
+        shown.add_row(*row)
     return shown

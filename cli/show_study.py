@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def print_study(cells: Sequence[CellStatus]) -> None:
     """Prints a line for each cell, and how many are done."""
     numbers = ("cases", "images", "not made", "answers", "failed answers")
-    shown = table("suite", "generator", "judge", "state", *numbers, numbers=numbers)
+    shown = table("suite", "generator", "judge, scorer", "state", *numbers, numbers=numbers)
     for one in cells:
         lost = {name: n for name, n in one.images.items() if name != "made"}
         failed = {name: n for name, n in one.verdicts.items() if name != "answered"}
@@ -38,6 +38,10 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     left = len(cells) - states["done"] - states["failed"]
     parts += [f"{left:,} not done yet"] if left else []
     output.print(f"{len(cells):,} cells: {', '.join(parts)}")
+    short = [one for one in cells if one.lost and one.state != "failed"]
+    gaps = (f"{one.cell.suite} x {one.cell.generator}: {one.gap}" for one in short)
+    for gap in dict.fromkeys(gaps):
+        output.print(gap, style="dim", highlight=False, markup=False)
     causes = dict.fromkeys(one.cause for one in cells if one.cause)
     for cause in causes:
         output.print(f"failed: {cause}", style="dim", highlight=False, markup=False)
@@ -52,7 +56,7 @@ def print_plan(plan: StudyPlan) -> None:
 
     numbers = ("left to do", "US dollars, about", "at most", "time", "disk")
     shown = table("model", "spec", "what", *numbers, numbers=numbers)
-    for part in (*plan.images, *plan.questions):
+    for part in (*plan.images, *plan.questions, *plan.scores):
         shown.add_row(
             part.name,
             part.spec,
@@ -67,8 +71,10 @@ def print_plan(plan: StudyPlan) -> None:
     output.print(shown)
     images = sum(part.count for part in plan.images)
     questions = sum(part.count for part in plan.questions)
+    scores = sum(part.count for part in plan.scores)
+    scored = f", {scores:,} images to score" if plan.scores else ""
     output.print(
-        f"{plan.cells:,} cells: {images:,} images to make, {questions:,} questions to ask; "
+        f"{plan.cells:,} cells: {images:,} images to make, {questions:,} questions to ask{scored}; "
         f"{_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
     )
     for note in plan.notes:

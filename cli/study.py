@@ -22,6 +22,7 @@ from .options import (
     MaxUsd,
     Output,
     Partial,
+    ShardText,
     Workers,
     scale_of,
 )
@@ -42,6 +43,7 @@ def run(
     max_usd: MaxUsd = None,
     workers: Workers = None,
     devices: Devices = "",
+    shard: ShardText = "",
     engine: EngineName = "local",
 ) -> None:
     """Do what is missing of a study: load each model once, make all images, ask all judges.
@@ -52,9 +54,11 @@ def run(
     from .show_study import print_study
 
     with progress_bar() as progress:
-        scale = scale_of(workers, devices, shard="", engine=engine)
+        scale = scale_of(workers, devices, shard, engine)
         done = run_study(file, out, max_usd, changes or (), progress=progress, scale=scale)
     print_study(done.study.status())
+    if scale.shard is not None:
+        print_note(f"shard {shard} of {out} has ended: the table is whole after the last")
     if done.spending.calls or done.spending.errors:
         print_note(f"spent {done.spending}")
     if done.failures:
@@ -150,7 +154,16 @@ def report(
     score = ScoreSettings(judges=tuple(judge or ()), across_judges=across_judges, partial=partial)
     runs = study.judged_runs(partial)
     with progress_bar() as progress:
-        print(write_report(runs, out, score, title=title or folder.name, progress=progress))
+        print(
+            write_report(
+                runs,
+                out,
+                score,
+                title=title or folder.name,
+                progress=progress,
+                bases=study.bases(),
+            )
+        )
 
 
 def recipes(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from ...agents.budget import Budget, PriceTable
 from ...images import ImageError, open_image
 from ...schema import Row
 from ..core import Case, Judge, Question, Verdict, is_mirrored
-from ..judges import as_judge
+from ..judges import CallPlan, as_judge
 from ..suites import open_suite
 from ..suites.base import Suite
 from .making import check_same, read_source
@@ -99,10 +101,14 @@ class AskJudge:
     """Who judges."""
     bundle: int
     """Images at a time."""
+    ledgers: Path
+    """Folder of the ledgers, absolute: a judge by rule keeps its detections beside them."""
 
     def open(self) -> JudgeWorker:
         """Raises RunFailed where the judge is another one in a worker."""
-        judge = as_judge(self.judge)
+        # Who pays by the call is asked from the first process: nothing may be paid here.
+        nothing = Budget(PriceTable({}), Decimal(0))
+        judge = as_judge(self.judge, CallPlan(self.ledgers, nothing))
         check_same(self.identity, judge.identity(), "judge")
         return JudgeWorker(judge, self.asking)
 

@@ -45,7 +45,7 @@ from .making import (
     read_source,
 )
 from .records import RunLock, RunShard
-from .run import MadeImage, Run, RunError, RunHeader
+from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
 from .verdicts import Answered, OpenQuestion, Tally, VerdictLog
 from .workers import HERE, Scale, farm
 
@@ -232,13 +232,14 @@ class Evaluation:
         progress: Progress = silent,
         scale: Scale = HERE,
         spec: Any = None,
+        ledgers: Path | None = None,
     ) -> tuple[VerdictLog, Tally]:
         """Asks what has no verdict yet and records each verdict as it comes.
 
         A verdict is known by question, image and judge: an image that was made anew is judged anew,
         and no question is asked twice. Failures of the judge itself (`error`) are asked again. A
         judge behind a server is asked from here; any other judges in the workers of `scale`, who
-        open `spec` or get the judge itself.
+        open `spec`, with what it keeps beside `ledgers`, or get the judge itself.
         """
         root = self.run.root.resolve()
         asking = Asking(root, self.suite.name, persona, probes_of(controls))
@@ -262,7 +263,13 @@ class Evaluation:
                 pass
         else:
             bundle = max(1, getattr(judge, "batch", 1))
-            task = AskJudge(asking, judge if spec is None else spec, identity, bundle)
+            task = AskJudge(
+                asking,
+                judge if spec is None else spec,
+                identity=identity,
+                bundle=bundle,
+                ledgers=(ledgers or root / LEDGERS).resolve(),
+            )
             sent = (replace(piece, row=_without_image(piece.row)) for piece in todo)
             with log.log() as verdicts, closing(farm(task, sent, scale)) as found:
                 for _, said in found:

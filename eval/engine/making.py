@@ -22,8 +22,7 @@ from ...errors import DataError, RunFailed
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import Case, Generator, GeneratorError, ImageRequest, Judge
-from ..generators import ENCODED, REPORT, BatchGenerator, as_generator
-from ..generators.paid import USD
+from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
 from .run import MadeImage, stamp_of
 from .workers import Numbered
 

@@ -56,32 +56,45 @@ def shard_log(stem: str, shard: RunShard | None) -> str:
     return f"{stem}.jsonl" if shard is None else f"{stem}.{shard[0]}-of-{shard[1]}.jsonl"
 
 
+def shard_name(shard: RunShard) -> str:
+    """A shard in words.
+
+    >>> shard_name((2, 8))
+    'shard 2/8'
+    """
+    return f"shard {shard[0]}/{shard[1]}"
+
+
 def owned(shard: RunShard | None, row: int) -> bool:
     """Whether a shard has the cases of the row with this number: every Nth row is one's own, so
     that the seeds of a prompt stay together."""
-    return shard is None or row % shard[1] == shard[0] - 1
+    return shard is None or part_of(row, shard[1]) == shard[0]
+
+
+def part_of(row: int, count: int) -> int:
+    """Which of so many shards has the row with this number, from 1."""
+    return row % count + 1
 
 
 class RunLock:
-    """Keeps others out of a run: one process has all of it, or one has each shard."""
+    """Keeps others out of a run, or of a study: one process has all of it, or one each shard."""
 
-    def __init__(self, root: Path, shard: RunShard | None = None) -> None:
+    def __init__(self, root: Path, shard: RunShard | None = None, kind: str = "run") -> None:
         """Raises InUseError where another process has the run, this shard of it, or a shard of
         another number of shards, which may own the same cases."""
-        what = f"the run {root}"
+        what = f"the {kind} {root}"
         self._held: list[Lock] = []
         try:
-            self._held.append(Lock(root / "run.lock", what, shared=shard is not None))
+            self._held.append(Lock(root / f"{kind}.lock", what, shared=shard is not None))
             if shard is not None:
-                own = root / f"run.of-{shard[1]}.lock"
+                own = root / f"{kind}.of-{shard[1]}.lock"
                 self._held.append(Lock(own, what, shared=True))
                 # After our own: of two that start together, at least one sees the other.
-                for other in sorted(root.glob("run.of-*.lock")):
+                for other in sorted(root.glob(f"{kind}.of-*.lock")):
                     if other != own:
                         _refuse_shards(other, what)
-                name = f"run.{shard[0]}-of-{shard[1]}.lock"
-                part = f"shard {shard[0]}/{shard[1]} of the run {root}"
-                self._held.append(Lock(root / name, part))
+                part = f"{shard_name(shard)} of {what}"
+                self._held.append(Lock(root / f"{kind}.{shard[0]}-of-{shard[1]}.lock", part))
         except BaseException:
             self.release()
             raise
@@ -102,7 +115,7 @@ def _refuse_shards(path: Path, what: str) -> None:
     try:
         Lock(path, what).release()
     except InUseError:
-        count = path.name.removeprefix("run.of-").removesuffix(".lock")
+        count = path.stem.rpartition("-")[2]
         raise InUseError(
             f"{what} is in use by shards of {count}; wait for their end, or run shards of {count}"
         ) from None
@@ -153,15 +166,19 @@ class CaseFile(Sequence[Case]):
 
 
 class CaseRecords:
-    """Every record of one kind about a run's cases, oldest first, whoever wrote it.
+    """Every record of one kind about a run's cases, oldest first, whoever wrote it; or about the
+    cells of a study, whose key is another.
 
     A process that goes on with what others wrote stamps its records with a higher `SESSION`. Two
     processes that write at the same time have other cases, so the newest record of a case is that
     of the highest session, and in one log the last.
     """
 
-    def __init__(self, folder: Path, stem: str, shard: RunShard | None = None) -> None:
+    def __init__(
+        self, folder: Path, stem: str, shard: RunShard | None = None, key: str = "case"
+    ) -> None:
         """shard: which process this is, if it writes. Raises DataError for a record of no case."""
+        self._key = key
         self.path = folder / shard_log(stem, shard)
         """The log that this process writes."""
         others = sorted(folder.glob(f"{stem}.*-of-*.jsonl"))
@@ -174,8 +191,8 @@ class CaseRecords:
         newest = 0
         for number, path in enumerate(self._paths):
             for line, ((place, _), record) in enumerate(read_places(path), 1):
-                if not isinstance(case := record.get("case"), str):
-                    raise DataError(f"{path}:{line}: a record of no case; restore the file")
+                if not isinstance(case := record.get(key), str):
+                    raise DataError(f"{path}:{line}: a record of no {key}; restore the file")
                 session = record.get(SESSION, 0)
                 if type(session) is not int or not 0 <= session < 1 << 32:
                     raise DataError(f"{path}:{line}: {SESSION}: no number of processes")
@@ -213,7 +230,7 @@ class CaseRecords:
         """Writes a record of a case to this process' log."""
         stamped = {**record, SESSION: self._session} if self._session else record
         number = self._paths.index(log.path)
-        self._note(record["case"], self._session, number, log.append(stamped))
+        self._note(record[self._key], self._session, number, log.append(stamped))
 
     def parse(
         self, read: Callable[[Mapping[str, Any], str], Parsed], record: Mapping[str, Any]

@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
-from ...release import sha256_file
 from ...storage import Lock, RecordLog, whole_file, write_json
 from ...tables import Digest, Dollars, parse_as
 from ..core import OBSERVED, Case, describe
-from .records import CaseFile, CaseRecords, RunLock, RunShard, owned
+from .records import CaseFile, CaseRecords, RunLock, RunShard, part_of, shard_name
 from .verdicts import VerdictLog
 
 HEADER = "run.json"
@@ -242,7 +241,8 @@ class Run:
         if image.stamp is None:
             return True
         try:
-            return sha256_file(self.image_path(image)) == image.sha256
+            with self.image_path(image).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == image.sha256
         except OSError:
             return False
 
@@ -345,23 +345,31 @@ class Run:
                 f"{self.lacking(waiting)}; run `counterprior generate` again first"
             )
 
-    def lacking(self, cases: Iterable[Case]) -> str:
-        """Which shards lack these cases, in words; empty where the run was not made in shards."""
-        pattern = re.compile(rf"{IMAGES}\.\d+-of-(\d+)\.jsonl")
-        found = map(pattern.fullmatch, (path.name for path in self.root.glob(f"{IMAGES}.*")))
+    def parts(self, count: int) -> dict[str, int]:
+        """Case -> which of so many shards has it, from 1."""
+        found: dict[str, int] = {}
+        row, number = "", -1
+        for case in self.cases():
+            if case.row != row:
+                row, number = case.row, number + 1
+            found[case.id] = part_of(number, count)
+        return found
+
+    def lacking(self, cases: Iterable[Case], log: VerdictLog | None = None) -> str:
+        """Which shards lack these cases, in words; empty where the run was not made in shards.
+
+        log: a judge's verdicts, where these are lacking.
+        """
+        written = [*self.root.glob(f"{IMAGES}.*"), *(log.root.glob("verdicts.*") if log else ())]
+        found = (re.fullmatch(r"\w+\.\d+-of-(\d+)\.jsonl", path.name) for path in written)
         counts = {int(match[1]) for match in found if match}
         if len(counts) != 1 or self.shard is not None:
             return ""
         (count,) = counts
-        rows = {
-            row: number for number, row in enumerate(dict.fromkeys(c.row for c in self.cases()))
-        }
-        lost = Counter(
-            next(part for part in range(1, count + 1) if owned((part, count), rows[case.row]))
-            for case in cases
-        )
-        parts = (f"shard {part}/{count} lacks {n:,}" for part, n in sorted(lost.items()))
-        return f" ({', '.join(parts)})"
+        parts = self.parts(count)
+        lost = Counter(parts[case.id] for case in cases)
+        told = (f"{shard_name((i, count))} lacks {n:,}" for i, n in sorted(lost.items()))
+        return f" ({', '.join(told)})" if lost else ""
 
     def check_made(self) -> None:
         """Raises RunFailed where there is no image at all to judge."""

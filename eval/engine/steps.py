@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ...agents.budget import Spending
 from ...errors import UsageError
@@ -19,7 +20,7 @@ from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
 from ..suites import open_suite
 from .costs import Cost, capped, count_images
-from .data import Rows
+from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
 from .run import Run
 from .verdicts import Tally, VerdictLog, check_tally
@@ -57,7 +58,7 @@ def generate(
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
-    spec: str = "",
+    spec: Any = None,
 ) -> Done:
     """Makes every image that a suite asks for, or finds it; what is there stays.
 
@@ -68,7 +69,16 @@ def generate(
     with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
         evaluation.check_sources()
-        _make(evaluation, opened, plan, progress, scale=scale, spec=spec or generator)
+        evaluation.check_generator(opened)
+        if isinstance(opened, Method):
+            if scale.workers > 1:
+                raise UsageError("--method draws in one process: use --shard instead of --workers")
+            opened.prepare(evaluation.run.root, plan)
+        maker, several = capped(opened, plan, evaluation.run)
+        evaluation.make(
+            maker, concurrency=several, progress=progress, scale=scale, spec=spec or generator
+        )
+        evaluation.write_manifest()
         return Done(evaluation.run)
 
 
@@ -80,23 +90,37 @@ def judge_run(
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
-    specs: Sequence[str] = (),
+    specs: Sequence[Judge | str] = (),
 ) -> Done:
     """Asks judges about every image of a run, once.
 
-    specs: what workers open in place of opened judges. Raises RunError for a run that is not there
-    or not complete, JudgeFailed where every call of a judge failed, BudgetError where a cap ends
-    the run.
+    specs: what workers open in place of opened judges, who were asked already whether they answer.
+    Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
+    judge failed, BudgetError where a cap ends the run.
     """
     plan = _plan(cost, root, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
     with Evaluation.open(root, settings.revision, found, scale.shard) as evaluation:
+        done = Done(evaluation.run)
         count_images(plan, evaluation.run)
         evaluation.check_sources()
-        check_answering(opened)
-        pairs = list(zip(opened, specs or judges, strict=True))
-        return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
+        if not specs:
+            check_answering(opened)
+        for judge, spec in zip(opened, specs or judges, strict=True):
+            log, tally = evaluation.ask(
+                judge,
+                settings.controls,
+                settings.persona,
+                progress=progress,
+                scale=scale,
+                spec=spec,
+                ledgers=plan.ledgers,
+            )
+            check_tally(log.name, tally)
+            done.judged.append((log, tally))
+        done.spending = plan.budget.spending
+        return done
 
 
 def evaluate_run(
@@ -109,7 +133,7 @@ def evaluate_run(
     found: Rows | None = None,
     scale: Scale = HERE,
 ) -> Done:
-    """`generate` and `judge_run` in a row, with one cap over both.
+    """`generate` and `judge_run` in a row, as a study does for each of its runs, with one cap.
 
     Judges are opened and asked whether they answer before the first image is made.
     """
@@ -118,37 +142,12 @@ def evaluate_run(
     maker = as_generator(generator)
     plan = _plan(cost, run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
-    with Evaluation.start(run, maker.identity(), found, scale.shard) as evaluation:
-        evaluation.check_sources()
-        check_answering(opened)
-        _make(evaluation, maker, plan, progress, scale=scale, spec=generator)
-        count_images(plan, evaluation.run)
-        pairs = list(zip(opened, judges, strict=True))
-        return _ask(evaluation, pairs, settings, plan, progress, scale=scale)
-
-
-def _plan(cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None) -> CallPlan:
-    """The call plan of one run, or the one that it shares with others, as in a study."""
-    return cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
-
-
-def _make(
-    evaluation: Evaluation,
-    generator: Generator,
-    plan: CallPlan,
-    progress: Progress,
-    *,
-    scale: Scale,
-    spec: Generator | str,
-) -> None:
-    evaluation.check_generator(generator)
-    if isinstance(generator, Method):
-        if scale.workers > 1:
-            raise UsageError("--method draws in one process: use --shard instead of --workers")
-        generator.prepare(evaluation.run.root, plan)
-    maker, several = capped(generator, plan, evaluation.run)
-    evaluation.make(maker, concurrency=several, progress=progress, scale=scale, spec=spec)
-    evaluation.write_manifest()
+    found = found or read_rows(run.data, run.suite, run.revision)
+    check_answering(opened)
+    generate(run, maker, plan, progress, found, scale=scale, spec=generator)
+    return judge_run(
+        run.out, opened, settings, plan, progress, found=found, scale=scale, specs=judges
+    )
 
 
 def check_answering(judges: Sequence[Judge]) -> None:
@@ -158,26 +157,6 @@ def check_answering(judges: Sequence[Judge]) -> None:
             judge.check()
 
 
-def _ask(
-    evaluation: Evaluation,
-    judges: Sequence[tuple[Judge, Judge | str]],
-    settings: JudgeSettings,
-    plan: CallPlan,
-    progress: Progress,
-    *,
-    scale: Scale,
-) -> Done:
-    done = Done(evaluation.run)
-    for judge, spec in judges:
-        log, tally = evaluation.ask(
-            judge,
-            settings.controls,
-            settings.persona,
-            progress=progress,
-            scale=scale,
-            spec=spec,
-        )
-        check_tally(log.name, tally)
-        done.judged.append((log, tally))
-    done.spending = plan.budget.spending
-    return done
+def _plan(cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None) -> CallPlan:
+    """The call plan of one run, or the one that it shares with others, as in a study."""
+    return cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)

@@ -24,6 +24,9 @@ VERDICTS = shard_log("verdicts", None)
 class JudgeFailed(RunFailed):
     """A judge of which every call failed; the message holds the first cause."""
 
+    questions = 0
+    """How many calls those were."""
+
 
 class OpenQuestion(NamedTuple):
     """A question about the bytes of one image."""
@@ -237,6 +240,8 @@ def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answere
 def check_tally(name: str, tally: Tally) -> None:
     """Raises JudgeFailed where something was asked and every call failed."""
     if tally.labels and set(tally.labels) == {"error"} and not tally.known:
-        raise JudgeFailed(
+        failed = JudgeFailed(
             f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}"
         )
+        failed.questions = tally.labels["error"]
+        raise failed

@@ -25,6 +25,9 @@ ENCODED = "encoded"
 """Key of an image's `info`: the bytes of the PNG that it was read from, which a run then keeps as
 they are."""
 
+USD = "usd"
+"""Key of an image's `info`: what it cost, US dollars as text; empty where nobody knows."""
+
 
 @runtime_checkable
 class Checked(Protocol):

@@ -8,10 +8,7 @@ from ...agents.budget import Budget
 from ...agents.chat import BackendError
 from ...agents.spending import Charge
 from ..core import GeneratorError, ImageRequest
-from . import PaidByImage
-
-USD = "usd"
-"""Key of an image's `info`: what it cost, US dollars as text; empty where nobody knows."""
+from . import USD, PaidByImage
 
 
 class PaidGenerator:

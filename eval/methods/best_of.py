@@ -26,8 +26,7 @@ from ...specs import Spec, load_factory
 from ...storage import RecordLog, write_whole
 from ..checkpoints.extras import find_class
 from ..core import Generator, GeneratorError, ImageRequest
-from ..generators import ENCODED, REPORT, draw
-from ..generators.paid import USD
+from ..generators import ENCODED, REPORT, USD, draw
 from ..generators.python import spec_identity
 from ..judges import JUDGES, PAID, CallPlan, as_judge
 from . import Method

@@ -1,7 +1,7 @@
 """Scores of a run's images, recorded as they come: `RUN/scorers/SCORER/scores.jsonl`.
 
 A score is known by prompt, image bytes and scorer: nothing is scored twice, and an image that was
-made anew is scored anew.
+made anew is scored anew. A shard of a run writes `scores.I-of-N.jsonl` instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ...storage import RecordLog, read_records, write_json
 from ..checkpoints.placement import LoadError
 from ..core import Case, describe
 from ..engine.costs import Cost, count_images
+from ..engine.records import RunShard, shard_log
 from ..engine.run import Run, RunError
+from ..judges import CallPlan
 from ..scorers import Scorer, as_scorer, open_scorer
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 FOLDER = "scorers"
 HEADER = "scorer.json"
-SCORES = "scores.jsonl"
+SCORES = shard_log("scores", None)
 
 
 class PairToScore(NamedTuple):
@@ -66,15 +68,23 @@ class ScoreLog:
     """Folder."""
     identity: Mapping[str, str]
     """The scorer."""
+    shard: RunShard | None = None
+    """Which part of its run this process scores; None for all of it."""
+
+    @classmethod
+    def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
+        """The log of a scorer, which need not be there."""
+        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
+        root = run.root / FOLDER / f"{identity['kind']}-{digest[:8]}"
+        return cls(root, dict(identity), run.shard)
 
     @classmethod
     def start(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
         """The log of a scorer, made where it isn't there."""
-        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
-        root = run.root / FOLDER / f"{identity['kind']}-{digest[:8]}"
-        if not (root / HEADER).exists():
-            write_json(root / HEADER, dict(identity))
-        return cls(root, dict(identity))
+        log = cls.of(run, identity)
+        if not (log.root / HEADER).exists():
+            write_json(log.root / HEADER, dict(identity))
+        return log
 
     @classmethod
     def open(cls, root: Path) -> ScoreLog:
@@ -91,17 +101,19 @@ class ScoreLog:
 
     @cached_property
     def newest(self) -> dict[str, ScoredPair]:
-        """The newest record of every pair, by key."""
-        path = self.root / SCORES
-        found = {}
-        for number, record in enumerate(read_records(path), 1):
-            try:
-                value = record.get("value")
-                found[record["key"]] = ScoredPair(
-                    math.nan if value is None else float(value), record.get("error", "")
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise DataError(f"{path}:{number}: no score ({error})") from None
+        """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
+        found: dict[str, ScoredPair] = {}
+        for path in sorted(self.root.glob("scores*.jsonl")):
+            for number, record in enumerate(read_records(path), 1):
+                try:
+                    value = record.get("value")
+                    scored = ScoredPair(
+                        math.nan if value is None else float(value), record.get("error", "")
+                    )
+                    if not scored.error or record["key"] not in found:
+                        found[record["key"]] = scored
+                except (KeyError, TypeError, ValueError) as error:
+                    raise DataError(f"{path}:{number}: no score ({error})") from None
         return found
 
     def add(self, log: RecordLog, pair: PairToScore, scored: ScoredPair) -> None:
@@ -143,6 +155,9 @@ class ScoringTally:
 class ScorerFailed(RunFailed):
     """A scorer that could score nothing; the message holds the first cause."""
 
+    questions = 0
+    """Pairs that it could not score."""
+
 
 def scorers_of(run: Run) -> list[ScoreLog]:
     """Every scorer that has scored here, by name."""
@@ -153,22 +168,23 @@ def scorers_of(run: Run) -> list[ScoreLog]:
 def score_images(
     root: Path,
     scorers: Sequence[Scorer | str],
-    cost: Cost | None = None,
+    cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
+    shard: RunShard | None = None,
 ) -> list[tuple[ScoreLog, ScoringTally]]:
-    """Scores the images of a run that have no score yet.
+    """Scores the images of a run, or of a shard of it, that have no score yet.
 
     Raises RunError for a run that is not complete, UsageError for a bad spec, ScorerFailed where a
     scorer could score nothing, BudgetError where a cap ends the run.
     """
-    run = Run.open(root)
+    run = Run.open(root, shard)
     run.check_complete()
     if replaced := run.replaced():
         raise RunError(
             f"{root}: {len(replaced):,} images were replaced since they were made; run "
             f"`counterprior generate` again first"
         )
-    plan = (cost or Cost()).plan(root)
+    plan = cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
     count_images(plan, run)
     opened = [open_scorer(s, plan) if isinstance(s, str) else as_scorer(s) for s in scorers]
     with run.lock():
@@ -177,14 +193,15 @@ def score_images(
 
 def _score(run: Run, scorer: Scorer, progress: Progress) -> tuple[ScoreLog, ScoringTally]:
     log = ScoreLog.start(run, scorer.identity())
-    present, tally, done = run.present(), ScoringTally(), 0
+    cases = run.own_cases()
+    present, tally, done = run.present(cases), ScoringTally(), 0
     pairs = {
         pair.key: pair
-        for case in reversed(run.cases())
+        for case in reversed(cases)
         if case.id in present
         for pair in [PairToScore(case.id, case.prompt, present[case.id])]
     }
-    with RecordLog(log.root / SCORES) as records:
+    with RecordLog(log.root / shard_log("scores", run.shard)) as records:
         progress(log.name, 0, len(pairs))
         for block in _blocks(list(reversed(pairs.values())), getattr(scorer, "batch", 1)):
             waiting = {pair.key for pair in block if log.needs(pair)}
@@ -199,9 +216,11 @@ def _score(run: Run, scorer: Scorer, progress: Progress) -> tuple[ScoreLog, Scor
             done += len(block)
             progress(log.name, done, len(pairs))
     if tally.failed and not (tally.scored or tally.known):
-        raise ScorerFailed(
+        failed = ScorerFailed(
             f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}"
         )
+        failed.questions = tally.failed
+        raise failed
     return log, tally
 
 

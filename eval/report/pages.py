@@ -168,8 +168,8 @@ def _slopes(
 
 def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
     """Quality beside bias, with a figure for each judge and scorer; None where nobody scored."""
-    report = reported_quality(runs)
-    if report is None:
+    reports = reported_quality(runs)
+    if not reports:
         return None
     suite = runs[0].suite
     judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
@@ -191,7 +191,7 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
             title = f"{scorer} over {bias}"
             figures.append({"title": title, "plot": scatter_plot(points, (bias, scorer), title)})
     return {
-        "report": report,
+        "reports": reports,
         "figures": figures,
         "legend": legend([run.name for run in runs]),
     }

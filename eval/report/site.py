@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,19 @@ def write_report(
     exports: Sequence[str] = (),
     dataset: str = "",
     progress: Progress = silent,
+    bases: Mapping[Path, Path] | None = None,
 ) -> Path:
     """Scores judged runs and writes the site to a folder; returns its first page.
 
     exports: forms of others to write as well, of `exports.FORMS`; dataset: NAMESPACE/NAME@vX.Y.Z of
-    the benchmark on the Hub, for its form. A site that is there is written over, thumbnails that
-    are there are kept. The same runs give the same bytes. Raises RunError for a folder that is no
-    site of ours, and for runs that can't be compared.
+    the benchmark on the Hub, for its form; bases: as in `read_contents`. A site that is there is
+    written over, thumbnails that are there are kept. The same runs give the same bytes. Raises
+    RunError for a folder that is no site of ours, and for runs that can't be compared.
     """
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
     _claim(out)
-    contents = read_contents(runs, score)
+    contents = read_contents(runs, score, bases)
     boards = leaderboards(contents, score.across_judges)
     thumbnails = make_thumbnails(contents, out, progress)
     galleries = {run.slug: gallery(run, thumbnails) for run in contents}
@@ -82,7 +83,7 @@ def _manifest(
         "quality": [
             report.to_json()
             for suite in sorted({run.suite.name for run in runs})
-            if (report := reported_quality([run for run in runs if run.suite.name == suite]))
+            for report in reported_quality([run for run in runs if run.suite.name == suite])
         ],
         "leaderboards": [
             {

@@ -23,6 +23,7 @@ from .leaderboard import paired
 from .names import short_names
 from .quality import ImageQuality, read_quality
 from .scoring import JudgedRun, ScoreSettings, score_runs
+from .tables import show, show_interval
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class QualityChange:
     """Shared cases."""
 
 
+COLUMNS = ("run", "what", "by", "before", "after", "difference", "95 %", "p", "Holm", "pairs")
+NUMBERS = COLUMNS[3:]
+"""Those that stand on the right."""
+
+
 @dataclass(frozen=True)
 class QualityReport:
     """Runs on one suite, the first of which is the base."""
@@ -67,6 +73,26 @@ class QualityReport:
     """Name -> bias first, then quality."""
     changes: Sequence[QualityChange]
     """Against the base."""
+
+    @property
+    def title(self) -> str:
+        """Above the table of changes."""
+        return f"{self.suite}: against {self.base}, on the cases that both have"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The changes as text, a tuple of `COLUMNS` each."""
+        return [
+            (
+                one.run,
+                f"{one.score} ({one.better} is better)" if one.kind == "bias" else "quality",
+                one.scorer,
+                *(show(v, one.unit) for v in (one.before, one.after, one.difference)),
+                show_interval(one.interval, one.unit),
+                *(show(p, "1", "-") for p in (one.p_value, one.adjusted)),
+                f"{one.n:,}",
+            )
+            for one in self.changes
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -153,12 +179,26 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     return put_together(_judged(runs, settings), qualities, next(iter(runs.values())).header.suite)
 
 
-def reported_quality(runs: Sequence[RunContents]) -> QualityReport | None:
-    """Bias and quality of the runs of one suite, as a report has them; None where nobody scored."""
+def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
+    """Bias and quality of the runs of one suite, as a report has them; nothing where nobody scored.
+
+    One for every base, see `RunContents`.
+    """
     if not any(run.quality for run in runs):
-        return None
-    judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
-    return put_together(judged, {run.name: run.quality for run in runs}, runs[0].suite.name)
+        return []
+    names = {run.name for run in runs}
+    groups: dict[str, list[RunContents]] = {}
+    for run in runs:
+        base = run.base or runs[0].name
+        if base in names:
+            groups.setdefault(base, []).append(run)
+    found = []
+    for base, members in groups.items():
+        members.sort(key=lambda run: run.name != base)
+        judged = {run.name: {one.result.judge: one for one in run.judged} for run in members}
+        quality = {run.name: run.quality for run in members}
+        found.append(put_together(judged, quality, runs[0].suite.name))
+    return found
 
 
 def put_together(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class RunContents:
     """(case, question) -> what people said."""
     quality: Sequence[ImageQuality] = ()
     """One a scorer, by the scorer's name."""
+    base: str = ""
+    """Name of the run that its quality is compared with; of the suite's first where empty."""
 
     @property
     def present(self) -> dict[str, str]:
@@ -39,11 +41,14 @@ class RunContents:
         return self.run.present()
 
 
-def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunContents]:
+def read_contents(
+    roots: Sequence[Path], settings: ScoreSettings, bases: Mapping[Path, Path] | None = None
+) -> list[RunContents]:
     """Scores the runs and gathers what a report shows of them; writes nothing.
 
-    Raises RunError where a run is given twice, nobody has judged it, or the runs of a suite were
-    not judged alike, unless `across_judges`.
+    bases: run -> the one that its quality is compared with, itself where it is one. Raises RunError
+    where a run is given twice, nobody has judged it, or the runs of a suite were not judged alike,
+    unless `across_judges`.
     """
     resolved = [root.resolve() for root in roots]
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
@@ -51,7 +56,8 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
         raise RunError(f"{', '.join(twice)}: given twice")
     found = score_runs(roots, settings)
     contents = []
-    for root, name in zip(roots, short_names(resolved), strict=True):
+    names = dict(zip(roots, short_names(resolved), strict=True))
+    for root, name in names.items():
         run, slug = Run.open(root).held(), slugify(name)
         own = [judged for judged in found if judged.result.folder == str(root)]
         judged = [replace(one, name=name, slug=slug) for one in own]
@@ -66,6 +72,7 @@ def read_contents(roots: Sequence[Path], settings: ScoreSettings) -> list[RunCon
                 judged=judged,
                 told=told,
                 quality=read_quality(run),
+                base=names.get(bases[root], "-") if bases else "",
             )
         )
     return contents

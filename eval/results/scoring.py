@@ -115,7 +115,7 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
             if replaced or waiting:  # e.g. after a kill of `judge`
                 what = (
                     f"{len(waiting):,} of {len(judged[log.root]):,} images are not judged"
-                    f"{run.lacking(waiting)}"
+                    f"{run.lacking(waiting, log)}"
                 )
                 if replaced:
                     what = f"{replaced:,} images were replaced since they were judged"

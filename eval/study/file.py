@@ -1,4 +1,4 @@
-"""A study file: generators x suites x judges, and what is done otherwise in some cells.
+"""A study file: generators x suites x judges and scorers, and what is done otherwise in some cells.
 
 Every fault is said with file, line and field. A key that is given twice is one: YAML would keep the
 last of them without a word.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,8 +22,17 @@ from ...specs import Spec
 from ..generators import GENERATORS
 from ..judges import JUDGES, PAID
 from ..methods import METHODS
+from ..scorers import SCORERS
 from ..suites import SUITES
-from .layout import ColumnLayout, PaperLayout, PaperLine, TableLayout, TablePart, layout_problems
+from .layout import (
+    SCORER,
+    ColumnLayout,
+    PaperLayout,
+    PaperLine,
+    TableLayout,
+    TablePart,
+    layout_problems,
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """A name is a file name on every system, and holds no `+`, which joins generator and method."""
@@ -86,6 +95,8 @@ class StudyFile(TablePart):
     """Name -> specs of methods, applied one after the other to every generator."""
     judges: dict[str, str] = Field(min_length=1)
     """Name -> spec."""
+    scorers: dict[str, str] = Field(default={})
+    """Name -> spec of what scores the quality of all images; no judge has the name."""
     probes: tuple[Control, ...] = ()
     """Controls of every judge, of `core.CONTROLS`."""
     persona: Manner = "standard"
@@ -108,14 +119,14 @@ class StudyFile(TablePart):
 
 @dataclass(frozen=True)
 class Cell:
-    """One generator on one suite under one judge."""
+    """One generator on one suite under one judge, or one scorer."""
 
     suite: str
     """Config."""
     generator: str
     """Name in the study, with `+METHOD` where a method applies."""
     judge: str
-    """Name in the study."""
+    """Name in the study, of a judge or a scorer."""
     spec: str
     """Of the generator."""
     limit: int | None
@@ -128,6 +139,8 @@ class Cell:
     """How free questions are answered."""
     methods: tuple[str, ...] = ()
     """Specs of the methods around the generator, the innermost first."""
+    scorer: bool = False
+    """Whether a scorer looks at the images, and no judge."""
 
     @property
     def model(self) -> str:
@@ -136,6 +149,16 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.suite} x {self.generator} x {self.judge}"
+
+    @property
+    def key(self) -> str:
+        """Unique in a study."""
+        return f"{self.suite}/{self.generator}/{self.judge}"
+
+    @property
+    def asked(self) -> list[str]:
+        """What decides which questions are asked about an image."""
+        return [] if self.scorer else [*self.probes, self.persona]
 
     @property
     def run(self) -> str:
@@ -197,11 +220,11 @@ def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def cells_of(study: StudyFile) -> list[Cell]:
-    """Every cell, by generator, suite and judge in the order of the file."""
+    """Every cell, by generator, suite, judge and scorer in the order of the file."""
     found = []
     for generator, (spec, methods) in generators_of(study).items():
         for suite, sampling in study.suites.items():
-            for judge in study.judges:
+            for judge in (*study.judges, *study.scorers):
                 place = suite, generator, judge
                 if study.only and not any(one.fits(*place) for one in study.only):
                     continue
@@ -217,7 +240,8 @@ def cells_of(study: StudyFile) -> list[Cell]:
                         left_out = left_out or not one.changes
                         settings |= one.changes
                 if not left_out:
-                    found.append(Cell(suite, generator, judge, methods=methods, **settings))
+                    cell = Cell(suite, generator, judge, methods=methods, **settings)
+                    found.append(replace(cell, scorer=judge in study.scorers))
     return found
 
 
@@ -226,7 +250,8 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     for suite in study.suites:
         if suite not in SUITES:
             yield ("suites", suite), unknown("suite", suite, SUITES)
-    for key, kinds in (("generators", GENERATORS), ("judges", {**JUDGES, **PAID})):
+    models = {"generators": GENERATORS, "judges": {**JUDGES, **PAID}, "scorers": SCORERS}
+    for key, kinds in models.items():
         what = key[:-1]
         seen: dict[str, str] = {}
         for name, text in getattr(study, key).items():
@@ -236,10 +261,14 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
             if (other := seen.setdefault(name.lower(), name)) != name:
                 yield (key, name), f"{name!r} and {other!r} differ in case only"
             yield from _spec_problems((key, name), what, text, kinds)
-    specs: dict[str, str] = {}
-    for name, text in study.judges.items():
-        if (other := specs.setdefault(text, name)) != name:
-            yield ("judges", name), f"{name!r} is the same judge as {other!r}"
+    for what, named in (("judge", study.judges), ("scorer", study.scorers)):
+        specs: dict[str, str] = {}
+        for name, text in named.items():
+            if (other := specs.setdefault(text, name)) != name:
+                yield (f"{what}s", name), f"{name!r} is the same {what} as {other!r}"
+    for name in study.scorers:
+        if name.lower() in map(str.lower, study.judges):
+            yield ("scorers", name), f"a judge is named {name!r}, too: give it another name"
     for name in study.methods:
         if not NAME.fullmatch(name):
             yield ("methods", name), f"{name!r} is no name of a file: use letters, digits, . _ -"
@@ -256,7 +285,7 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     names = {
         "suite": list(study.suites),
         "generator": list(generators_of(study)),
-        "judge": list(study.judges),
+        "judge": [*study.judges, *study.scorers],
     }
     for key, patterns in (("only", study.only), ("except", study.exceptions)):
         for number, pattern in enumerate(patterns):
@@ -273,6 +302,10 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
             yield from _spec_problems(("except", number, "spec"), "generator", one.spec, GENERATORS)
     if study.table is not None:
         yield from layout_problems(study.table)
+        for number, column in enumerate(study.table.columns):
+            name = column.score.removeprefix(SCORER)
+            if column.score.startswith(SCORER) and name not in study.scorers:
+                yield ("table", "columns", number, "score"), unknown("scorer", name, study.scorers)
     if not cells_of(study):
         yield (), "nothing is left to do after `only` and `except`"
 
@@ -294,7 +327,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = get_close_matches(name, known, n=3)
     return f"no {what} {name!r}: " + (
-        f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(known)}"
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"choose from {', '.join(known)}"
+        if known
+        else "there is none"
     )
 
 
@@ -328,7 +365,8 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 _KEYS = _keys(StudyFile)
-_TEXTS = {("generators", True), ("judges", True), ("data", False), ("prices", False)}
+_TEXTS = {(key, True) for key in ("generators", "judges", "scorers")}
+_TEXTS |= {("data", False), ("prices", False)}
 """(Section, whether an entry is named) whose value is a text; YAML reads `render:` as a mapping."""
 _KEYS_BELOW = {
     ("suites", 2): _keys(Sampling),

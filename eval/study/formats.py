@@ -12,6 +12,8 @@ from itertools import groupby
 
 from ...errors import UsageError
 from ..core import Score
+from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
+from ..results.changes import NUMBERS
 from ..results.tables import left_out, show
 from .file import unknown
 from .table import Heading, StudyTable, TableCell
@@ -20,7 +22,8 @@ COLUMNS = (
     "line section column judge suites score value partial_value low high unit n left_out groups "
     "paper gap notes"
 ).split()
-"""Of the CSV: one line a cell. A number of a part of its cell is a `partial_value`, no `value`."""
+"""Of the CSV: one line a cell; what methods changed is in the other forms. A number of a part of
+its cell is a `partial_value`, no `value`."""
 
 
 def format_table(table: StudyTable, form: str) -> str:
@@ -88,6 +91,10 @@ def _markdown(table: StudyTable) -> str:
     if table.notes:
         lines += ["", *(f"{n}. {_plain(note)}" for n, note in enumerate(table.notes, 1))]
     lines += ["", *(f"- {_plain(remark)}" for remark in table.remarks)]
+    for report in table.changes:
+        lines += ["", f"**{_plain(report.title)}**", "", row(COLUMNS_OF_CHANGES)]
+        lines.append(row(["---:" if name in NUMBERS else "---" for name in COLUMNS_OF_CHANGES]))
+        lines += [row([_plain(text) for text in cells]) for cells in report.rows()]
     return "\n".join(lines) + "\n"
 
 
@@ -134,6 +141,13 @@ def _latex(table: StudyTable) -> str:
         lines.append(f"\\emph{{paper}}: as printed in {_tex(table.source)}.\\par")
     notes = [f"\\textsuperscript{{{n}}}~{_tex(note)}\\par" for n, note in enumerate(table.notes, 1)]
     lines += [*notes, *(f"{_tex(remark)}\\par" for remark in table.remarks), "\\end{table}"]
+    for report in table.changes:
+        form = "".join("r" if name in NUMBERS else "l" for name in COLUMNS_OF_CHANGES)
+        lines += ["\\begin{table}", "\\centering", f"\\caption{{{_tex(report.title)}}}"]
+        lines += [f"\\begin{{tabular}}{{{form}}}", "\\toprule"]
+        lines += [" & ".join(map(_tex, COLUMNS_OF_CHANGES)) + " \\\\", "\\midrule"]
+        lines += [" & ".join(map(_tex, cells)) + " \\\\" for cells in report.rows()]
+        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
     return "\n".join(lines) + "\n"
 
 

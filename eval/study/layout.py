@@ -12,6 +12,8 @@ from ..suites import SUITES
 
 PEOPLE = "people:"
 """Before the name of a score that compares a judge with people's labels, see `scores`."""
+SCORER = "scorer:"
+"""Before the name of a scorer of the study: the mean of its scores."""
 
 
 class TablePart(BaseModel):
@@ -26,7 +28,7 @@ class ColumnLayout(TablePart):
     suite: str | tuple[str, ...]
     """Config; several are pooled, for scores against people's labels."""
     score: str
-    """One of the suite's scores, or `people:...`."""
+    """One of the suite's scores, `people:...`, or `scorer:NAME`."""
     label: str
     """Above the column."""
     head: str = ""
@@ -76,13 +78,18 @@ class TableLayout(TablePart):
     """Below every table, e.g. which of its numbers are no repetition of the paper's."""
 
 
-def generic_layout(suites: Sequence[str]) -> TableLayout:
-    """The score that each suite ranks by, and the two that it draws as ends of a line."""
+def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableLayout:
+    """The score that each suite ranks by, the two that it draws as ends of a line, and the study's
+    scorers."""
     columns = [
-        ColumnLayout(suite=suite, score=score, label=score, head=suite)
+        ColumnLayout(suite=suite, score=score, label=score.removeprefix(SCORER), head=suite)
         for suite in suites
         for score in dict.fromkeys(
-            [*(SUITES[suite].headline.slope or ()), SUITES[suite].headline.score]
+            [
+                *(SUITES[suite].headline.slope or ()),
+                SUITES[suite].headline.score,
+                *(f"{SCORER}{name}" for name in scorers),
+            ]
         )
     ]
     return TableLayout(title="Headline scores", columns=tuple(columns))
@@ -133,7 +140,7 @@ def layout_problems(table: TableLayout) -> Iterator[tuple[tuple[Any, ...], str]]
         for suite in column.suites:
             if suite not in SUITES:
                 yield (*place, "suite"), f"no suite {suite!r}: choose from {', '.join(SUITES)}"
-            elif not column.score.startswith(PEOPLE):
+            elif not column.score.startswith((PEOPLE, SCORER)):
                 known = SUITES[suite].meanings
                 bare = column.score.removesuffix("_corrected")
                 if bare not in known:

@@ -18,8 +18,9 @@ from PIL import Image
 from ...agents.budget import IMAGE_TOKENS, Budget
 from ...agents.chat import ChatRequest, ImagePart, Usage
 from ...errors import CounterpriorError
-from ...images import plain_png
+from ...images import open_image, plain_png
 from ...progress import Progress, silent
+from ...specs import Spec
 from ..core import Case, Generator, Judge, Question, probes_of
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, sample_rows
@@ -29,6 +30,7 @@ from ..engine.verdicts import Tally
 from ..generators import Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
+from ..scorers import Scorer, open_scorer
 from ..suites import open_suite
 from .file import Cell, StudyFile, cells_of, read_study
 from .study import FILE, Study, open_model
@@ -60,7 +62,7 @@ class PlanPart:
     name: str
     spec: str
     what: str
-    """`images` or `questions`, and of which suite."""
+    """`images`, `questions` or `scores`, and of which suite."""
     count: int
     """Not done yet."""
     usd: float | None = 0.0
@@ -80,6 +82,8 @@ class StudyPlan:
     cells: int
     images: list[PlanPart] = field(default_factory=list)
     questions: list[PlanPart] = field(default_factory=list)
+    scores: list[PlanPart] = field(default_factory=list)
+    """Of scorers; at most so many, because images that are alike are scored once."""
     problems: list[str] = field(default_factory=list)
     """What would fail."""
     notes: list[str] = field(default_factory=list)
@@ -102,8 +106,8 @@ class StudyPlan:
 
     @property
     def parts(self) -> list[PlanPart]:
-        """Images and questions that are left to do."""
-        return [part for part in (*self.images, *self.questions) if part.count]
+        """Images, questions and scores that are left to do."""
+        return [p for p in (*self.images, *self.questions, *self.scores) if p.count]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; None is unknown."""
@@ -165,6 +169,8 @@ class _Planner:
             probed |= self._images(model[0], model[1], list(runs.values()))
         for name, spec in self.study.judges.items():
             self._questions(name, spec, [c for c in cells if c.judge == name], probed)
+        for name, spec in self.study.scorers.items():
+            self._scores(name, spec, [c for c in cells if c.judge == name], probed)
         self._note()
         return self.found
 
@@ -315,6 +321,50 @@ class _Planner:
         if not asked:
             return part
         return replace(part, seconds=_seconds(times, part.count / asked))
+
+    def _scores(self, name: str, spec: str, cells: Sequence[Cell], probed: dict[str, Path]) -> None:
+        """The scores of one scorer, by suite."""
+        scorer: Scorer | None = None
+        try:
+            scorer = open_scorer(spec, self.calls)
+            scorer.identity()
+        except CounterpriorError as error:
+            self.found.problems.append(f"scorer {name}: {error}")
+        asks = Spec.parse(spec).argument.partition(":")[0]
+        usd = None if asks in PAID else 0.0  # what a scorer asks a model is not known before
+        for suite in dict.fromkeys(cell.suite for cell in cells):
+            own = [cell for cell in cells if cell.suite == suite]
+            count = sum(len(self._cases(cell)) - self._scored(cell) for cell in own)
+            what, size = f"scores of {suite}", VERDICT_SIZE * count
+            part = PlanPart(name, spec, what, count, usd=usd, most_usd=usd, size=size)
+            cell = next((cell for cell in own if cell.run in probed), None)
+            if scorer is not None and usd is not None and self.probe and count and cell:
+                part = self._probe_scores(part, scorer, cell, probed[cell.run])
+            self.found.scores.append(part)
+
+    def _scored(self, cell: Cell) -> int:
+        run = self.there.run_of(cell) if self.there else None
+        log = self.there.scores_of(cell, run) if self.there and run else None
+        if run is None or log is None:
+            return 0
+        return sum(not one.error for one in log.of_cases(run, run.cases()).values())
+
+    def _probe_scores(self, part: PlanPart, scorer: Scorer, cell: Cell, root: Path) -> PlanPart:
+        """Scores the probed images one by one and measures it."""
+        run = Run.open(root)
+        times = []
+        for case in run.cases()[:PROBED]:
+            if (image := run.images().get(case.id)) is not None and image.status == "made":
+                opened = open_image(run.image_path(image))
+                began = monotonic()
+                try:
+                    scorer.score([(case.prompt, opened)])
+                except Exception as error:  # a model's own code may raise anything
+                    told = f"scorer {cell.judge} on {cell.suite}: {error}"
+                    self.found.problems.append(told)
+                    return part
+                times.append(monotonic() - began)
+        return replace(part, seconds=_seconds(times, part.count)) if times else part
 
     def _cases(self, cell: Cell) -> list[Case]:
         suite = open_suite(cell.suite)

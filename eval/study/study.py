@@ -2,18 +2,18 @@
 
 DIR/study.yaml          the file, as given
 DIR/study.json          the models behind its names, as they were when they were first opened
-DIR/cells.jsonl         what became of each cell, in the order it happened
+DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
 DIR/runs/SUITE/NAME/    a run of each generator on each suite
 
-Every model is opened once: a generator for all of its suites, then a judge for all of its runs. A
-cell that fails is recorded and doesn't hold up the others.
+Every model is opened once: a generator for all of its suites, then a judge or a scorer for all of
+its runs. A cell that fails is recorded and doesn't hold up the others. Shards of a study do their
+parts of all of its runs, each with logs of its own.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -27,12 +27,13 @@ import yaml
 from ...agents.budget import Spending
 from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
-from ...storage import Lock, RecordLog, read_records, write_json, write_whole
+from ...storage import Lock, write_json, write_whole
 from ..checkpoints.placement import LoadError
 from ..core import Generator, Judge
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import RunSettings
+from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
 from ..engine.verdicts import JudgeFailed, VerdictLog
@@ -40,12 +41,16 @@ from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
+from ..quality.scores import ScoreLog, ScorerFailed, score_images
+from ..scorers import Scorer, open_scorer
+from .events import CellEvents
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 
 FILE = "study.yaml"
 MODELS = "study.json"
-EVENTS = "cells.jsonl"
-LOCK = "study.lock"
+
+Viewer = Any
+"""A judge or a scorer: whatever looks at images."""
 
 State = Literal["waiting", "images", "verdicts", "failed", "done"]
 """Of a cell: not begun; images or verdicts under way; ended by a cause; all there."""
@@ -62,11 +67,13 @@ class CellStatus:
     images: Mapping[str, int] = field(default_factory=dict)
     """Images by what became of them: `made`, `missing`, `refused`, `error`."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
-    """Answers about the present images: `answered`, and failures by name."""
+    """Answers about the present images, or scores: `answered`, and failures by name."""
     questions: int = 0
     """Questions that there are; 0 where nobody has counted them yet."""
     cause: str = ""
     """What ended it, where it failed."""
+    lost: str = ""
+    """Which shards lack something, in words; empty where none does."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -83,8 +90,11 @@ class CellStatus:
             return "not begun"
         made, said = sum(self.images.values()), sum(self.verdicts.values())
         if made < self.cases:
-            return f"{self.cases - made:,} of {self.cases:,} images were never made"
-        return f"judged in part: {said:,} answers about {self.images.get('made', 0):,} images"
+            return f"{self.cases - made:,} of {self.cases:,} images were never made{self.lost}"
+        images = self.images.get("made", 0)
+        if self.cell.scorer:
+            return f"scored in part: {said:,} of {images:,} images{self.lost}"
+        return f"judged in part: {said:,} answers about {images:,} images{self.lost}"
 
 
 @dataclass(frozen=True)
@@ -138,13 +148,18 @@ class Study:
         that are there, and for a folder of something else.
         """
         study = cls(root, file)
-        if (root / FILE).exists():
-            study._check_runs()
-        elif root.exists() and any(p for p in root.iterdir() if p.name != LOCK):
-            raise RunError(f"{root} is not empty and no study: choose another --out")
-        else:
-            study.keep(text)
+        with study.starting():
+            if (root / FILE).exists():
+                study._check_runs()
+            elif root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
+                raise RunError(f"{root} is not empty and no study: choose another --out")
+            else:
+                study.keep(text)
         return study
+
+    def starting(self) -> Lock:
+        """Held for a moment by one shard after the other, for what all of them write."""
+        return Lock(self.root / "start.lock", f"the study {self.root}", wait=True)
 
     def keep(self, text: str) -> None:
         """Writes the file."""
@@ -165,18 +180,23 @@ class Study:
             limit=cell.limit,
         )
 
-    def run_of(self, cell: Cell) -> Run | None:
+    def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
         """Its run; None where it has not begun."""
         root = self.root / cell.folder
-        return Run.open(root) if (root / HEADER).exists() else None
+        return Run.open(root, shard) if (root / HEADER).exists() else None
 
     def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
         """What its judge said; None where nothing yet."""
         known = self.models()["judges"].get(cell.judge)
-        if known is None:
+        if known is None or cell.scorer:
             return None
         wanted = {**known["identity"], "persona": cell.persona}
         return next((log for log in run.judges() if dict(log.identity) == wanted), None)
+
+    def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
+        """What its scorer said; None where it was never opened."""
+        known = self.models()["scorers"].get(cell.judge)
+        return None if known is None else ScoreLog.of(run, known["identity"])
 
     def judged_runs(self, partial: bool = False) -> list[Path]:
         """The runs whose cells are all done, or with `partial` that are judged at all.
@@ -192,10 +212,23 @@ class Study:
                 f"{self.root}: {len(gaps):,} of its cells not done, the first {gaps[0].cell}: "
                 f"{gaps[0].gap}; run `counterprior study run` again, or say --partial"
             )
-        runs = [root for root, part in found.items() if any(s.verdicts for s in part)]
+        runs = [
+            root
+            for root, part in found.items()
+            if any(status.verdicts and not status.cell.scorer for status in part)
+        ]
         if not runs:
             raise RunError(f"{self.root}: nothing is judged yet")
         return runs
+
+    def bases(self) -> dict[Path, Path]:
+        """Run -> that of the same generator without methods; empty where no method is named."""
+        if not self.file.methods:
+            return {}
+        return {
+            self.root / cell.folder: self.root / "runs" / cell.suite / cell.generator.split("+")[0]
+            for cell in self.cells
+        }
 
     def labels_of(self, cell: Cell) -> tuple[Path | None, bool]:
         """People's labels of its images, and whether the file is of several runs."""
@@ -209,64 +242,77 @@ class Study:
         return (Path(file) if file else None), False
 
     def models(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`generators` by run, `SUITE/NAME`, and `judges` by name: `spec` and `identity`."""
+        """`generators` by run, `SUITE/NAME`; `judges` and `scorers` by name: `spec`, `identity`."""
+        found: dict[str, Any] = {}
         try:
-            found: dict[str, Any] = json.loads((self.root / MODELS).read_text("utf-8"))
+            found = json.loads((self.root / MODELS).read_text("utf-8"))
         except FileNotFoundError:
-            return {"generators": {}, "judges": {}}
+            pass
         except (OSError, ValueError) as error:
             raise DataError(f"{self.root / MODELS} is damaged: {error}") from None
-        return found
+        return {"generators": {}, "judges": {}, "scorers": {}} | found
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Keeps which model a name stands for. Raises RunError where it stood for another."""
-        models = self.models()
-        known = models[kind].get(name)
-        if known is not None and known["identity"] != dict(identity):
-            raise RunError(
-                f"{self.root}: {kind[:-1]} {name!r} is another one now: "
-                f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}; give it "
-                f"another name, or choose another --out"
-            )
-        models[kind][name] = {"spec": spec, "identity": dict(identity)}
-        write_json(self.root / MODELS, models)
+        with self.starting():
+            models = self.models()
+            known = models[kind].get(name)
+            if known is not None and known["identity"] != dict(identity):
+                raise RunError(
+                    f"{self.root}: {kind[:-1]} {name!r} is another one now: "
+                    f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}; give it "
+                    f"another name, or choose another --out"
+                )
+            models[kind][name] = {"spec": spec, "identity": dict(identity)}
+            write_json(self.root / MODELS, models)
 
     def status(self) -> list[CellStatus]:
         """How far every cell is."""
-        events = self.events()
-        return [self._status(cell, events.get(_key(cell), {})) for cell in self.cells]
+        events = CellEvents(self.root)
+        return [self._status(cell, events) for cell in self.cells]
 
-    def events(self) -> dict[str, dict[str, Any]]:
-        """The newest event of every cell."""
-        return {record["cell"]: record for record in read_records(self.root / EVENTS)}
-
-    def _status(self, cell: Cell, event: Mapping[str, Any]) -> CellStatus:
-        run = self.run_of(cell)
-        cause = event.get("cause", "") if event.get("state") == "failed" else ""
+    def _status(self, cell: Cell, events: CellEvents) -> CellStatus:
+        run, cause = self.run_of(cell), events.cause(cell)
         if run is None:
             return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
-        cases = run.cases()
-        images = Counter(image.status for image in run.images().values())
+        cases, images, present = run.cases(), run.images(), run.present()
         log = self.log_of(cell, run)
-        present = run.present()
-        answers = log.present(present) if log else []
-        said = Counter(
-            answer.verdict.label if answer.verdict.failed else "answered" for answer in answers
-        )
-        if cause:
-            state: State = "failed"
-        elif is_done(event, cell, present):
-            state = "done"
+        said, told = self._said(cell, run, log, present)
+        lost = ""
+        if events.is_done(cell, run, present):
+            state: State = "done"
         else:
-            state = "verdicts" if len(run.images()) == len(cases) else "images"
+            waiting = [case for case in cases if case.id not in images]
+            state = "images" if waiting else "verdicts"
+            if not waiting:
+                waiting = [case for case in cases if case.id in present and case.id not in told]
+            lost = run.lacking(waiting, log) or events.unfinished(cell)
+        if cause and state != "done":
+            state = "failed"
         return CellStatus(
             cell,
             state,
             cases=len(cases),
-            images=dict(sorted(images.items())),
+            images=dict(sorted(Counter(image.status for image in images.values()).items())),
             verdicts=dict(sorted(said.items())),
-            questions=event.get("questions", 0),
-            cause=cause,
+            questions=events.questions(cell),
+            cause=cause if state == "failed" else "",
+            lost=lost,
+        )
+
+    def _said(
+        self, cell: Cell, run: Run, log: VerdictLog | None, present: Mapping[str, str]
+    ) -> tuple[Counter[str], set[str]]:
+        """Answers or scores by what they are, and the cases that have one."""
+        if cell.scorer:
+            scores = self.scores_of(cell, run)
+            scored = scores.of_cases(run, run.cases()) if scores else {}
+            counts = Counter("error" if one.error else "answered" for one in scored.values())
+            return counts, set(scored)
+        answers = log.present(present) if log else []
+        return (
+            Counter(a.verdict.label if a.verdict.failed else "answered" for a in answers),
+            {answer.case for answer in answers},
         )
 
     def _check_runs(self) -> None:
@@ -298,15 +344,6 @@ def open_model(cell: Cell) -> Generator:
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
-def is_done(event: Mapping[str, Any], cell: Cell, present: Mapping[str, str]) -> bool:
-    """Whether a cell's newest event says that all of it is there, of the images as they are."""
-    return (
-        event.get("state") == "done"
-        and event["asked"] == _asked(cell)
-        and event["images"] == _digest(present)
-    )
-
-
 def run_study(
     file: Path | str | Mapping[str, Any],
     out: Path | str,
@@ -318,7 +355,8 @@ def run_study(
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 
     file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
-    in `read_study`. scale: the processes that make and judge; the result is the same.
+    in `read_study`. scale: the processes that make and judge, and which part of all runs is this
+    one's; the result is the same.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
     data that can't be read, InUseError where another process works here. What fails in a cell is in
     `failures`.
@@ -333,9 +371,9 @@ def run_study(
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
-    with Lock(out / LOCK, f"the study {out}"):
+    with RunLock(out, scale.shard, kind="study"):
         study = Study.start(out, asked, text)
-        return _Session(study, cost.plan(out), rows, progress, scale).run(text)
+        return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
 
 class _Session:
@@ -354,13 +392,13 @@ class _Session:
         self.rows = rows
         self.progress = progress
         self.scale = scale
-        self.events = study.events()
+        self.events = CellEvents(study.root, scale.shard)
         self.failed: dict[str, Failure] = {}
 
     def run(self, text: str) -> StudyDone:
         cells = self.study.cells
-        with RecordLog(self.study.root / EVENTS) as self.log:
-            judges = self._open_judges(cells)
+        with self.events.log() as self.log:
+            viewers = self._open_viewers(cells)
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
@@ -368,31 +406,38 @@ class _Session:
                 own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
                 _release()
-            for name in list(judges):
+            for name in list(viewers):
                 own = [cell for cell in cells if cell.judge == name]
-                self._judge(own, judges.pop(name))
+                self._view(own, viewers.pop(name))
                 _release()
         spending = self.plan.budget.spending
         return StudyDone(self.study, list(self.failed.values()), spending)
 
-    def _open_judges(self, cells: Sequence[Cell]) -> dict[str, Judge]:
-        """Those that have something to do and answer at all; none is loaded yet."""
+    def _open_viewers(self, cells: Sequence[Cell]) -> dict[str, Viewer]:
+        """Judges and scorers that have something to do and answer at all; none is loaded yet."""
         found = {}
-        known = self.study.models()["judges"]
-        for name, spec in self.study.file.judges.items():
-            own = [c for c in cells if c.judge == name]
-            if _is_same(known, name, spec) and all(self._is_judged(cell) for cell in own):
-                continue
-            try:
-                judge = open_judge(spec, self.plan)
-                check_answering([judge])
-                identity = judge.identity()
-            except CounterpriorError as error:
-                self._fail(own, error)
-                continue
-            self.study.remember("judges", name, spec, identity)
-            found[name] = judge
+        known = self.study.models()
+        for kind in ("judges", "scorers"):
+            for name, spec in getattr(self.study.file, kind).items():
+                own = [c for c in cells if c.judge == name]
+                if _is_same(known[kind], name, spec) and all(map(self._is_done, own)):
+                    continue
+                try:
+                    viewer = self._open_viewer(kind, spec)
+                    identity = viewer.identity()
+                except CounterpriorError as error:
+                    self._fail(own, error)
+                    continue
+                self.study.remember(kind, name, spec, identity)
+                found[name] = viewer
         return found
+
+    def _open_viewer(self, kind: str, spec: str) -> Viewer:
+        if kind == "scorers":
+            return open_scorer(spec, self.plan)
+        judge = open_judge(spec, self.plan)
+        check_answering([judge])
+        return judge
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Generator]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
@@ -431,7 +476,8 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    scale=HERE if run.methods else self.scale,  # methods draw in one process
+                    # Methods draw in one process.
+                    scale=Scale(shard=self.scale.shard) if run.methods else self.scale,
                     spec="" if run.methods else run.spec,
                 )
                 done.run.check_made()
@@ -442,34 +488,35 @@ class _Session:
             except CounterpriorError as error:
                 self._fail(of_run, error)
 
-    def _judge(self, cells: Sequence[Cell], judge: Judge) -> None:
-        """The answers of one judge, about all of its runs."""
+    def _view(self, cells: Sequence[Cell], viewer: Viewer) -> None:
+        """The answers of one judge, or the scores of one scorer, about all of its runs."""
         for number, cell in enumerate(cells):
-            if _key(cell) in self.failed:
+            if cell.key in self.failed:
                 continue
             broken = False
+            self.events.add(self.log, cell, "begun")
             try:
-                self._ask(cell, judge)
+                if cell.scorer:
+                    self._score(cell, viewer)
+                else:
+                    self._ask(cell, viewer)
             except LoadError as error:  # no other run can go better
                 self._fail(cells[number:], error)
                 return
             except CounterpriorError as error:
                 self._fail([cell], error)
                 broken = isinstance(error, JudgeFailed)
-            if broken and isinstance(judge, Answering):
+            if broken and isinstance(viewer, Answering):
                 # It asks a server no more that failed so often; another suite is another try.
-                spec = self.study.file.judges[cell.judge]
-                del judge
+                del viewer
                 _release()
                 try:
-                    judge = open_judge(spec, self.plan)
-                    check_answering([judge])
+                    viewer = self._open_viewer("judges", self.study.file.judges[cell.judge])
                 except CounterpriorError as error:
                     self._fail(cells[number + 1 :], error)
                     return
 
     def _ask(self, cell: Cell, judge: Judge) -> None:
-        self._record(cell, state="begun")
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
@@ -481,18 +528,26 @@ class _Session:
             specs=[self.study.file.judges[cell.judge]],
         )
         ((_, tally),) = done.judged
-        self._record(
-            cell,
-            state="done",
-            asked=_asked(cell),
-            images=_digest(done.run.present()),
-            questions=tally.known + tally.labels.total(),
-            errors=tally.labels["error"],
-        )
+        questions = tally.known + tally.labels.total()
+        self._record_done(cell, done.run, questions, tally.labels["error"])
+
+    def _score(self, cell: Cell, scorer: Scorer) -> None:
+        root, shard = self.study.root / cell.folder, self.scale.shard
+        progress = self._named(f"{cell.suite} x {cell.generator}")
+        ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard)
+        pairs = tally.known + tally.scored + tally.failed
+        self._record_done(cell, Run.open(root, shard), pairs, tally.failed)
+
+    def _record_done(self, cell: Cell, run: Run, questions: int, errors: int) -> None:
+        told = self.events.told(cell, run, questions, errors)
+        self.events.add(self.log, cell, "done", **told)
+
+    def _run_of(self, cell: Cell) -> Run | None:
+        return self.study.run_of(cell, self.scale.shard)
 
     def _is_made(self, cell: Cell) -> bool:
         """Whether all of its images are settled, by the run alone; files elsewhere never are."""
-        run = self.study.run_of(cell)
+        run = self._run_of(cell)
         if run is None:
             return False
         images = run.images()
@@ -500,31 +555,23 @@ class _Session:
             (image := images.get(case.id)) is not None
             and image.status in ("made", "refused")
             and image.stamp is None
-            for case in run.cases()
+            for case in run.own_cases()
         )
 
-    def _is_judged(self, cell: Cell) -> bool:
-        """Whether nothing of it is left to be asked."""
-        event = self.events.get(_key(cell), {})
-        run = self.study.run_of(cell)
-        return (
-            run is not None
-            and not event.get("errors")
-            and self._is_made(cell)
-            and is_done(event, cell, run.present())
-        )
+    def _is_done(self, cell: Cell) -> bool:
+        """Whether nothing of it is left to be asked or scored."""
+        run = self._run_of(cell)
+        return run is not None and self._is_made(cell) and self.events.is_own_done(cell, run)
 
     def _fail(self, cells: Iterable[Cell], error: CounterpriorError) -> None:
         """Records why cells can't be done; the first cause of a cell stays."""
         for cell in cells:
-            if _key(cell) not in self.failed and not self._is_judged(cell):
-                self.failed[_key(cell)] = Failure(cell, str(error))
-                self._record(cell, state="failed", cause=str(error))
-
-    def _record(self, cell: Cell, **event: Any) -> None:
-        record = {"cell": _key(cell), **event}
-        self.log.append(record)
-        self.events[_key(cell)] = record
+            if cell.key not in self.failed and not self._is_done(cell):
+                self.failed[cell.key] = Failure(cell, str(error))
+                told, run = {}, self._run_of(cell)
+                if isinstance(error, JudgeFailed | ScorerFailed) and run is not None:
+                    told = self.events.told(cell, run, error.questions, error.questions)
+                self.events.add(self.log, cell, "failed", cause=str(error), **told)
 
     def _named(self, cell: str) -> Progress:
         """Progress that says which cell it is of."""
@@ -552,20 +599,6 @@ def _grouped(
 def _runs(cells: Iterable[Cell]) -> list[Cell]:
     """One cell of every run."""
     return list({cell.folder: cell for cell in reversed(list(cells))}.values())[::-1]
-
-
-def _key(cell: Cell) -> str:
-    return f"{cell.suite}/{cell.generator}/{cell.judge}"
-
-
-def _asked(cell: Cell) -> list[str]:
-    """What decides which questions are asked about an image."""
-    return [*cell.probes, cell.persona]
-
-
-def _digest(present: Mapping[str, str]) -> str:
-    """Of the images that were judged."""
-    return hashlib.sha256(json.dumps(sorted(present.items())).encode()).hexdigest()[:16]
 
 
 def _difference(known: Mapping[str, Any], now: Mapping[str, Any]) -> str:

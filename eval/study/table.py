@@ -9,15 +9,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from ..core import ALL, Score, describe, without_nan
 from ..engine.run import RunHeader
+from ..results.changes import QualityReport, put_together
 from ..results.leaderboard import leaderboard
-from ..results.scoring import ScoreSettings, run_labels, score_run
+from ..results.quality import ImageQuality, read_quality
+from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import left_out
 from ..suites import SUITES
-from .layout import ColumnLayout, PaperLine, TableLayout, fitted, generic_layout
+from .layout import SCORER, ColumnLayout, PaperLine, TableLayout, fitted, generic_layout
 from .scores import JudgedCell, find_score
 from .study import CellStatus, Study
 
@@ -94,6 +97,8 @@ class StudyTable:
     """Numbered: what cells refer to."""
     remarks: Sequence[str]
     """On the whole table: models, samples, n."""
+    changes: Sequence[QualityReport] = ()
+    """What each method changed of its generator, in bias and quality; of cells that are done."""
 
     @property
     def complete(self) -> bool:
@@ -120,6 +125,7 @@ class StudyTable:
             "paper": self.source,
             "notes": list(self.notes),
             "remarks": list(self.remarks),
+            "changes": [report.to_json() for report in self.changes],
         }
         return dict(without_nan(plain))
 
@@ -130,7 +136,7 @@ def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
     Reads what is there, complete or not, and writes nothing. Raises DataError for bad labels.
     """
     suites = list(study.file.suites)
-    layout = layout or study.file.table or generic_layout(suites)
+    layout = layout or study.file.table or generic_layout(suites, list(study.file.scorers))
     return _Table(study, fitted(layout, suites)).made()
 
 
@@ -165,6 +171,19 @@ class _Table:
         return found
 
     @cached_property
+    def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:
+        """What was scored at all, also in part."""
+        found = {}
+        known = self.study.models()["scorers"]
+        for key, status in self.statuses.items():
+            run = self.study.run_of(status.cell) if status.cell.scorer else None
+            for quality in read_quality(run) if run else ():
+                if key[2] in known and quality.identity == known[key[2]]["identity"]:
+                    named = replace(quality.score, name=key[2])
+                    found[key] = replace(quality, scorer=key[2], score=named)
+        return found
+
+    @cached_property
     def generators(self) -> list[str]:
         return list(dict.fromkeys(key[1] for key in self.statuses))
 
@@ -193,7 +212,22 @@ class _Table:
             source=paper.source if paper and shown else "",
             notes=self.notes,
             remarks=[*self.layout.notes, *self._remarks(lines)],
+            changes=list(self._changes()),
         )
+
+    def _changes(self) -> Iterator[QualityReport]:
+        """Every generator with its methods, on each suite; only what is done is compared."""
+        for suite, base in product(self.study.file.suites, self.study.file.generators):
+            names = [base, *(f"{base}+{method}" for method in self.study.file.methods)]
+            judged: dict[str, dict[str, JudgedRun]] = {}
+            scored: dict[str, list[ImageQuality]] = {}
+            for name in names:
+                done = [k for k, s in self.statuses.items() if k[:2] == (suite, name) and not s.gap]
+                if done:
+                    judged[name] = {k[2]: self.entries[k].judged for k in done if k in self.entries}
+                    scored[name] = [self.qualities[k] for k in done if k in self.qualities]
+            if base in judged and len(judged) > 1:
+                yield put_together(judged, scored, suite)
 
     def _lines(self) -> Iterator[TableLine]:
         by_generator = self.layout.rows == "generator"
@@ -216,6 +250,8 @@ class _Table:
                 generator, judge = name, heading.judge or section
             else:
                 generator, judge = section, name
+            if column.score.startswith(SCORER):
+                judge = column.score.removeprefix(SCORER)
             keys = [(suite, generator, judge) for suite in column.suites]
             paper = _printed(printed, place % len(self.layout.columns), heading.judge)
             wrong = "" if paper is None else self._other_model(name, keys, printed)
@@ -240,7 +276,11 @@ class _Table:
             marks.append(self._note(gap))
         entries = [self.entries[key] for key in keys if key in self.entries]
         whole = len(entries) == len(keys)
-        score = find_score(column.score, column.group, entries) if whole else None
+        if column.score.startswith(SCORER):
+            quality = self.qualities.get(keys[0])
+            score = quality.score if quality and quality.score.n else None
+        else:
+            score = find_score(column.score, column.group, entries) if whole else None
         failed = any(s.state == "failed" for s in asked)
         if failed and not any(s.verdicts.get("answered") for s in asked):
             score = None
@@ -356,9 +396,10 @@ class _Table:
             ]
             if told:
                 yield f"generator {name}: {'; '.join(told)}."
-        for name in self.judges:
-            if (judge := models["judges"].get(name)) is not None:
-                yield f"judge {name}: {describe(judge['identity'])}."
+        for kind, names in (("judge", self.judges), ("scorer", list(self.study.file.scorers))):
+            for name in names:
+                if (model := models[f"{kind}s"].get(name)) is not None:
+                    yield f"{kind} {name}: {describe(model['identity'])}."
 
     def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
         told: dict[str, dict[str, None]] = {}

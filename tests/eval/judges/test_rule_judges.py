@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from counterprior.eval.core import Question
 from counterprior.eval.detectors import Detection, DetectorError, Request
 from counterprior.eval.detectors.pixels import PixelDetector
 from counterprior.eval.detectors.rle import RleError, decode, encode
+from counterprior.eval.engine.asking import Asking, AskJudge
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
@@ -534,3 +536,8 @@ def test_judges_by_rule_know_where_a_plan_keeps_detections(tmp_path: Path) -> No
         assert judge.cache == tmp_path / "detections"
         alone: Any = open_judge(f"{kind}:pixels")
         assert alone.cache is None
+    asking = Asking(tmp_path, "spatial_uc", "standard", ("original",))
+    identity = open_judge("visor:pixels").identity()
+    task = AskJudge(asking, "visor:pixels", identity, bundle=1, ledgers=plan.ledgers)
+    worker: Any = pickle.loads(pickle.dumps(task)).open()
+    assert worker._judge.cache == tmp_path / "detections"

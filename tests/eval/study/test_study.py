@@ -22,7 +22,7 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.workers import HERE, Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.study.formats import format_table
-from counterprior.eval.study.study import EVENTS, LOCK, Study, run_study
+from counterprior.eval.study.study import Study, run_study
 from counterprior.eval.study.table import study_table
 from counterprior.storage import Lock
 
@@ -243,7 +243,10 @@ def test_folders_of_something_else(text_release: Path, tmp_path: Path, finished:
         run_study(study_of(text_release), tmp_path)
     with pytest.raises(RunError, match="is not a study"):
         Study.open(tmp_path)
-    with Lock(finished / LOCK, "a test"), pytest.raises(InUseError, match="in use by another"):
+    with (
+        Lock(finished / "study.lock", "a test"),
+        pytest.raises(InUseError, match="in use by another"),
+    ):
         run_study(study_of(text_release), finished)
 
 
@@ -312,7 +315,7 @@ def test_wrong_words_on_the_command_line(
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(study_of(text_release)))
     done = cli("study", *words, cwd=tmp_path)
     assert done.returncode in (1, 2) and message in done.stderr, done
-    assert "Traceback" not in done.stderr and not (tmp_path / "o" / EVENTS).exists()
+    assert "Traceback" not in done.stderr and not (tmp_path / "o" / "cells.jsonl").exists()
 
 
 OTS = ["t2i_homogenization", "t2i_correctness", "i2i_homogenization", "i2i_correctness"]
@@ -400,6 +403,7 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
         generators={"fair": "render:?order_bias=2&decides=4"},
         methods={"late": "switch:b2a?at=3"},
         judges={"pixels": "pixels"},
+        scorers={"eva": "python:study_doubles:grader?name=eva"},
         probes=[],
     )
     done = run_study(asked, tmp_path / "study")
@@ -409,7 +413,18 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
     identities = {name: run.header.generator for name, run in runs.items() if run}
     assert "method" not in identities["fair"]
     assert identities["fair+late"]["method"].startswith("switch")
-    assert "fair+late" in done.table()
+    table = study_table(done.study)
+    (report,) = table.changes
+    assert [(c.run, c.kind, c.scorer, c.n) for c in report.changes] == [
+        ("fair+late", "bias", "pixels", 4),
+        ("fair+late", "quality", "eva", 4),
+    ]
+    assert [line.cells[1].score.value for line in table.lines if line.cells[1].score] == [
+        report.changes[1].before,
+        report.changes[1].after,
+    ]
+    told = format_table(table, "md").partition("against fair")[2]
+    assert told.count("| fair+late |") == 2
     # Another method under the same name is another generator, and refused by name.
     with pytest.raises(RunError, match=r"late.* is another one now"):
         run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
@@ -421,7 +436,7 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         text_release,
         suites={"t2i_homogenization": {"limit": 4}},
         generators={"fair": "render:", "biased": "render:?order_bias=2"},
-        judges={"pixels": "pixels"},
+        judges={"pixels": "pixels", "visor": "visor:pixels"},
     )
     tables = []
     for name, scale in (("one", HERE), ("two", Scale(workers=2))):
@@ -429,3 +444,9 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         assert not done.failures
         tables.append(format_table(study_table(done.study), "json"))
     assert tables[0] == tables[1]
+    # What workers see is kept, too, for the next rule.
+    kept = [
+        {p.name: p.read_bytes() for p in (tmp_path / name / "detections").glob("*/*.json")}
+        for name in ("one", "two")
+    ]
+    assert kept[0] == kept[1] and kept[0]

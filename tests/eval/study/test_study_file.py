@@ -75,6 +75,20 @@ FAULTS = {
         + "table:\n  title: t\n  columns:\n  - {suite: t2i_correctness, score: hom, label: x}\n",
         "15: table.columns.0.score: t2i_correctness has no score 'hom'",
     ),
+    "a scorer": (
+        GOOD + "scorers:\n  a: 'picscore:'\n",
+        "13: scorers.a: no scorer 'picscore': did you mean pickscore",
+    ),
+    "a judge's name": (
+        GOOD + "scorers:\n  P: 'pickscore:'\n",
+        "13: scorers.P: a judge is named 'P', too",
+    ),
+    "a column of a scorer": (
+        GOOD
+        + "table:\n  title: t\n  columns:\n"
+        + "  - {suite: t2i_correctness, score: 'scorer:x', label: x}\n",
+        "15: table.columns.0.score: no scorer 'x': there is none",
+    ),
     "money": (GOOD + "max_usd: -1\n", "12: max_usd: "),
     "empty": ("", ": a study maps data"),
 }
