@@ -201,7 +201,8 @@ def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
     assert len(config["removed"]) == len(config["added"]) == 1
     assert len(config["edited"]) == 1
     assert found["bump"] == "MAJOR"
-    assert entries[0]["erratum"] not in (text_release / "ERRATA.md").read_text()
+    before = (text_release / "ERRATA.md").read_text()
+    assert all(entry["erratum"] not in before for entry in entries[:2])
 
 
 def test_diff_of_equal_releases_is_none(text_release: Path, cli: Run) -> None:
