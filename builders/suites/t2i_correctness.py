@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from ...schema import Provenance, T2ICorrectness
 from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
@@ -53,14 +54,14 @@ def _queue(pairs: list[ConstrainedPair]) -> list[ConstrainedPair]:
     """The entries of a domain that may be released, in the order in which they come in."""
     families: defaultdict[str, list[ConstrainedPair]] = defaultdict(list)
     for pair in sorted(pairs, key=lambda p: (p.text_bound, _place(p.id))):
-        if pair.status != "retired" and len(families[pair.family]) < FAMILY_ROWS:
+        if pair.status != "retired":
             families[pair.family].append(pair)
+    groups = {name: group[:FAMILY_ROWS] for name, group in families.items()}
     ranked = sorted(
-        (name for name in families if families[name]),
-        key=lambda name: (families[name][0].text_bound, -len(families[name]), _place(name)),
+        groups, key=lambda name: (groups[name][0].text_bound, -len(groups[name]), _place(name))
     )
-    chosen = [families[name] for name in ranked[:DOMAIN_FAMILIES]]
-    return [group[i] for i in range(FAMILY_ROWS) for group in chosen if i < len(group)]
+    turns = zip_longest(*(groups[name] for name in ranked[:DOMAIN_FAMILIES]))
+    return [pair for turn in turns for pair in turn if pair is not None]
 
 
 def _place(name: str) -> str:
