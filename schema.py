@@ -240,7 +240,8 @@ class T2ICorrectness(Row):
     frame: Frame
     """Who looks, from where, e.g. `facing`: the subject faces the viewer."""
     basis: Basis
-    """`code-derived`: from a fact table and the frame; `stated`: by the entry and its standards."""
+    """`code-derived`: from a fact table and the frame; `stated`: by the entry and its standards,
+    without a table or with one too short to count as more than the answer."""
     fact: str
     """Fact table that holds the two things; empty if there is none."""
     aligned_prompt: str

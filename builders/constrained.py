@@ -90,7 +90,7 @@ class ConstrainedPair(Struct):
         return pair_prompt(self.right, self.left, self.context)
 
     def basis(self, facts: FactTables) -> Basis:
-        """`code-derived` where a fact and the frame give the left thing, else `stated`."""
+        """`code-derived` where more than the entry gives the left thing, else `stated`."""
         if not self.fact or facts.restates(self.fact, self.frame, self.scope):
             return "stated"
         return "code-derived"

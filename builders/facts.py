@@ -24,6 +24,10 @@ from .frames import FRAMES, OwnAxis, mentions
 Place = tuple[float, float]
 """Along the fact's axis, and upward (or away from the viewer of a plan); only orders count."""
 
+FEWEST_PARTS = 4
+"""Parts with which a table that is seen only in the order in which it is written counts as more
+than the answer to a pair: a shorter one could have been written from the answer."""
+
 SHOWN_PARTS = 12
 """Parts that a description lists."""
 
@@ -159,9 +163,9 @@ class FactTables:
         return phrases if first < second else (phrases[1], phrases[0])
 
     def restates(self, name: str, frame: Frame, scope: str) -> bool:
-        """Whether a fact says no more than its answer: two parts, only in the viewer's order."""
+        """Whether a fact may say no more than its answer: few parts, only in the viewer's order."""
         fact = self.facts[name]
-        if fact.numbers or fact.time or len(self._places[name]) > 2:
+        if fact.numbers or fact.time or len(self._places[name]) >= FEWEST_PARTS:
             return False
         both = {FRAMES[f].sign for f in fact.frames} == {1, -1} or bool(fact.mirrored_in)
         return not both and self.sign(name, frame, scope) == 1

