@@ -74,7 +74,7 @@ class Fact(Struct):
     projection: Literal["cylindrical", "polar"] = "cylindrical"
     """Of such a map; `polar` is centered on the North Pole with Greenwich pointing down."""
     center: float = 0.0
-    """Degrees east of the meridian in the middle of such a map."""
+    """Degrees east of the meridian in the middle of a cylindrical map."""
     names: dict[str, list[str]] = Field(default_factory=dict)
     """What else prompts call a part."""
     holds_in: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ def _on_dial(degrees: float) -> Place:
 
 def _on_map(fact: Fact, east: float, north: float) -> Place:
     if fact.projection == "polar":
-        x, y = _on_dial(180 - east + fact.center)
+        x, y = _on_dial(180 - east)
         return x * (90 - north), y * (90 - north)
     return (east - fact.center + 180) % 360 - 180, north
 
