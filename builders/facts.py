@@ -21,7 +21,7 @@ from ..schema import Frame, Struct
 from .bank import BankError, by_name, read_folder
 from .frames import FRAMES, OwnAxis, mentions
 
-Place = tuple[float, float]
+PartPlace = tuple[float, float]
 """Along the fact's axis, and upward (or away from the viewer of a plan); only orders count."""
 
 FEWEST_PARTS = 4
@@ -61,7 +61,7 @@ class Fact(Struct):
     """Parts evenly round a dial, the first one at the top."""
     bearings: dict[str, float] = Field(default_factory=dict)
     """Parts of a dial by degrees clockwise from the top."""
-    points: dict[str, Place] = Field(default_factory=dict)
+    points: dict[str, PartPlace] = Field(default_factory=dict)
     """Parts by their coordinates."""
     values: dict[str, float] = Field(default_factory=dict)
     """Marks on a scale, by value."""
@@ -99,7 +99,7 @@ class FactTables:
             for reason in self._faults(fact):
                 raise BankError(f"fact {fact.id}: {reason}")
 
-    def places(self, name: str) -> dict[str, Place]:
+    def places(self, name: str) -> dict[str, PartPlace]:
         """The parts of a fact with their places."""
         return self._places[name]
 
@@ -119,7 +119,7 @@ class FactTables:
             raise FactError(f"{phrase!r} names {best or 'no part'} of fact {name}")
         return best[0]
 
-    def place(self, name: str, part: str) -> Place:
+    def place(self, name: str, part: str) -> PartPlace:
         """Where a part is."""
         if part in self._places[name]:
             return self._places[name][part]
@@ -176,7 +176,7 @@ class FactTables:
         parts = ", ".join(list(self._places[name])[:SHOWN_PARTS]) or "any number"
         return f"{name}: {fact.title}. Seen {', '.join(fact.frames)}. Parts: {parts}"
 
-    def _parts(self, fact: Fact) -> Iterator[tuple[str, Place]]:
+    def _parts(self, fact: Fact) -> Iterator[tuple[str, PartPlace]]:
         yield from ((part, (float(i), 0.0)) for i, part in enumerate(fact.row))
         for y, row in enumerate(fact.grid):
             start = fact.shift[y] if fact.shift else 0.0
@@ -220,12 +220,12 @@ def read_facts(bank: Path) -> FactTables:
     return FactTables(facts)
 
 
-def _on_dial(degrees: float) -> Place:
+def _on_dial(degrees: float) -> PartPlace:
     angle = math.radians(degrees)
     return round(math.sin(angle), 9), round(math.cos(angle), 9)
 
 
-def _on_map(fact: Fact, east: float, north: float) -> Place:
+def _on_map(fact: Fact, east: float, north: float) -> PartPlace:
     if fact.projection == "polar":
         x, y = _on_dial(180 - east)
         return x * (90 - north), y * (90 - north)
