@@ -33,6 +33,34 @@ PairType = Literal["H-H", "A-A", "O-O", "H-A", "H-O", "A-O"]
 """Kinds of the two entities: human, animal, object."""
 
 
+Frame = Literal[
+    "facing",
+    "behind",
+    "seat",
+    "above",
+    "below",
+    "left-side",
+    "right-side",
+    "north-up",
+    "south-up",
+    "sky-north-up",
+    "sky-south-up",
+    "looking-south",
+    "looking-north",
+    "obverse",
+    "reverse",
+    "upright",
+    "turned",
+    "mirrored",
+    "ltr",
+    "rtl",
+]
+"""Frames of reference of constrained pairs; `builders.frames` says what each means."""
+
+Basis = Literal["code-derived", "stated"]
+"""Whether code derives a pair's left thing from a fact table, or the entry states it."""
+
+
 class Struct(BaseModel):
     """A frozen record whose fields are documented by the string under each."""
 
@@ -201,36 +229,39 @@ class T2ICorrectness(Row):
     suite: Literal["t2i_correctness"] = "t2i_correctness"
     domain: str
     """Field of knowledge; each has one bank file."""
-    difficulty: Literal["obvious", "subtle", "tricky"]
-    """How easily people get it right."""
-    kind: Literal["functional", "temporal", "conventional"]
-    """Why the layout is fixed."""
+    family: str
+    """Layout fact that the row rests on; rows of one family are not independent."""
     left: str
     """What is on the left as seen by the viewer of the image."""
     right: str
     """What is on the right."""
     context: str
     """Where the two are, with the viewpoint if it matters."""
-    frame: str
-    """Observer and frame of reference that make left and right unambiguous."""
+    frame: Frame
+    """Who looks, from where, e.g. `facing`: the subject faces the viewer."""
+    basis: Basis
+    """`code-derived`: from a fact table and the frame; `stated`: by the entry and its standards,
+    without a table or with one too short to count as more than the answer."""
+    fact: str
+    """Fact table that holds the two things; empty if there is none."""
     aligned_prompt: str
     """Mentions the left thing first."""
     reverse_prompt: str
     """Mentions the right thing first; the correct image is the same."""
     standards: list[str]
-    """Titles of the standards or authorities that fix the layout."""
+    """Titles of the standards or authorities that fix the layout, with section and address."""
     rationale: str
     """Why the left thing is on the left."""
     tell_left: str
     """How a judge recognizes the left thing in an image."""
     tell_right: str
     """How a judge recognizes the right thing in an image."""
+    text_bound: bool
+    """Whether the two are told apart only by reading digits or letters."""
     mirror_safe: bool
     """True if the mirror image is a plausible image with the two things exchanged."""
     scope: str
     """Where the layout holds: `universal`, a country, a system or a variant."""
-    code_check: str
-    """Layout from whose coordinates code recomputed left and right; may be empty."""
 
     def key(self) -> tuple[Any, ...]:
         return (self.provenance.entry,)

@@ -19,8 +19,6 @@ class KnownPair:
     """Its id."""
     domain: str
     """Its field of knowledge."""
-    difficulty: str
-    """`obvious`, `subtle` or `tricky`."""
     left: str
     """The left thing."""
     right: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from ..schema import Struct
+from ..schema import Basis, Frame, Struct, T2ICorrectness
 from .bank import BankError, by_name, read_folder
-from .layouts import LayoutError, verify_check
+from .facts import FactError, FactTables, read_facts
+from .frames import FRAMES, frame_fault, mentions
 from .phrases import sentence, side_word
 
 
@@ -26,12 +26,16 @@ class Standard(Struct):
     """Who publishes it."""
     fixes: str
     """What it fixes, one sentence."""
+    at: str = ""
+    """Section, page, article or entry that fixes it; empty where the whole does."""
+    url: str = ""
+    """Where it is read, a DOI where there is one; empty where nothing stable is known."""
 
     @property
     def citation(self) -> str:
-        """Title, publisher and edition in one line."""
-        parts = [self.title, self.publisher, *([] if self.edition == "n/a" else [self.edition])]
-        return ", ".join(parts)
+        """Title, section, publisher, edition and address in one line."""
+        edition = "" if self.edition == "n/a" else self.edition
+        return ", ".join(filter(None, (self.title, self.at, self.publisher, edition, self.url)))
 
 
 class ConstrainedPair(Struct):
@@ -44,27 +48,28 @@ class ConstrainedPair(Struct):
     right: str
     """Noun phrase of what the viewer sees on the right."""
     context: str
-    """Where they are, and the viewpoint; follows the two in the prompt."""
-    frame: str
-    """Observer and frame of reference."""
-    kind: Literal["functional", "temporal", "conventional"]
-    """Why the layout is fixed."""
-    difficulty: Literal["obvious", "subtle", "tricky"]
-    """How easily a person gets it right."""
+    """Where they are, with words that say the frame; follows the two in the prompt."""
+    frame: Frame
+    """Who looks, from where (`frames`)."""
+    fact: str
+    """Fact table that holds both things (`facts`); empty where the layout is only stated."""
+    family: str
+    """Slug of the layout fact that the pair rests on; a model that knows one pair of a family is
+    likely to know the others."""
+    text_bound: bool
+    """Whether the two are told apart only by reading digits or letters."""
     standards: list[str]
     """Ids in the standards registry, at least one."""
     rationale: str
     """Why left is left."""
     tell_left: str
-    """How a judge recognizes the left thing."""
+    """How a judge recognizes the left thing, wherever it is drawn."""
     tell_right: str
     """How a judge recognizes the right thing."""
     mirror_safe: bool
     """Whether a mirrored image is a possible image with the two exchanged."""
     scope: str
     """Where it holds."""
-    check: dict[str, Any] | None
-    """Layout and keys from which code recomputes left and right (`layouts`)."""
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
     erratum: str = ""
@@ -84,10 +89,11 @@ class ConstrainedPair(Struct):
     def reverse_prompt(self) -> str:
         return pair_prompt(self.right, self.left, self.context)
 
-    @property
-    def code_check(self) -> str:
-        """The check as JSON, for the released row; empty where there is none."""
-        return json.dumps(self.check, ensure_ascii=False, sort_keys=True) if self.check else ""
+    def basis(self, facts: FactTables) -> Basis:
+        """`code-derived` where more than the entry gives the left thing, else `stated`."""
+        if not self.fact or facts.restates(self.fact, self.frame, self.scope):
+            return "stated"
+        return "code-derived"
 
 
 def pair_prompt(first: str, second: str, context: str) -> str:
@@ -110,6 +116,10 @@ def read_standards(bank: Path) -> dict[str, Standard]:
 def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     """Constrained pairs by domain, every one checked. Raises BankError naming file and entry."""
     standards = read_standards(bank)
+    facts = read_facts(bank)
+    for fact in facts.facts.values():
+        for unknown in (s for s in fact.standards if s not in standards):
+            raise BankError(f"fact {fact.id}: standards: {unknown!r} is not in the registry")
     domains = read_folder(bank / "constrained", ConstrainedPair)
     folder = bank / "constrained"
     by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
@@ -117,8 +127,10 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     for domain, pairs in domains.items():
         for pair in pairs:
             where = f"{folder / domain}.yaml, {pair.id}"
-            for reason in pair_faults(pair, domain, standards):
+            for reason in pair_faults(pair, domain, standards, facts):
                 raise BankError(f"{where}: {reason}")
+            if pair.status == "retired":
+                continue
             key = (*sorted([pair.left.lower(), pair.right.lower()]), pair.context.lower())
             if key in seen:
                 raise BankError(f"{where}: the same pair as {seen[key]}")
@@ -126,14 +138,23 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     return domains
 
 
-def pair_faults(pair: ConstrainedPair, domain: str, standards: dict[str, Standard]) -> list[str]:
-    """What is wrong with an entry; empty where nothing is."""
+def pair_faults(
+    pair: ConstrainedPair, domain: str, standards: dict[str, Standard], facts: FactTables
+) -> list[str]:
+    """What is wrong with an entry; empty where nothing is.
+
+    Of a retired entry only what its id and erratum need is asked.
+    """
     faults = []
     prefix = domain.replace("_", "-") + "-"
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", pair.id) or not pair.id.startswith(prefix):
+    if not _slug(pair.id) or not pair.id.startswith(prefix):
         faults.append(f"id: must be a slug that starts with {prefix}")
     if (pair.status == "new") != (pair.erratum == ""):
         faults.append("erratum: given exactly where the status is revised or retired")
+    if pair.status == "retired":
+        return faults
+    if not _slug(pair.family):
+        faults.append("family: must be a slug")
     if not pair.standards:
         faults.append("standards: cite at least one of the registry")
     for unknown in (s for s in pair.standards if s not in standards):
@@ -144,9 +165,47 @@ def pair_faults(pair: ConstrainedPair, domain: str, standards: dict[str, Standar
             faults.append(f"{field}: one phrase without a period")
         if (word := side_word(text)) is not None:
             faults.append(f"{field}: gives the answer away with {word!r}")
-    if pair.check is not None:
+    return [*faults, *_tell_faults(pair), *layout_faults(pair, facts)]
+
+
+def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> list[str]:
+    """Where an entry or a row contradicts its fact, or its prompt its frame."""
+    known = facts.facts.get(pair.fact)
+    if pair.fact and known is None:
+        return [f"fact: {pair.fact!r} is unknown"]
+    axis = FRAMES[pair.frame].axis
+    frames = known.frames if known else {f: () for f, view in FRAMES.items() if view.axis == axis}
+    prompt = f"{pair.left} and {pair.right} {pair.context}"
+    fault = frame_fault(prompt, pair.frame, frames)
+    faults = [f"frame: {fault}"] if fault else []
+    if known:
         try:
-            verify_check(pair.check)
-        except LayoutError as error:
-            faults.append(f"check: {error}")
+            first, _ = facts.order(pair.fact, pair.frame, pair.scope, (pair.left, pair.right))
+            if first != pair.left:
+                faults.append(f"left: {pair.fact} seen {pair.frame} has {first!r} on the left")
+        except FactError as error:
+            faults.append(f"fact: {error}")
     return faults
+
+
+PLACE_WORDS = ("left", "right", "o'clock", "before", "after", "at the start", "at the end")
+"""Words of a tell that say where the thing is, and so give the judge the answer."""
+
+LABEL_WORDS = ("label", "number", "mark", "letter")
+"""Stems of words by which a prompt asks for labels."""
+
+
+def _tell_faults(pair: ConstrainedPair) -> list[str]:
+    faults = []
+    prompt = f"{pair.left} {pair.right} {pair.context}".lower()
+    for field in ("tell_left", "tell_right"):
+        tell = getattr(pair, field)
+        for word in (w for w in PLACE_WORDS if mentions(tell, w)):
+            faults.append(f"{field}: says where the thing is with {word!r}")
+        if "label" in tell.lower() and not any(stem in prompt for stem in LABEL_WORDS):
+            faults.append(f"{field}: relies on a label that the prompt does not ask for")
+    return faults
+
+
+def _slug(text: str) -> bool:
+    return re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) is not None

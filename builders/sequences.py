@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from ..schema import Struct
+from ..schema import Frame, Struct
 from .bank import BankError, by_name, read_entries
 from .constrained import Standard
-from .layouts import LayoutError, verify_check
+from .facts import FactError, FactTables
+from .frames import frame_fault
 from .phrases import side_word
 
 
@@ -27,17 +28,15 @@ class Sequence(Struct):
     """From left to right, at least three."""
     standards: list[str]
     """Ids in the standards registry, at least one."""
-    layout: str
-    """Layout from whose coordinates code recomputes the order (`layouts`)."""
-    values: list[str]
-    """The key of each item in that layout; empty if the items are the keys."""
-    axis: str
-    """For layout `ascending`, what grows to the right; for a flag, its country; else empty."""
+    frame: Frame
+    """Who looks, from where (`frames`)."""
+    fact: str
+    """Fact table from which code derives the order (`facts`)."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
 
 
-def read_sequences(bank: Path, standards: dict[str, Standard]) -> list[Sequence]:
+def read_sequences(bank: Path, standards: dict[str, Standard], facts: FactTables) -> list[Sequence]:
     """Every sequence, with its order checked by code. Raises BankError naming the entry."""
     file = bank / "sequences.yaml"
     sequences = read_entries(file, Sequence)
@@ -51,25 +50,18 @@ def read_sequences(bank: Path, standards: dict[str, Standard]) -> list[Sequence]
         for text in (sequence.phrase, sequence.context):
             if (word := side_word(text)) is not None:
                 raise BankError(f"{where}: gives the answer away with {word!r}")
-        _verify_order(sequence, where)
+        _verify_order(sequence, facts, where)
     return sequences
 
 
-def _verify_order(sequence: Sequence, where: str) -> None:
-    keys = sequence.values or sequence.items
-    if len(keys) != len(sequence.items):
-        raise BankError(f"{where}: values: one for each item")
-    for left, right in pairwise(keys):
-        check: dict[str, object] = {"layout": sequence.layout, "left": left, "right": right}
-        if sequence.layout == "ascending":
-            check |= {"value": [left, right], "axis": sequence.axis}
-        if sequence.layout == "world_map":
-            check |= {"lon": [left, right]}
-        if sequence.layout == "calendar_week":
-            check |= {"start": keys[0]}
-        if sequence.layout == "flag_vertical_bands":
-            check |= {"flag": sequence.axis}
-        try:
-            verify_check(check)
-        except LayoutError as error:
-            raise BankError(f"{where}: {error}") from None
+def _verify_order(sequence: Sequence, facts: FactTables, where: str) -> None:
+    names = [sequence.phrase.format(item) for item in sequence.items]
+    fact, frame = sequence.fact, sequence.frame
+    try:
+        for pair in pairwise(names):
+            if facts.order(fact, frame, "", pair) != pair:
+                raise BankError(f"{where}: {pair[0]} is not left of {pair[1]} by fact {fact}")
+    except FactError as error:
+        raise BankError(f"{where}: {error}") from None
+    if fault := frame_fault(sequence.context, frame, facts.facts[fact].frames):
+        raise BankError(f"{where}: frame: {fault}")

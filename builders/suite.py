@@ -15,6 +15,7 @@ from .bank import read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
+from .facts import FactTables, read_facts
 from .languages import Language, read_languages
 from .manifest import Composition
 from .rules import Rule, read_rules
@@ -60,6 +61,10 @@ class Banks:
         return read_languages(self.root, self.taxonomy)
 
     @cached_property
+    def facts(self) -> FactTables:
+        return read_facts(self.root)
+
+    @cached_property
     def standards(self) -> dict[str, Standard]:
         return read_standards(self.root)
 
@@ -69,7 +74,7 @@ class Banks:
 
     @cached_property
     def sequences(self) -> list[Sequence]:
-        return read_sequences(self.root, self.standards)
+        return read_sequences(self.root, self.standards, self.facts)
 
     @cached_property
     def laws(self) -> dict[str, list[Law]]:

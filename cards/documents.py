@@ -278,7 +278,7 @@ def _front_matter(facts: Facts) -> str:
         "task_categories": ["text-to-image", "image-to-image"],
         "tags": ["benchmark", "bias", "spatial-reasoning", "counterfactual", "synthetic"],
         "size_categories": [size_category(facts.rows)],
-        "annotations_creators": ["machine-generated", "expert-generated"],
+        "annotations_creators": ["machine-generated"],
         "source_datasets": ["original"],
         "configs": [_config_yaml(c, facts, c is default) for c in facts.configs],
         "dataset_info": [_info_yaml(c) for c in facts.configs],

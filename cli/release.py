@@ -13,7 +13,14 @@ from typer import Argument
 from .console import print_note
 from .options import DIST, Bank, Cost, Input, Json, Output, Release, SaltFile, Sampling
 from .progress import progress_bar
-from .show_release import print_configs, print_diff, print_plan, print_released, print_report
+from .show_release import (
+    print_census,
+    print_configs,
+    print_diff,
+    print_plan,
+    print_released,
+    print_report,
+)
 
 if TYPE_CHECKING:
     from ..cards.validate import ReleaseReport
@@ -58,14 +65,28 @@ def build(
         print_note(REBUILDABLE)
 
 
-def validate(path: Release, bank: Bank = None, json: Json = False) -> None:
-    """Check schema, counts, digests, content, card and Croissant file of a release.
+def validate(
+    path: Annotated[
+        Path | None, Argument(help="Folder of a release, as `build` made it; none for the bank.")
+    ] = None,
+    bank: Bank = None,
+    json: Json = False,
+) -> None:
+    """Check schema, counts, digests, content, card and Croissant file of a release, or a bank.
 
-    Exits with 1 and names file, row and field of each problem.
+    Exits with 1 and names file, row and field of each problem. Of a bank it prints how many
+    constrained pairs there are and how many of them a release takes.
 
     Example: `counterprior validate dist/counterprior`
     """
-    print_report(_check_by(bank)(path), json)
+    if path is not None:
+        print_report(_check_by(bank)(path), json)
+        return
+    from ..builders.bank import DEFAULT_BANK
+    from ..builders.census import bank_census
+    from ..builders.suite import Banks
+
+    print_census(bank_census(Banks(bank or DEFAULT_BANK)), json)
 
 
 def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:

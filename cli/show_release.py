@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .console import WRONG, console, print_note, table
 
 if TYPE_CHECKING:
+    from ..builders.census import BankCensus
     from ..cards.diff import ReleaseDiff
     from ..cards.facts import Facts
     from ..cards.plan import Plan
@@ -20,6 +21,26 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
     print(report.to_json() if as_json else report.text())
     if report.problems:
         raise SystemExit(WRONG)
+
+
+def print_census(found: BankCensus, as_json: bool) -> None:
+    """Prints the counts of constrained pairs by domain, of the bank and of a release."""
+    if as_json:
+        print(found.to_json())
+        return
+    numbers = ("pairs", "families", "code-derived", "text-bound", "rows", "families ", "text ")
+    title = f"constrained pairs on {found.facts} fact tables; in a release"
+    shown = table("domain", *numbers, numbers=numbers, title=title)
+    for domain, pairs in found.bank.items():
+        rows = found.release[domain]
+        counts = (pairs.pairs, pairs.families, pairs.derived, pairs.text_bound)
+        shown.add_row(domain, *map(str, (*counts, rows.pairs, rows.families, rows.text_bound)))
+    console(width=110).print(shown)
+    print_note(
+        f"a release has at most {found.family_rows} rows of a family and {found.domain_families} "
+        f"families of a domain: {found.release['all'].pairs} of {found.planned} rows, "
+        f"{found.missing} missing; {found.retired} entries are retired"
+    )
 
 
 def print_configs(facts: Facts, out: Path) -> None:

@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ...schema import Struct
+from ...schema import Frame, Struct
 
 Grade = Annotated[int, Field(ge=0, le=5)]
-LayoutKind = Literal["functional", "temporal", "conventional"]
-Difficulty = Literal["obvious", "subtle", "tricky"]
 
 
 class Proposal(Struct):
@@ -25,10 +23,9 @@ class Proposal(Struct):
     """Noun phrase of what the viewer sees on the right."""
     context: str
     """Where they are and from where one looks; follows the two in the sentence."""
-    kind: LayoutKind
-    """Why the layout is fixed."""
-    difficulty: Difficulty
-    """How easily a person gets it right."""
+    family: str
+    """Slug of the layout fact that the pair rests on, e.g. `qwerty`; shared by pairs that would be
+    right or wrong together."""
     standard: str
     """The authority that fixes the layout."""
     rationale: str
@@ -106,12 +103,14 @@ class Entry(Struct):
     """Noun phrase; never says left or right."""
     context: str
     """Starts with in, on, at or another preposition; fixes the viewpoint where it matters."""
-    frame: str
-    """Observer and frame of reference that make left and right unambiguous."""
-    kind: LayoutKind
-    """Why the layout is fixed."""
-    difficulty: Difficulty
-    """How easily a person gets it right."""
+    frame: Frame
+    """Who looks, from where: one of the listed frames. The context must say it."""
+    fact: str
+    """Id of the listed fact table that holds both things; empty where none does."""
+    family: str
+    """Slug of the layout fact that the pair rests on."""
+    text_bound: bool
+    """Whether the two are told apart only by reading digits or letters."""
     standards: list[str] = Field(max_length=6)
     """Ids in the registry that fix the layout, at least one."""
     rationale: str
@@ -124,8 +123,6 @@ class Entry(Struct):
     """Whether a mirrored picture is a possible picture with the two exchanged."""
     scope: str
     """Where it holds: universal, or a country, system or variant."""
-    check: str
-    """JSON object with layout, left, right that code recomputes; empty where no layout fits."""
     new_standard: NewStandard | None
     """Only where no registered standard fits: the authority to consider. The entry then waits."""
 

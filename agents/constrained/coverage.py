@@ -1,4 +1,4 @@
-"""What the bank still lacks: quotas by domain and difficulty, minus what it has."""
+"""What the bank still lacks: quotas by domain, minus what it has."""
 
 from __future__ import annotations
 
@@ -7,29 +7,24 @@ from collections.abc import Iterable
 
 from ..pairs import KnownPair
 
-DIFFICULTIES = ("obvious", "subtle", "tricky")
-
-Gaps = dict[str, dict[str, int]]
-"""Domain -> difficulty -> missing pairs, 0 if the quota is met."""
+Gaps = dict[str, int]
+"""Domain -> missing pairs, 0 if the quota is met."""
 
 
 def gaps(domains: Iterable[str], pairs: Iterable[KnownPair], target: int) -> Gaps:
-    """How many pairs each cell lacks of an equal share of `target`, rounded up.
+    """How many pairs each domain lacks of an equal share of `target`, rounded up.
 
-    >>> known = KnownPair("i", "maps", "subtle", left="a", right="b", context="c")
-    >>> gaps(["maps"], [known], 4)
-    {'maps': {'obvious': 2, 'subtle': 1, 'tricky': 2}}
+    >>> known = KnownPair("i", "maps", left="a", right="b", context="c")
+    >>> gaps(["maps", "games"], [known], 4)
+    {'games': 2, 'maps': 1}
     """
     names = sorted(domains)
-    quota = -(-target // (len(names) * len(DIFFICULTIES)))
-    there = Counter((pair.domain, pair.difficulty) for pair in pairs)
-    return {domain: {d: max(0, quota - there[domain, d]) for d in DIFFICULTIES} for domain in names}
+    quota = -(-target // len(names))
+    there = Counter(pair.domain for pair in pairs)
+    return {domain: max(0, quota - there[domain]) for domain in names}
 
 
 def describe(found: Gaps) -> str:
     """The gaps as lines for a prompt, the emptiest domain first."""
-    order = sorted(found.items(), key=lambda item: (-sum(item[1].values()), item[0]))
-    return "\n".join(
-        f"- {domain}: " + ", ".join(f"{cell[d]} {d}" for d in DIFFICULTIES)
-        for domain, cell in order
-    )
+    order = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return "\n".join(f"- {domain}: {missing}" for domain, missing in order)

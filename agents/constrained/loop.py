@@ -3,7 +3,6 @@ code decides what enters the bank (OTS-Bench, appendix C)."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,20 +27,17 @@ CURATOR = Role("constrained/curator", Curation, 16_000)
 PROMPT_FIELDS = {"left": 80, "right": 80, "context": 160}
 """Texts that become part of prompts, and their longest length in characters."""
 
-TOLD_FIELDS = {"frame": 240, "rationale": 300, "tell_left": 160, "tell_right": 160, "scope": 80}
+TOLD_FIELDS = {"rationale": 300, "tell_left": 160, "tell_right": 160, "scope": 80}
 """Texts that explain why and how, and their longest length in characters."""
 
 STORED_FIELDS = (
-    *("left", "right", "context", "frame", "kind", "difficulty", "standards"),
+    *("left", "right", "context", "frame", "fact", "family", "text_bound", "standards"),
     *("rationale", "tell_left", "tell_right", "mirror_safe", "scope"),
 )
 """Fields of an entry that the bank stores unchanged, in its order."""
 
 PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400}
 """The same for a proposal."""
-
-CHECK_LENGTH = 400
-"""Longest check, in characters."""
 
 
 class ConstrainedLoop:
@@ -246,13 +242,16 @@ def _text_faults(
 
 
 def _reference_fault(entry: Entry) -> str | None:
-    """What is wrong with the form of ids and check, whose values error messages quote."""
-    for name in entry.standards:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,80}", name):
-            return "standards: ids of the registry only"
-    check = " ".join(entry.check.split())
-    fault = text_fault(check, CHECK_LENGTH, latin=False) if check else None
-    return f"check: {fault}" if fault else None
+    """What is wrong with the form of ids, whose values error messages quote."""
+    if not all(map(_is_id, entry.standards)):
+        return "standards: ids of the registry only"
+    if entry.fact and not _is_id(entry.fact):
+        return "fact: the id of a fact table, or empty"
+    return None if _is_id(entry.family) else "family: lower-case words joined by -"
+
+
+def _is_id(text: str) -> bool:
+    return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,80}", text) is not None
 
 
 def _name(item: Proposal | Entry) -> str:
@@ -263,7 +262,6 @@ def _known(entry: Entry, made: str) -> KnownPair:
     return KnownPair(
         id=made,
         domain=entry.domain,
-        difficulty=entry.difficulty,
         left=entry.left,
         right=entry.right,
         context=entry.context,
@@ -286,20 +284,10 @@ def _slug(entry: Entry, taken: Collection[str]) -> str:
     return made
 
 
-def _no_number(name: str) -> None:
-    """Rejects NaN and Infinity, which Python's JSON allows and no bank may hold."""
-    raise ValueError(name)
-
-
 def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, Any]:
     """The entry as the bank stores it."""
-    try:
-        check = json.loads(entry.check, parse_constant=_no_number) if entry.check.strip() else None
-    except ValueError:
-        check = {"layout": one_line(entry.check, 80)}  # the bank's check will reject it
     stored: dict[str, Any] = {"id": made}
     stored |= {name: getattr(entry, name) for name in STORED_FIELDS}
-    stored["check"] = check
     if entry.status != "new":
         stored |= {"status": entry.status, "erratum": entry.erratum}
     return stored | {"author": caller.author, "calls": list(now.calls)}

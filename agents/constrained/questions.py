@@ -59,7 +59,8 @@ def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
     return "\n\n".join(
         [
             "Registry of standards:\n" + _data(standards),
-            "Layouts for `check`, an example of each:\n" + _data(contract.layouts),
+            "Frames:\n" + _data(contract.frames),
+            "Fact tables:\n" + _data(contract.facts),
             "Domains: " + ", ".join(domains),
         ]
     )
@@ -85,8 +86,7 @@ def curator_text(now: Round, written: Mapping[str, Written]) -> str:
 
 
 def _shown(pairs: Iterable[KnownPair], wanted: Gaps) -> list[str]:
-    empty = {domain: sum(cell.values()) for domain, cell in wanted.items()}
-    order = sorted(pairs, key=lambda p: (-empty.get(p.domain, 0), p.id))
+    order = sorted(pairs, key=lambda p: (-wanted.get(p.domain, 0), p.id))
     return [f"{p.domain}: {p.left} | {p.right} | {p.context}" for p in order[:SHOWN_PAIRS]]
 
 

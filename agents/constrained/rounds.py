@@ -34,8 +34,10 @@ class BankContract:
     """Domains that exist."""
     standards: Mapping[str, str]
     """Id -> title and what it fixes."""
-    layouts: tuple[str, ...]
-    """Layouts from which code recomputes left and right, with an example each."""
+    frames: tuple[str, ...]
+    """Frames of reference, each with its meaning."""
+    facts: tuple[str, ...]
+    """Fact tables from which code derives the left thing, each with its frames and parts."""
     pairs: tuple[KnownPair, ...]
     """Entries of the bank that are not retired."""
     ids: frozenset[str]

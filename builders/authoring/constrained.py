@@ -19,6 +19,8 @@ from ...progress import Progress, silent
 from ...storage import write_json
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
+from ..facts import FactTables, read_facts
+from ..frames import FRAMES
 from ..phrases import wrong_article
 from .folder import AuthoringReport, extend, refuse, report, write_queue, written_bank
 
@@ -78,7 +80,8 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
         "proposals": loop.proposals,
         "domains": sorted({*contract.domains, *loop.domains}),
         "standards": dict(contract.standards),
-        "layouts": list(contract.layouts),
+        "frames": list(contract.frames),
+        "facts": list(contract.facts),
         "pairs": [asdict(pair) for pair in contract.pairs],
         "ids": sorted(contract.ids),
     }
@@ -89,12 +92,12 @@ def recorded(
 ) -> tuple[BankContract, LoopSettings]:
     """Contract and settings of a recorded run of `rounds`; only the validators are current."""
     pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
-    domains, layouts = tuple(given["domains"]), tuple(given["layouts"])
     ids = frozenset(given["ids"])
     then = BankContract(
-        domains=domains,
+        domains=tuple(given["domains"]),
         standards=given["standards"],
-        layouts=layouts,
+        frames=tuple(given["frames"]),
+        facts=tuple(given["facts"]),
         pairs=pairs,
         ids=ids,
         faults=contract.faults,
@@ -110,15 +113,11 @@ def constrained_contract(base: Path | None) -> BankContract:
     bank = base or DEFAULT_BANK
     standards = read_standards(bank)
     domains = read_pairs(bank)
-    examples: dict[str, str] = {}
-    for pair in (p for _, pairs in sorted(domains.items()) for p in pairs):
-        if pair.check and len(pair.code_check) < len(examples.get(pair.check["layout"], "x" * 200)):
-            examples[pair.check["layout"]] = pair.code_check
+    facts = read_facts(bank)
     known = tuple(
         KnownPair(
             id=p.id,
             domain=domain,
-            difficulty=p.difficulty,
             left=p.left,
             right=p.right,
             context=p.context,
@@ -130,22 +129,23 @@ def constrained_contract(base: Path | None) -> BankContract:
     return BankContract(
         domains=tuple(sorted(domains)),
         standards={s.id: f"{s.citation}. {s.fixes}" for s in standards.values()},
-        layouts=tuple(examples[layout] for layout in sorted(examples)),
+        frames=tuple(f"{name}: {view.meaning}" for name, view in FRAMES.items()),
+        facts=tuple(facts.described(name) for name in sorted(facts.facts)),
         pairs=known if base else (),
         ids=frozenset(p.id for pairs in domains.values() for p in pairs) if base else frozenset(),
-        faults=lambda domain, entry: entry_faults(domain, entry, standards),
+        faults=lambda domain, entry: entry_faults(domain, entry, standards, facts),
     )
 
 
 def entry_faults(
-    domain: str, entry: Mapping[str, Any], standards: dict[str, Standard]
+    domain: str, entry: Mapping[str, Any], standards: dict[str, Standard], facts: FactTables
 ) -> list[str]:
     """What keeps an entry out of a bank and its prompts out of a release."""
     try:
         pair = ConstrainedPair.model_validate(entry)
     except ValidationError as error:
         return [reasons(error)]
-    faults = pair_faults(pair, domain, standards)
+    faults = pair_faults(pair, domain, standards, facts)
     for prompt in (pair.aligned_prompt, pair.reverse_prompt):
         if (wrong := wrong_article(prompt)) is not None:
             faults.append(f"left, right: the wrong article in {wrong!r}")

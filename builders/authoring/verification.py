@@ -18,6 +18,7 @@ from ...agents.verification import (
 from ...progress import Progress, silent
 from ...storage import write_json
 from ..constrained import ConstrainedPair, read_pairs
+from ..frames import FRAMES
 from .folder import AuthoringReport, extend, refuse, remove, report, write_queue, written_bank
 
 REVIEWER = "reviewer-model"
@@ -75,9 +76,8 @@ def verify_pairs(
 
 
 def _claim(pair: ConstrainedPair) -> Claim:
-    return Claim(
-        id=pair.id, left=pair.left, right=pair.right, setting=pair.context, viewer=pair.frame
-    )
+    viewer = FRAMES[pair.frame].meaning
+    return Claim(id=pair.id, left=pair.left, right=pair.right, setting=pair.context, viewer=viewer)
 
 
 def _reviewed(pair: ConstrainedPair) -> dict[str, Any]:

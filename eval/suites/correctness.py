@@ -116,8 +116,9 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
 
     def cases(self, row: T2ICorrectness, seeds: int) -> Iterator[Case]:
         prompts = {"aligned": row.aligned_prompt, "reverse": row.reverse_prompt}
-        groups = {"domain": row.domain, "difficulty": row.difficulty, "kind": row.kind}
-        return self.seeded(row, seeds, prompts, (row.id,), groups)
+        words = "text" if row.text_bound else "looks"
+        groups = {"domain": row.domain, "basis": row.basis, "recognized_by": words}
+        return self.seeded(row, seeds, prompts, (row.family,), groups)
 
     def questions(
         self, row: T2ICorrectness, case: Case, images: Sequence[Image], probe: str

@@ -284,12 +284,13 @@ def _neutral(first: str, second: str) -> T2IHomogenization:
 def _explicit(left: str, right: str) -> T2ICorrectness:
     return T2ICorrectness(
         domain="selftest",
-        difficulty="obvious",
-        kind="conventional",
+        family=f"{left}-{right}",
         left=left,
         right=right,
         context="side by side",
-        frame="The viewer's.",
+        frame="upright",
+        basis="stated",
+        fact="",
         aligned_prompt=f"A {left} on the left and a {right} on the right.",
         reverse_prompt=f"A {right} on the right and a {left} on the left.",
         standards=[],
@@ -297,8 +298,8 @@ def _explicit(left: str, right: str) -> T2ICorrectness:
         tell_left=left,
         tell_right=right,
         mirror_safe=True,
+        text_bound=False,
         scope="universal",
-        code_check="",
         review=[],
         provenance=_PROVENANCE.model_copy(update={"entry": f"{left}-{right}"}),
     )

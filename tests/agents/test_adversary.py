@@ -57,7 +57,7 @@ def test_a_duplicated_item_enters_once(
     calm = author(protocol)
 
     def again(said: dict[str, Any]) -> None:
-        first = said["entries"][0] | {"check": ""}
+        first = said["entries"][0] | {"fact": ""}
         said["entries"] += [
             said["entries"][0],
             first | {"left": "The q\u2010key"},
@@ -69,7 +69,7 @@ def test_a_duplicated_item_enters_once(
         said["entries"].append(cast.entry("Q", "W"))
 
     doubled = author(protocol, None, None, fault(spoil=again), None, None, fault(spoil=old))
-    assert content(doubled) == content(calm) and len(content(calm)) == 2
+    assert content(doubled) == content(calm) and len(content(calm)) == 3
     made = "keyboards-q-key-w-key"
     assert rejected(doubled, 1) == [
         ("duplicate", f"repeats {made}"),
@@ -115,4 +115,4 @@ def test_a_hostile_entry_never_reaches_a_bank(
     for data in content(files).values():
         assert text[:20] not in data.decode() and b"keyboards-q-key-w-key" not in data
     assert text[:20] not in later or kind == "side"  # the Scout is told what the bank's checks say
-    assert len(content(files)) == 2 and sum(map(len, files.values())) < 60_000
+    assert len(content(files)) == 3 and sum(map(len, files.values())) < 60_000

@@ -15,7 +15,7 @@ def test_every_text_of_the_shipped_bank_passes() -> None:
         for pair in pairs:
             for field in ("left", "right", "context"):
                 assert text_fault(getattr(pair, field), 160) is None, pair.id
-            for field in ("frame", "rationale", "tell_left", "tell_right", "scope"):
+            for field in ("rationale", "tell_left", "tell_right", "scope"):
                 assert text_fault(getattr(pair, field), 300, latin=False) is None, pair.id
 
 
@@ -83,7 +83,7 @@ def test_marks_and_letters_that_name_a_key_are_kept() -> None:
 
 
 def pair(left: str, right: str, context: str, name: str = "x") -> KnownPair:
-    return KnownPair(name, "d", "obvious", left, right, context)
+    return KnownPair(name, "d", left, right, context)
 
 
 KNOWN = pair("the Q key", "the P key", "on a standard US keyboard", "known")
@@ -115,7 +115,7 @@ def test_the_shipped_pairs_are_hardly_ever_taken_for_each_other() -> None:
     index, found, total = PairIndex(), [], 0
     for domain, pairs in Banks(DEFAULT_BANK).pairs.items():
         for p in pairs:
-            known = KnownPair(p.id, domain, p.difficulty, p.left, p.right, p.context)
+            known = KnownPair(p.id, domain, p.left, p.right, p.context)
             found += [fault] if (fault := index.fault(known)) else []
             index.add(known)
             total += 1

@@ -133,7 +133,7 @@ def test_a_changed_prompt_file_is_shown(
     for source in (roles.PROMPTS / "constrained").iterdir():
         target = prompts / "constrained" / source.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(source.read_text().replace("tricky = many", "tricky = most"))
+        target.write_text(source.read_text().replace("the largest first", "the smallest first"))
     monkeypatch.setattr(roles, "PROMPTS", prompts)
     monkeypatch.delitem(loop.SCOUT.__dict__, "system")
     with pytest.raises(DriftError) as caught:
@@ -141,7 +141,7 @@ def test_a_changed_prompt_file_is_shown(
     monkeypatch.delitem(loop.SCOUT.__dict__, "system")
     shown = str(caught.value)
     assert "r01/scout/attempt0" in shown
-    assert "-" in shown and "tricky = many" in shown and "tricky = most" in shown
+    assert "-" in shown and "the largest first" in shown and "the smallest first" in shown
     assert stage.paid == CALLS
 
 

@@ -29,10 +29,7 @@ def bank(small_bank: Path, cast: Any) -> Path:
         for name in ("proposal", "status", "entry", "erratum", "new_standard", "domain"):
             del entry[name]
         author = {0: "curated", 1: "scripted:reader"}.get(number, "openai:m")
-        check = {"layout": "qwerty", "left": a, "right": b}
-        entries.append(
-            {"id": f"keyboards-{a}-{b}".lower(), **entry, "check": check, "author": author}
-        )
+        entries.append({"id": f"keyboards-{a}-{b}".lower(), **entry, "author": author})
     file = small_bank / "constrained" / "keyboards.yaml"
     file.write_text(file.read_text() + yaml.safe_dump(entries, sort_keys=False))
     return small_bank

@@ -84,9 +84,14 @@ def test_constrained_pairs_cover_ten_domains_at_least() -> None:
     assert len(pairs) >= 10
 
 
-def test_half_of_the_pairs_are_recomputed_by_code() -> None:
+def test_most_pairs_are_derived_by_code() -> None:
     pairs = [p for domain in BANKS.pairs.values() for p in domain]
-    assert sum(p.check is not None for p in pairs) >= len(pairs) / 2
+    assert sum(p.basis(BANKS.facts) == "code-derived" for p in pairs) >= 0.7 * len(pairs)
+
+
+def test_no_standard_is_registered_twice() -> None:
+    named = [(s.title.casefold(), s.at, s.publisher) for s in BANKS.standards.values()]
+    assert len(set(named)) == len(named)
 
 
 def test_counterfactual_groups_are_hardly_ever_alike() -> None:
@@ -202,23 +207,25 @@ PAIR: dict[str, Any] = {
     "id": "keyboards-q-p",
     "left": "the Q key",
     "right": "the P key",
-    "context": "on a standard US QWERTY keyboard",
-    "frame": "from the typist's side",
-    "kind": "conventional",
-    "difficulty": "obvious",
+    "context": "on a standard US QWERTY keyboard seen from the typist's seat",
+    "frame": "seat",
+    "fact": "qwerty",
+    "family": "qwerty",
+    "text_bound": True,
     "standards": ["known"],
     "rationale": "Q opens the row.",
     "tell_left": "legend Q",
     "tell_right": "legend P",
     "mirror_safe": False,
     "scope": "universal",
-    "check": {"layout": "qwerty", "left": "Q", "right": "P"},
 }
 
 
 def faults_of(**changes: Any) -> list[str]:
     known: Any = {"known": None}
-    return pair_faults(ConstrainedPair.model_validate(PAIR | changes), "keyboards", known)
+    return pair_faults(
+        ConstrainedPair.model_validate(PAIR | changes), "keyboards", known, BANKS.facts
+    )
 
 
 def test_a_sound_pair_has_no_fault() -> None:
@@ -234,12 +241,17 @@ def test_a_sound_pair_has_no_fault() -> None:
         ({"standards": ["folklore"]}, "standards"),
         ({"status": "revised"}, "erratum"),
         ({"erratum": "It was wrong."}, "erratum"),
-        ({"left": "the left key"}, "left"),
-        ({"context": "on the right half of a keyboard"}, "context"),
+        ({"left": "the left Q key"}, "left"),
+        ({"context": "on the right half of a board seen from the typist's seat"}, "context"),
         ({"right": "the P key."}, "right"),
-        ({"right": ""}, "right"),
-        ({"check": {"layout": "qwerty", "left": "P", "right": "Q"}}, "check"),
-        ({"check": {"layout": "heart", "left": "a", "right": "b"}}, "check"),
+        ({"right": "", "fact": ""}, "right"),
+        ({"left": "the P key", "right": "the Q key"}, "left"),
+        ({"left": "the ! key"}, "fact"),
+        ({"fact": "heart"}, "fact"),
+        ({"family": "two words"}, "family"),
+        ({"context": "on a standard US QWERTY keyboard"}, "frame"),
+        ({"tell_left": "the key at the start of the row"}, "tell_left"),
+        ({"tell_right": "key labeled P"}, "tell_right"),
     ],
 )
 def test_a_faulty_pair_is_named_by_its_field(changes: dict[str, Any], field: str) -> None:
@@ -290,7 +302,7 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
         "id": entries[0]["id"] + "-again",
         "left": entries[0]["right"],
         "right": entries[0]["left"],
-        "check": None,
+        "fact": "",
     }
     file.write_text(yaml.safe_dump([*entries, twin], sort_keys=False))
     with pytest.raises(BankError, match=f"the same pair as {entries[0]['id']}"):

@@ -13,7 +13,7 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import suite_faults
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites import SUITES, spatial_uc
-from counterprior.builders.suites.t2i_correctness import select
+from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
 from counterprior.schema import Entity, Row, rows_digest, to_record
 
 BANKS = Banks(DEFAULT_BANK)
@@ -190,8 +190,29 @@ def test_released_pairs_are_balanced_over_domains() -> None:
     assert max(sizes) - min(n for n, s in zip(sizes, short, strict=True) if not s) <= 1
 
 
+def test_a_family_and_a_domain_give_no_more_than_their_share() -> None:
+    some = next(iter(BANKS.pairs["maps"]))
+    made = [
+        some.model_copy(update={"id": f"d-{f}-{i}", "family": f"f{f}", "text_bound": i % 2 == 0})
+        for f in range(DOMAIN_FAMILIES + 4)
+        for i in range(2 * FAMILY_ROWS)
+    ]
+    retired = made[0].model_copy(update={"status": "retired", "family": "gone"})
+    chosen = select({"d": [retired, *made]}, 1000)["d"]
+    assert len(chosen) == DOMAIN_FAMILIES * FAMILY_ROWS
+    assert set(Counter(p.family for p in chosen).values()) == {FAMILY_ROWS}
+    assert not any(p.text_bound for p in chosen)  # what is recognized by its looks comes first
+    few = select({"d": made}, DOMAIN_FAMILIES)["d"]
+    assert len({p.family for p in few}) == DOMAIN_FAMILIES  # families come before repetition
+    assert select({"d": [p for p in made if p not in few[:1]]}, 1000)["d"] != chosen
+
+
 def change(**fields: Any) -> Callable[[list[Row]], list[Row]]:
     return lambda built: [built[0].model_copy(update=fields), *built[1:]]
+
+
+def all_of(**fields: Any) -> Callable[[list[Row]], list[Row]]:
+    return lambda built: [row.model_copy(update=fields) for row in built]
 
 
 def swap(a: str, b: str) -> Callable[[list[Row]], list[Row]]:
@@ -223,11 +244,10 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("t2i_correctness", swap("left", "right"), "aligned_prompt"),
     ("t2i_correctness", change(aligned_prompt="The left key and the other key."), "aligned_prompt"),
     ("t2i_correctness", change(standards=[]), "standards"),
-    (
-        "t2i_correctness",
-        change(code_check='{"layout": "qwerty", "left": "P", "right": "Q"}'),
-        "code_check",
-    ),
+    ("t2i_correctness", change(frame="below"), "frame"),
+    ("t2i_correctness", change(basis="stated"), "basis"),
+    ("t2i_correctness", all_of(family="one"), "family"),
+    ("t2i_correctness", all_of(domain="one"), "domain"),
     ("t2i_correctness", repeat, "id"),
     ("i2i_homogenization", change(instruction="One animal is to the left."), "instruction"),
     ("i2i_homogenization", change(seed_prompt="A cat on the left and a apple."), "seed_prompt"),

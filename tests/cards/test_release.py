@@ -225,11 +225,11 @@ def test_the_datasheet_tabulates_written_content_by_its_parts(full_release: Path
     assert sum(line["rows"] for name, line in lines.items() if name != "all") == len(rows)
     maps = [row for row in rows if row["domain"] == "maps"]
     assert lines["maps"]["rows"] == len(maps)
-    assert lines["maps"]["with code_check"] == sum(bool(row["code_check"]) for row in maps)
-    assert lines["maps"]["difficulty tricky"] == sum(r["difficulty"] == "tricky" for r in maps)
+    assert lines["maps"]["different family"] == len({row["family"] for row in maps})
+    assert lines["maps"]["basis code-derived"] == sum(r["basis"] == "code-derived" for r in maps)
     worlds = next(c for c in facts["configs"] if c["name"] == "counterfactual")["tabulated"]["all"]
     rows = list(iter_records(full_release, "counterfactual"))
     assert worlds["different group"] == len({row["group"] for row in rows}) == len(rows) / 3
     assert worlds["different altered_law"] == len({row["altered_law"] for row in rows})
     table = (full_release / "datasheet.md").read_text()
-    assert f"| maps | {len(maps)} | {lines['maps']['with code_check']} |" in table
+    assert f"| maps | {len(maps)} | {lines['maps']['different family']} |" in table

@@ -110,7 +110,7 @@ ROWS_DAMAGED: dict[str, list[Damage]] = {
             ),
         ),
         ("aligned_prompt", lambda r: r | {"left": r["right"], "right": r["left"]}),
-        ("difficulty", lambda r: r | {"difficulty": "easy"}),
+        ("frame", lambda r: r | {"frame": "sideways"}),
     ],
     "spatial_uc": [
         ("id", lambda r: r | {"id": "spatial_uc-000000000000"}),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -201,7 +202,19 @@ def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
     assert len(config["removed"]) == len(config["added"]) == 1
     assert len(config["edited"]) == 1
     assert found["bump"] == "MAJOR"
-    assert entries[0]["erratum"] not in (text_release / "ERRATA.md").read_text()
+    before = (text_release / "ERRATA.md").read_text()
+    assert all(entry["erratum"] not in before for entry in entries[:2])
+
+
+def test_a_bank_is_counted_without_a_release(capsys: pytest.CaptureFixture[str]) -> None:
+    from counterprior.cli.release import validate
+
+    validate(None)
+    shown, note = capsys.readouterr()
+    assert re.search(r"all +│ +\d+ │ +\d+ │", shown) and "missing; 9 entries are retired" in note
+    validate(None, json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["release"]["all"]["pairs"] == found["planned"]
 
 
 def test_diff_of_equal_releases_is_none(text_release: Path, cli: Run) -> None:

@@ -72,7 +72,7 @@ def _wait(url: str, log: Path) -> None:
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """Four shipped pairs with the standards that they cite: a registry that fits the context."""
+    """Four shipped pairs with their standards and facts: a registry that fits the context."""
     bank = tmp_path / "base"
     (bank / "standards").mkdir(parents=True)
     (bank / "constrained").mkdir()
@@ -81,6 +81,9 @@ def base(tmp_path: Path) -> Path:
     standards = (DEFAULT_BANK / "standards" / "a.yaml").read_text().split("\n\n")
     cited = [s for s in standards if any(n in s for n in ("incits-154", "iso-9995-2", "ibm-at-"))]
     (bank / "standards" / "a.yaml").write_text("\n\n".join(cited) + "\n")
+    (bank / "facts").mkdir()
+    facts = (DEFAULT_BANK / "facts" / "keyboards.yaml").read_text().split("\n\n")
+    (bank / "facts" / "keyboards.yaml").write_text(facts[0] + "\n")
     return bank
 
 

@@ -264,6 +264,13 @@ def test_delta_is_of_all_valid_images_and_its_pair_of_those_valid_in_both() -> N
     assert scores["delta_paired", "all"].p_value == pytest.approx(2 / 2**6)
 
 
+def test_intervals_of_constrained_pairs_count_families_not_rows() -> None:
+    suite = open_suite("t2i_correctness")
+    (row, *_) = next(iter(suite.trials())).rows
+    twins = [row.model_copy(update={"id": name, "family": "one"}) for name in "ab"]
+    assert {c.clusters for twin in twins for c in suite.cases(twin, 1)} == {("one",)}
+
+
 def test_a_failure_is_no_part_of_the_valid_rate() -> None:
     labels = ["first_left"] * 6 + ["invalid"] * 2 + ["refused", "error", "missing", "unparsed"]
     suite = open_suite("t2i_homogenization")

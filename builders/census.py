@@ -1,0 +1,92 @@
+"""What a bank's constrained pairs amount to: counts by domain, and how far a release is filled."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from .constrained import ConstrainedPair
+from .suite import Banks
+from .suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select
+
+
+@dataclass(frozen=True)
+class Census:
+    """Counts over some pairs, retired ones left out."""
+
+    pairs: int
+    """Entries."""
+    families: int
+    """Layout facts that they rest on."""
+    derived: int
+    """Entries whose left thing code derives."""
+    turned: int
+    """Those among them whose frame turns their fact's own order round."""
+    text_bound: int
+    """Entries told apart only by reading digits or letters."""
+    mirror_safe: int
+    """Entries for which a mirrored image is a possible one."""
+
+
+@dataclass(frozen=True)
+class BankCensus:
+    """The constrained pairs of a bank, and those that a release takes."""
+
+    bank: dict[str, Census]
+    """By domain, and `all`."""
+    release: dict[str, Census]
+    """The same for the pairs of a release."""
+    retired: int
+    """Retired entries, which neither counts."""
+    facts: int
+    """Fact tables."""
+    planned: int = ROWS
+    """Rows of a complete release."""
+    family_rows: int = FAMILY_ROWS
+    """Rows of one family in it at most."""
+    domain_families: int = DOMAIN_FAMILIES
+    """Families of one domain in it at most."""
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True)
+
+    @property
+    def missing(self) -> int:
+        """Rows that a complete release lacks."""
+        return self.planned - self.release["all"].pairs
+
+
+def bank_census(banks: Banks) -> BankCensus:
+    """Counts of a bank, every entry of which is checked. Raises BankError for the first bad one."""
+    kept = {
+        domain: [pair for pair in pairs if pair.status != "retired"]
+        for domain, pairs in banks.pairs.items()
+    }
+    return BankCensus(
+        bank=_by_domain(kept, banks),
+        release=_by_domain(select(kept, ROWS), banks),
+        retired=sum(map(len, banks.pairs.values())) - sum(map(len, kept.values())),
+        facts=len(banks.facts.facts),
+    )
+
+
+def _by_domain(domains: dict[str, list[ConstrainedPair]], banks: Banks) -> dict[str, Census]:
+    counted = {domain: _count(pairs, banks) for domain, pairs in sorted(domains.items())}
+    return {**counted, "all": _count((p for pairs in domains.values() for p in pairs), banks)}
+
+
+def _count(pairs: Iterable[ConstrainedPair], banks: Banks) -> Census:
+    listed = list(pairs)
+    derived = [p for p in listed if p.basis(banks.facts) == "code-derived"]
+    signs = Counter(banks.facts.sign(p.fact, p.frame, p.scope) for p in derived)
+    return Census(
+        pairs=len(listed),
+        families=len({p.family for p in listed}),
+        derived=len(derived),
+        turned=signs[-1],
+        text_bound=sum(p.text_bound for p in listed),
+        mirror_safe=sum(p.mirror_safe for p in listed),
+    )
