@@ -96,7 +96,7 @@ class GoldCaption(Struct):
 
 
 @dataclass(frozen=True)
-class Share:
+class PairShare:
     """A rate of pairs with what it rests on."""
 
     n: int
@@ -104,7 +104,7 @@ class Share:
     hits: int
     """Those right, or found."""
     value: float
-    """Share of the hits, each pair weighted by its caption; NaN for n = 0."""
+    """PairShare of the hits, each pair weighted by its caption; NaN for n = 0."""
     interval: Interval
     """95 %, over captions."""
 
@@ -117,9 +117,9 @@ class Truth:
     """All, a source or a pattern."""
     captions: int
     """Captions that were read."""
-    precision: Share
+    precision: PairShare
     """Of the pairs found, how many the caption states; `open` ones left out."""
-    recall: Share
+    recall: PairShare
     """Of the pairs stated, how many were found."""
     open: int
     """Pairs found that readers may disagree on."""
@@ -273,10 +273,10 @@ def _groups(
     )
 
 
-def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> Share:
+def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> PairShare:
     """The weighted share of hits, resampled by caption."""
     if not judged:
-        return Share(0, 0, math.nan, Interval(math.nan, math.nan))
+        return PairShare(0, 0, math.nan, Interval(math.nan, math.nan))
     weights = np.array([weight(j) for j in judged])
     weights /= weights.max()
     hits = np.array([j.hit for j in judged], dtype=float)
@@ -287,4 +287,6 @@ def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> Sha
         lambda means: means[..., :1] / means[..., 1:],
     )
     low, high = estimate.interval  # of a ratio of means, so it may leave [0, 1]
-    return Share(len(judged), int(hits.sum()), estimate.value, Interval(max(0, low), min(1, high)))
+    return PairShare(
+        len(judged), int(hits.sum()), estimate.value, Interval(max(0, low), min(1, high))
+    )

@@ -33,8 +33,14 @@ CATEGORIES = (
 )
 """The seven categories, each a file."""
 
+ANIMATE = frozenset(("people", "animals"))
+"""Categories of what lives."""
+
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
+
+OTHER_KINDS = "other_kinds.txt"
+"""More of them, by WordNet: compounds that are no kind of their last word ("prairie dog")."""
 
 
 class OntologyError(DataError):
@@ -54,6 +60,8 @@ class Noun(Struct):
     """What it is a kind of; empty for the root of its file."""
     gendered: bool = False
     """Whether `male X` and `female X` are entities too."""
+    mass: bool = False
+    """Whether it is uncountable: "milk", not "a milk"."""
 
     def forms(self) -> Iterator[str]:
         """Every surface form, singular and plural."""
@@ -74,6 +82,13 @@ class CaptionEntity:
     """One of `CATEGORIES`."""
     kinds: frozenset[str]
     """Names of everything that it is a kind of, without itself."""
+    countable: bool = True
+    """Whether there can be two of it."""
+
+    @property
+    def animate(self) -> bool:
+        """Whether it is a person or an animal."""
+        return self.category in ANIMATE
 
 
 @dataclass(frozen=True)
@@ -123,6 +138,9 @@ class Ontology:
                     _add(forms, found, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
             _add(forms, noun.forms(), None, f"{folder / NOT_VISUAL}.yaml")
+        for name in _lines(folder / OTHER_KINDS):
+            for form in (name, plural(name)):
+                forms.setdefault(form, None)
         return cls(entities, forms)
 
     def digest(self) -> str:
@@ -177,6 +195,13 @@ def _read(path: Path) -> list[Noun]:
     return nouns
 
 
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split("\n")[:-1]
+    except (OSError, UnicodeDecodeError) as error:
+        raise OntologyError(f"{path}: not a readable list of names ({error})") from None
+
+
 def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
     """Name -> everything above it in its file, up to the root, which is the first entry."""
     root = nouns[0].name
@@ -197,7 +222,7 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
 def _entities(
     noun: Noun, category: str, kinds: frozenset[str]
 ) -> Iterator[tuple[CaptionEntity, Iterable[str]]]:
-    yield CaptionEntity(noun.name, category, kinds), noun.forms()
+    yield CaptionEntity(noun.name, category, kinds, not noun.mass), noun.forms()
     if noun.gendered:
         for gender in ("male", "female"):
             entity = CaptionEntity(f"{gender} {noun.name}", category, kinds | {noun.name})
