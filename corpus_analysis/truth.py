@@ -10,7 +10,6 @@ be tuned on one half of the captions only; the rates of the other half are the o
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -276,7 +275,7 @@ def _groups(
 def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> PairShare:
     """The weighted share of hits, resampled by caption."""
     if not judged:
-        return PairShare(0, 0, math.nan, Interval(math.nan, math.nan))
+        return PairShare(0, 0, None, None)
     weights = np.array([weight(j) for j in judged])
     weights /= weights.max()
     hits = np.array([j.hit for j in judged], dtype=float)

@@ -23,6 +23,24 @@ from .attachment import (
 )
 from .ontology import CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
+from .words import (
+    DEPICTIONS,
+    FAKE,
+    FIGURES,
+    GAMES,
+    IMPRINTS,
+    LINKS,
+    OFFSPRING,
+    PLAYED,
+    POSTURES,
+    PUTTING,
+    QUANTITIES,
+    SCREENS,
+    STUFFED,
+    SURROUNDING,
+    TOYS,
+    WATCHING,
+)
 
 Pattern = Literal["coordination", "preposition"]
 
@@ -61,57 +79,6 @@ class CaptionPair:
     """The sentence that mentions them."""
 
 
-QUANTITIES = frozenset(
-    "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen dozens "
-    "number lot lots variety hundreds thousands handful pairs groups rows stacks piles bunches "
-    "heap slice slices piece pieces kind kinds type types selection assortment collection array "
-    "plenty family".split()
-)
-"""Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
-
-DEPICTIONS = frozenset(
-    "photo photograph picture image portrait painting drawing sketch illustration shot view "
-    "snapshot closeup print".split()
-)
-"""Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
-
-FIGURES = frozenset("statue sculpture figurine figure model bust replica silhouette".split())
-"""Before "of X" they are a thing that looks like X."""
-
-STUFFED = frozenset(("stuffed", "plush"))
-TOYS = frozenset(("toy", "toys"))
-FAKE = frozenset(
-    "plastic model rubber inflatable wooden metal bronze stone marble clay ceramic porcelain paper "
-    "cardboard origami knitted crocheted felt lego fake miniature carved sculpted".split()
-)
-"""Before the name of something that lives or drives, they make it a thing of its own kind."""
-
-OFFSPRING = frozenset(("baby", "child", "mother", "father", "parent"))
-"""Of an animal, where the words say so: "a cow with its baby"."""
-
-_LINKS = frozenset(("to", "of", "from"))
-"""Last words of multiword prepositions, after the place word."""
-_SURROUNDING = frozenset(("surrounded", "flanked", "accompanied"))
-"""Participles whose agent stands beside their subject: "surrounded by trees"."""
-_WATCHING = frozenset(
-    "look looks looking looked gaze gazes gazing stare stares staring watch watches watching "
-    "smile smiles smiling focus focused".split()
-)
-"""Verbs whose preposition says where eyes go, not where things are."""
-_POSTURES = frozenset(
-    "sit sits sitting sat stand stands standing stood lie lies lying lay laying lays rest resting "
-    "rests sleep sleeping sleeps asleep perched perching curled".split()
-)
-_PUTTING = frozenset(
-    "put puts putting place places placing placed throw throws throwing cook cooks cooking pour "
-    "pours pouring breathe breathes breathing spread spreads spreading cut cuts cutting drop drops "
-    "dropping serve serves serving draw draws drawing paint paints painting".split()
-)
-"""Verbs whose object is on something, rather than who does it."""
-_SCREENS = frozenset(
-    ("cell phone", "telephone", "television", "radio", "computer", "laptop", "camera", "microphone")
-)
-"""Nobody stands on them: "a girl on her phone"."""
 _QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
 _MODIFYING = _QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
@@ -222,38 +189,22 @@ class Extractor:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, token.head
         if token.dep_ == "agent":
-            if above.lower_ not in _SURROUNDING:
+            if above.lower_ not in SURROUNDING:
                 return
-        elif word not in SPATIAL and not (word in _LINKS and is_place(above)):
+        elif word not in SPATIAL and not (word in LINKS and is_place(above)):
             return
         target = _object(token)
         if target is None or not _of_place(token, target):
             return
-        second = self._resolve(doc, text, target)
-        for joined in conjuncts(target):  # "a girl with long hair and a hat"
-            second = second or self._resolve(doc, text, joined)
-        subject = subject_of(above, self._names_end)
-        if second is None or subject is None:
+        named = (self._resolve(doc, text, t) for t in (target, *conjuncts(target)))
+        second = next((n for n in named if n is not None), None)  # "with long hair and a hat"
+        modified = None if second is None else self._modified(doc, text, token)
+        if second is None or modified is None:
             return
-        first = self._resolve(doc, text, subject)
-        if first is None and subject.dep_ in ("pobj", "conj") and word != "with":
-            # "a woman with long hair next to a bird"
-            subject = noun_above(subject, self._names_end)
-            first = None if subject is None else self._resolve(doc, text, subject)
-        if first is None or subject is None:
-            return
-        relation = _relation(doc, token)
-        if word in ("on", "over") and above.tag_ not in NOUNS and above.lower_ in _PUTTING:
-            put = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
-            first = None if put is None else self._resolve(doc, text, put)
-            if first is None or put is None:
-                return
-            subject = put
-        better = self._better(doc, text, token, subject, first, second)
-        if better is not None:
-            subject, first = better
+        subject, first = self._better(doc, text, token, *modified, second)
         if word == "with" and target.lower_ == "glasses" and first.entity.animate:
             second = self._as(second, "eyeglasses", second.begin)
+        relation = _relation(doc, token)
         if not _stands(first, second, relation, token):
             return
         for other in sharing(subject, token):
@@ -266,6 +217,23 @@ class Extractor:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
 
+    def _modified(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, _Found] | None:
+        """The noun that a prepositional phrase modifies by the tree, and what it names."""
+        above = token.head
+        subject: Word | None
+        if token.lower_ in ("on", "over") and above.tag_ not in NOUNS and above.lower_ in PUTTING:
+            subject = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
+        else:
+            subject = subject_of(above, self._names_end)
+        if subject is None:
+            return None
+        found = self._resolve(doc, text, subject)
+        if found is None and subject.dep_ in ("pobj", "conj") and token.lower_ != "with":
+            # "a woman with long hair next to a bird"
+            subject = noun_above(subject, self._names_end)
+            found = None if subject is None else self._resolve(doc, text, subject)
+        return None if subject is None or found is None else (subject, found)
+
     def _better(
         self,
         doc: Sequence[Word],
@@ -274,28 +242,30 @@ class Extractor:
         subject: Word,
         first: _Found,
         second: _Found,
-    ) -> tuple[Word, _Found] | None:
-        """The living thing that the phrase is about where the parser chose what it is on, or holds.
+    ) -> tuple[Word, _Found]:
+        """Subject and name, or the living thing that the phrase is about where the parser chose
+        what it is on, in, holds or wears.
 
         "A man waiting for a train with a phone in his hand", "a dog on a bed next to a teddy bear",
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
+        chosen = subject, first
         if first.entity.animate or token.head.tag_ == "VBN":
-            return None
+            return chosen
         above = noun_above(subject, self._names_end)
         found = None if above is None else self._resolve(doc, text, above)
         if above is None or found is None:
-            return None
+            return chosen
         holding = subject.head.lower_ == "with" and token.lower_ != "with"
         if holding and first.entity.category in ("everyday", "devices_leisure"):
             return above, found  # "a present with a ribbon to the left of a tree"
         if not found.entity.animate:
-            return None
+            return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
         own = any(t.lower_ in POSSESSIVES for t in _below(second.head))
         worn = subject.dep_ in ("pobj", "conj", "dobj") and first.entity.category == "everyday"
-        return (above, found) if seat or own or worn else None
+        return (above, found) if seat or own or worn else chosen
 
     def _nearer(
         self,
@@ -341,10 +311,9 @@ class Extractor:
             for form in forms or ()
         )
 
-    def _as(self, found: _Found, name: str, begin: Word) -> _Found | None:
-        """The mention as a thing of another kind."""
-        entity = self.ontology.entities.get(name)
-        return entity and replace(found, entity=entity, begin=begin)
+    def _as(self, found: _Found, name: str, begin: Word) -> _Found:
+        """The mention as a thing of another kind, which the ontology must name."""
+        return replace(found, entity=self.ontology.entities[name], begin=begin)
 
     def _resolve(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
         """The entity that a noun names, looking through "a pair of" and "photo of"."""
@@ -419,15 +388,6 @@ def _stands_alone(text: str, token: Word) -> bool:
     return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
 
 
-_IMPRINTS = frozenset(
-    "stock royalty photo photos photograph photographs photography image images picture pictures "
-    "vector vectors illustration illustrations wallpaper editorial".split()
-)
-"""After a name in a title, they speak of the image and not of a thing."""
-_PLAYED = frozenset("play plays played playing".split())
-_GAMES = frozenset("football soccer basketball baseball volleyball".split())
-
-
 def _modifies(doc: Sequence[Word], token: Word) -> bool:
     """Whether a noun is no thing here: the next noun's modifier, a game that is played, a stuff.
 
@@ -435,34 +395,13 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
     """
     if token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts):
         return True
-    if token.lower_ in _GAMES and token.dep_ == "dobj" and token.head.lower_ in _PLAYED:
+    if token.lower_ in GAMES and token.dep_ == "dobj" and token.head.lower_ in PLAYED:
         return True
     after = doc[token.i + 1] if token.i + 1 < len(doc) else None
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
-        return after.tag_ in NOUNS and after.lower_ not in _IMPRINTS
-    return (
-        after.tag_ == "NN"
-        and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
-        and not after.lower_.endswith("ing")
-    )
-
-
-def _modifies(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a noun is no thing here: the next noun's modifier, a game that is played, a stuff.
-
-    The parser often makes "pencil" the head in "shirt and pencil skirt".
-    """
-    if token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts):
-        return True
-    if token.lower_ in _GAMES and token.dep_ == "dobj" and token.head.lower_ in _PLAYED:
-        return True
-    after = doc[token.i + 1] if token.i + 1 < len(doc) else None
-    if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
-        return False
-    if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
-        return after.tag_ in NOUNS and after.lower_ not in _IMPRINTS
+        return after.tag_ in NOUNS and after.lower_ not in IMPRINTS
     return (
         after.tag_ == "NN"
         and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
@@ -510,14 +449,14 @@ def _object(token: Word) -> Word | None:
 def _of_place(token: Word, target: Word) -> bool:
     """Whether a preposition says where something is, rather than who made it or what for."""
     word, above = token.lower_, token.head
-    if above.lower_ in _WATCHING and word in ("on", "over", "around"):
+    if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
     if word == "by" and token.dep_ == "prep":
         known = any(t.dep_ in _QUANTIFYING for t in target.lefts) or target.tag_ == "NNS"
         return known and not target.tag_.startswith("NNP")
-    if word in _LINKS:
+    if word in LINKS:
         return above.head.lower_ != "with"  # "with a side of bread"
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
 
@@ -578,8 +517,8 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
         return False
     if other.name == "camera" and relation in ("in front of", "back to", "close to"):
         return False  # of the photographer
-    if relation == "on" and one.animate and not _SCREENS.isdisjoint({other.name, *other.kinds}):
-        return token.head.lower_ in _POSTURES
+    if relation == "on" and one.animate and not SCREENS.isdisjoint({other.name, *other.kinds}):
+        return token.head.lower_ in POSTURES
     young = other.name in OFFSPRING and one.category == "animals"
     return not (young and (relation == "with" or any(t.dep_ == "poss" for t in second.head.lefts)))
 

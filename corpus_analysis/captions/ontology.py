@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...errors import DataError
 from ...schema import Struct
+from ...tables import read_yaml
 
 FOLDER = Path(__file__).parents[1] / "bank"
 """The bank that ships with the package."""
@@ -138,8 +137,8 @@ class Ontology:
                     _add(forms, found, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
             _add(forms, noun.forms(), None, f"{folder / NOT_VISUAL}.yaml")
-        for name in _lines(folder / OTHER_KINDS):
-            for form in (name, plural(name)):
+        for compound in _lines(folder / OTHER_KINDS):
+            for form in (compound, plural(compound)):
                 forms.setdefault(form, None)
         return cls(entities, forms)
 
@@ -179,9 +178,9 @@ def plural(name: str) -> str:
 
 def _read(path: Path) -> list[Noun]:
     try:
-        items: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise OntologyError(f"{path}: not a readable bank file ({error})") from None
+        items: Any = read_yaml(path)
+    except (OSError, DataError) as error:
+        raise OntologyError(f"not a readable bank file: {error}") from None
     if not isinstance(items, list) or not items:
         raise OntologyError(f"{path}: not a list of entries")
     nouns = []

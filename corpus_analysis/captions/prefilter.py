@@ -28,7 +28,7 @@ PLACES = frozenset(
 """Parts of multiword prepositions: next to, in front of, on the left of."""
 
 COORDINATORS = frozenset("and or plus vs versus".split())
-"""Words that can coordinate two noun phrases. Others (as, but, like, than) gave no pair on their own
+"""Words that can coordinate two noun phrases. Others (as, but, like, than) on their own linked none
 in 25,840 captions of LAION and CC3M."""
 
 PUNCTUATION = ",;&+/"
