@@ -102,10 +102,10 @@ class PairShare:
     """Pairs that count."""
     hits: int
     """Those right, or found."""
-    value: float
-    """PairShare of the hits, each pair weighted by its caption; NaN for n = 0."""
-    interval: Interval
-    """95 %, over captions."""
+    value: float | None
+    """PairShare of the hits, each pair weighted by its caption; None for n = 0."""
+    interval: Interval | None
+    """95 %, over captions; None for n = 0."""
 
 
 @dataclass(frozen=True)

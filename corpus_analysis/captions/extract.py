@@ -83,6 +83,8 @@ _QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
 _MODIFYING = _QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
+_BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN NN NNP HYPH".split())
+"""Tags of what may stand between a conjunction and its noun."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -131,16 +133,9 @@ class Extractor:
         A pair is two nouns of the ontology, neither a kind of the other, linked both by the tree
         and by a trigger in the text between them.
         """
-        found = []
-        for token in doc:
-            if token.dep_ == "conj" or _listed(token):
-                links = self._coordination(doc, text, token)
-            elif token.dep_ in ("prep", "agent"):
-                links = self._preposition(doc, text, token)
-            elif token.dep_ == "nmod":
-                links = self._slash(doc, text, token)
-            else:
-                continue
+        found: list[CaptionPair] = []
+        joined: set[int] = set()  # heads that a coordination has linked to what is before
+        for links in (self._by_tree(doc, text), self._by_place(doc, text, joined)):
             for first, second, pattern, relation in links:
                 if (
                     first.head.i < second.head.i
@@ -148,16 +143,62 @@ class Extractor:
                     and distinct(first.plain, second.plain)
                     and triggered(text[_end(first.head) : second.head.idx])
                 ):
-                    found.append(
-                        CaptionPair(
-                            first=_mention(text, first),
-                            second=_mention(text, second),
-                            pattern=pattern,
-                            relation=relation,
-                            sentence=_sentence(text, token),
-                        )
-                    )
+                    if pattern == "coordination":
+                        joined.add(second.head.i)
+                    sentence = _sentence(text, second.head)
+                    halves = _mention(text, first), _mention(text, second)
+                    found.append(CaptionPair(*halves, pattern, relation, sentence))
         return found
+
+    def _by_tree(self, doc: Sequence[Word], text: str) -> Iterator[_Link]:
+        """What the tree links."""
+        for token in doc:
+            if token.dep_ == "conj" or _listed(token):
+                yield from self._coordination(doc, text, token)
+            elif token.dep_ in ("prep", "agent"):
+                yield from self._preposition(doc, text, token)
+            elif token.dep_ == "nmod":
+                yield from self._slash(doc, text, token)
+
+    def _by_place(self, doc: Sequence[Word], text: str, joined: set[int]) -> Iterator[_Link]:
+        """Names with only a conjunction between them, which the tree links to nothing.
+
+        "A white dress and brown boots", where the parser makes "brown" the conjunct. The subject of
+        a verb begins a clause: "a man is on a bench and a dog lies below".
+        """
+        for token in doc:
+            if (
+                token.lower_ not in self.ontology.by_last
+                or token.i in joined
+                or token.tag_ not in NOUNS
+                or token.dep_ in ("nsubj", "nsubjpass", "compound")
+            ):
+                continue
+            second = self._resolve(doc, text, token)
+            conjunction = None if second is None else self._conjunction(doc, second.begin)
+            if second is None or conjunction is None or second.head.i != token.i:
+                continue
+            at = conjunction.i - 1
+            before = doc[at - 1] if doc[at].text == "," and at else doc[at]
+            own = before.dep_ == "nmod" and before.head.i == token.i
+            if before.tag_ not in NOUNS or (_unseen(before) and not own):
+                continue
+            first = self._resolve(doc, text, before)
+            if first is None or first.head.i != before.i or self._heads_both(doc, second):
+                continue
+            if not _one_person(first, second) and not _one_dish(doc, first, second):
+                yield first, second, "coordination", conjunction.lower_
+
+    def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
+        """The conjunction before a name, with at most four words between that name nothing."""
+        for at in range(name.i - 1, max(name.i - 6, 0), -1):
+            word = doc[at]
+            if word.lower_ in ("and", "&", "+", "or"):
+                return word
+            named = word.tag_ in NOUNS and word.lower_ in self.ontology.by_last
+            if word.tag_ not in _BEFORE_NOUNS or named:
+                return None
+        return None
 
     def _coordination(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
         """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
@@ -276,22 +317,27 @@ class Extractor:
         first: _Found,
         second: _Found,
     ) -> _Found:
-        """What a noun comes with, if that is what a conjunct joins: "a bike with a bag and a lamp".
+        """What a noun comes with, wears or holds, if that is what a conjunct joins.
 
+        "A bike with a bag and a lamp", "a dog wearing a tie and a hat", "a man in a shirt and tie".
         The parser mostly joins the noun itself, which is right for "a man with a hat and a woman".
         """
         couple = first.entity.animate and second.entity.animate
-        for prep in noun.rights:
-            target = _object(prep) if prep.lower_ in ("with", "in") else None
-            if target is None or not prep.i < target.i < conjunct.i:
+        for right in noun.rights:
+            if right.i > conjunct.i:
+                break
+            target = _object(right)
+            if right.dep_ == "acl" and right.tag_ == "VBG":
+                target = next((t for t in right.rights if t.dep_ == "dobj"), None)
+            elif right.lower_ not in ("with", "in", "of"):
                 continue
-            inner = self._resolve(doc, text, target)
-            if prep.lower_ == "in":  # "a man in a shirt and tie"
-                worn = inner is not None and inner.entity.category == second.entity.category
-                if inner is not None and worn and first.entity.animate and not couple:
-                    return inner
+            inner = None
+            if target is not None and right.i < target.i < conjunct.i:
+                inner = self._resolve(doc, text, target)
+            if inner is None or (couple and not inner.entity.animate):
                 continue
-            if inner is not None and (inner.entity.animate or not couple):
+            alike = inner.entity.category == second.entity.category
+            if alike or (right.lower_ not in ("in", "of") and not second.entity.animate):
                 return inner
         return first
 
