@@ -41,6 +41,9 @@ TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 _FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
 """What separates the fields of alt text, or sentences: nothing is linked across it."""
 
+_PREFIX = 6
+"""Letters of a head that RE2 compares: with all of them its automaton outgrows its memory, and the
+pass takes ten times as long. `may_hold_pair` compares the rest."""
 _REACH = 8
 """Words and hyphens before the last word of a name, at most."""
 _FIELDS = re.compile(_FIELD)
@@ -86,8 +89,12 @@ class Prefilter:
             raise OntologyError(
                 f"the ontology names {sorted(both)}, which link entities; rename them"
             )
-        head = f"(?:{_trie(self.heads)})"
-        self.two_heads = rf"(?s)(?:^|[^a-z]){head}[^a-z](?:.*[^a-z])?{head}(?:$|[^a-z])"
+        long = {word[:_PREFIX] for word in self.heads if len(word) > _PREFIX}
+        short = _trie(w for w in self.heads if len(w) <= _PREFIX and w not in long)
+        long_head, short_head = f"(?:{_trie(long)})", f"(?:{short})"
+        first = f"(?:{short_head}[^a-z]|{long_head})"
+        second = f"(?:{short_head}(?:$|[^a-z])|{long_head})"
+        self.two_heads = rf"(?s)(?:^|[^a-z]){first}(?:.*[^a-z])?{second}"
         """RE2 for lower-case printable ASCII; `s`, since the text may contain a line break."""
         self.trigger = rf"(?:^|[^a-z])(?:{_trie(t for t in TRIGGERS if t.isalpha())})(?:$|[^a-z])"
         self.trigger += rf"|[{PUNCTUATION}]"
