@@ -1,4 +1,4 @@
-"""Human audit of verdicts: draw a sample, label it, and compare the verdicts with the labels.
+"""Audit of verdicts and of mined pairs: compare them with what people or readers say.
 
 Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
 """
@@ -23,6 +23,7 @@ from .options import (
     Sampling,
     Verdicts,
 )
+from .show_corpus import print_truth
 from .show_metrics import print_analysis, print_metrics, print_selection
 from .show_quality import print_ratings
 
@@ -147,6 +148,33 @@ def judges(
     from ..eval.results.selection import judge_selection
 
     print_selection(judge_selection(runs, labels, judge or ()), json)
+
+
+def pairs(
+    captions: Annotated[
+        list[Path], Argument(help="Files of the sources: parquet, jsonl, json or csv.")
+    ],
+    gold: Annotated[
+        Path | None, Input(help="Captions that were read; else the shipped ones.")
+    ] = None,
+    tuned: Annotated[
+        bool, Input("--tuned", help="The half that rules may be tuned on, with every mistake.")
+    ] = False,
+    reference: Annotated[
+        bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Compare the pairs that `mine` finds with captions that were read: precision and recall.
+
+    Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
+    """
+    from ..corpus_analysis.captions.miner import MinerSettings
+    from ..corpus_analysis.truth import GOLD, check_pairs
+
+    settings = MinerSettings(prefilter=not reference, fast=not reference)
+    found = check_pairs(captions, "tuned" if tuned else "held-out", gold or GOLD, settings)
+    print_truth(found, json)
 
 
 def merge(

@@ -88,6 +88,7 @@ AUDIT: Commands = {
     "analyze": audit.analyze,
     "calibrate": audit.calibrate,
     "gate": audit.gate,
+    "pairs": audit.pairs,
 }
 
 STUDY: Commands = {

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import console, print_note, table
+from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..corpus_analysis.alignment import Alignment
     from ..corpus_analysis.flips import FlipSet
     from ..corpus_analysis.mine import Funnel
     from ..corpus_analysis.run import Finished
+    from ..corpus_analysis.truth import PairShare, TruthReport
 
 
 def print_mined(finished: Finished, out: Path) -> None:
@@ -66,3 +68,32 @@ def print_flips(found: FlipSet, out: Path) -> None:
         print(f"{count:6,}  {name}")
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
     print(f"{found.pairs:,} pairs, {2 * found.pairs:,} images in {out}; not taken: {dropped}")
+
+
+def print_truth(found: TruthReport, as_json: bool) -> None:
+    """Prints how true the mined pairs are, in the sample and in the sources, or it all as JSON."""
+    if as_json:
+        print_json(asdict(found))
+        return
+    output = console(width=120)
+    columns = ("captions", "right", "precision", "found", "recall", "open")
+    titles = {"sample": found.sampled, "sources, by weight": found.weighted}
+    for title, rows in titles.items():
+        shown = table("group", *columns, numbers=columns, title=f"{found.half} half: {title}")
+        for row in rows:
+            rates = (*_counted(row.precision), *_counted(row.recall))
+            shown.add_row(row.group, f"{row.captions:,}", *rates, f"{row.open:,}")
+        output.print(shown)
+    for name, mistakes in {"wrong": found.wrong, "missed": found.missed}.items():
+        for digest, pair in mistakes:
+            print(f"{name}  {digest}  {pair}")
+    output.print(f"{found.model}; open: readers may disagree, neither right, wrong nor missed")
+    if found.missing:
+        print_note(f"{found.missing} captions of this half are in none of the files")
+
+
+def _counted(share: PairShare) -> tuple[str, str]:
+    if share.value is None or share.interval is None:
+        return "0 of 0", "-"
+    low, high = share.interval
+    return f"{share.hits} of {share.n}", f"{share.value:.1%} ({low:.1%} to {high:.1%})"

@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...errors import DataError
 from ...schema import Struct
+from ...tables import read_yaml
 
 FOLDER = Path(__file__).parents[1] / "bank"
 """The bank that ships with the package."""
@@ -33,8 +32,14 @@ CATEGORIES = (
 )
 """The seven categories, each a file."""
 
+ANIMATE = frozenset(("people", "animals"))
+"""Categories of what lives."""
+
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
+
+OTHER_KINDS = "other_kinds.txt"
+"""More of them, by WordNet: compounds that are no kind of their last word ("prairie dog")."""
 
 
 class OntologyError(DataError):
@@ -54,6 +59,8 @@ class Noun(Struct):
     """What it is a kind of; empty for the root of its file."""
     gendered: bool = False
     """Whether `male X` and `female X` are entities too."""
+    mass: bool = False
+    """Whether it is uncountable: "milk", not "a milk"."""
 
     def forms(self) -> Iterator[str]:
         """Every surface form, singular and plural."""
@@ -74,6 +81,13 @@ class CaptionEntity:
     """One of `CATEGORIES`."""
     kinds: frozenset[str]
     """Names of everything that it is a kind of, without itself."""
+    countable: bool = True
+    """Whether there can be two of it."""
+
+    @property
+    def animate(self) -> bool:
+        """Whether it is a person or an animal."""
+        return self.category in ANIMATE
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,9 @@ class Ontology:
                     _add(forms, found, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
             _add(forms, noun.forms(), None, f"{folder / NOT_VISUAL}.yaml")
+        for compound in _lines(folder / OTHER_KINDS):
+            for form in (compound, plural(compound)):
+                forms.setdefault(form, None)
         return cls(entities, forms)
 
     def digest(self) -> str:
@@ -161,9 +178,9 @@ def plural(name: str) -> str:
 
 def _read(path: Path) -> list[Noun]:
     try:
-        items: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise OntologyError(f"{path}: not a readable bank file ({error})") from None
+        items: Any = read_yaml(path)
+    except (OSError, DataError) as error:
+        raise OntologyError(f"not a readable bank file: {error}") from None
     if not isinstance(items, list) or not items:
         raise OntologyError(f"{path}: not a list of entries")
     nouns = []
@@ -175,6 +192,13 @@ def _read(path: Path) -> list[Noun]:
         except (TypeError, ValueError) as error:
             raise OntologyError(f"{path}, entry {number} ({item}): {error}") from None
     return nouns
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split("\n")[:-1]
+    except (OSError, UnicodeDecodeError) as error:
+        raise OntologyError(f"{path}: not a readable list of names ({error})") from None
 
 
 def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
@@ -197,7 +221,7 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
 def _entities(
     noun: Noun, category: str, kinds: frozenset[str]
 ) -> Iterator[tuple[CaptionEntity, Iterable[str]]]:
-    yield CaptionEntity(noun.name, category, kinds), noun.forms()
+    yield CaptionEntity(noun.name, category, kinds, not noun.mass), noun.forms()
     if noun.gendered:
         for gender in ("male", "female"):
             entity = CaptionEntity(f"{gender} {noun.name}", category, kinds | {noun.name})

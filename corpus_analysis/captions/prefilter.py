@@ -1,8 +1,8 @@
 """Finds captions that can't hold a pair, without a parser.
 
 Lossless by construction: `extract.Extractor` accepts two mentions only if both end in a head word
-between non-letters, the heads name different things, and `triggered` holds for the text between
-them. Every test here is weaker than these three conditions together.
+between non-letters, their names are distinct, and `triggered` holds for the text between them.
+Every test here is weaker than these three conditions together.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ SPATIAL = frozenset(
 """Prepositions that link two things on their own."""
 
 PLACES = frozenset(
-    "next close adjacent front top side left right middle foreground background rear behind back "
-    "edge opposite".split()
+    "next close adjacent front top side left right middle rear behind back edge opposite".split()
 )
 """Parts of multiword prepositions: next to, in front of, on the left of."""
 
-COORDINATORS = frozenset(
-    "and or nor plus but vs versus along then n und et y as than like not".split()
-)
-"""Words that can coordinate two noun phrases."""
+COORDINATORS = frozenset("and or plus vs versus".split())
+"""Words that can coordinate two noun phrases. Others (as, but, like, than) on their own linked none
+in 25,840 captions of LAION and CC3M."""
 
 PUNCTUATION = ",;&+/"
 """Characters that can coordinate. Others ("Falchion Knife | Rust Coat") only separate fields of alt
@@ -40,7 +38,17 @@ text, although the parser calls a few of them conjuncts (1 pair in 196 on LAION)
 TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 """Every pair has one of these between its halves."""
 
+_FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
+"""What separates the fields of alt text, or sentences: nothing is linked across it."""
+
+_PREFIX = 6
+"""Letters of a head that RE2 compares: with all of them its automaton outgrows its memory, and the
+pass takes ten times as long. `may_hold_pair` compares the rest."""
+_REACH = 8
+"""Words and hyphens before the last word of a name, at most."""
+_FIELDS = re.compile(_FIELD)
 _WORD = re.compile(rf"[a-z]+|[{PUNCTUATION}]")
+_WORD_OR_FIELD = re.compile(rf"[a-z]+|[{PUNCTUATION}]|{_FIELD}")
 
 
 def triggered(between: str) -> bool:
@@ -48,8 +56,12 @@ def triggered(between: str) -> bool:
 
     >>> triggered(" and a "), triggered(" in front of the "), triggered(" | "), triggered("andy")
     (True, True, False, False)
+    >>> triggered(" and more - "), triggered(" and semi-wild ")
+    (False, True)
     """
-    return not TRIGGERS.isdisjoint(_WORD.findall(between.lower()))
+    if TRIGGERS.isdisjoint(_WORD.findall(between.lower())):
+        return False
+    return _FIELDS.search(between) is None
 
 
 class Prefilter:
@@ -59,15 +71,30 @@ class Prefilter:
         self.heads = {
             word: frozenset(f.entity.name for f in forms if f.entity)
             for word, forms in ontology.by_last.items()
+            if any(f.entity for f in forms)
         }
         """Last word of a form -> the names that end with it; several end with "bear"."""
+        self._kinds = {name: e.kinds for name, e in ontology.entities.items() if e.kinds}
+        self._longer = {
+            word: (
+                frozenset(f.entity.name for f in forms if f.entity and not f.before),
+                [(f.before, f.entity.name) for f in forms if f.entity and f.before],
+            )
+            for word, forms in ontology.by_last.items()
+            if word in self.heads and any(f.before for f in forms)
+        }
+        """Of words that end names of several words: the name of the word alone, the longer ones."""
         # `may_hold_pair` reads a word as one or the other.
         if both := TRIGGERS & set(self.heads):
             raise OntologyError(
                 f"the ontology names {sorted(both)}, which link entities; rename them"
             )
-        head = f"(?:{_trie(self.heads)})"
-        self.two_heads = rf"(?s)(?:^|[^a-z]){head}[^a-z](?:.*[^a-z])?{head}(?:$|[^a-z])"
+        long = {word[:_PREFIX] for word in self.heads if len(word) > _PREFIX}
+        short = _trie(w for w in self.heads if len(w) <= _PREFIX and w not in long)
+        long_head, short_head = f"(?:{_trie(long)})", f"(?:{short})"
+        first = f"(?:{short_head}[^a-z]|{long_head})"
+        second = f"(?:{short_head}(?:$|[^a-z])|{long_head})"
+        self.two_heads = rf"(?s)(?:^|[^a-z]){first}(?:.*[^a-z])?{second}"
         """RE2 for lower-case printable ASCII; `s`, since the text may contain a line break."""
         self.trigger = rf"(?:^|[^a-z])(?:{_trie(t for t in TRIGGERS if t.isalpha())})(?:$|[^a-z])"
         self.trigger += rf"|[{PUNCTUATION}]"
@@ -77,15 +104,40 @@ class Prefilter:
         """The exact test, on one normalized text."""
         names: set[str] = set()
         linked: set[str] = set()  # names of heads that a trigger has followed
-        for word in _WORD.findall(text.lower()):
+        words = _WORD_OR_FIELD.findall(text.lower())
+        for at, word in enumerate(words):
             own = self.heads.get(word)
             if own is not None:
-                if linked and len(linked | own) > 1:
+                if word in self._longer:
+                    own = self._names(words, at)
+                if linked and self._differ(linked, own):
                     return True
                 names |= own
-            elif names and word in TRIGGERS:
-                linked |= names
+            elif names:
+                if word in TRIGGERS:
+                    linked |= names
+                elif not word.isalpha():  # a field ends here, and with it every link
+                    names, linked = set(), set()
         return False
+
+    def _differ(self, linked: set[str], own: frozenset[str]) -> bool:
+        """Whether two of the names are distinct, as in `ontology.distinct`."""
+        for name in own:
+            kinds = self._kinds.get(name, frozenset())
+            for other in linked:
+                if other != name and other not in kinds and name not in self._kinds.get(other, ()):
+                    return True
+        return False
+
+    def _names(self, words: list[str], at: int) -> frozenset[str]:
+        """What a word may name: the name of the word alone, and longer ones that are spelled out.
+
+        Words of ASCII letters only, so no less than the extraction finds.
+        """
+        alone, longer = self._longer[words[at]]
+        nearest = tuple(word for word in reversed(words[max(0, at - _REACH) : at]) if word != "-")
+        spelled = [name for before, name in longer if nearest[: len(before)] == before]
+        return alone.union(spelled) if spelled else alone
 
     def candidates(self, captions: pa.StringArray) -> pa.BooleanArray:
         """The RE2 passes over raw captions; null stays null.

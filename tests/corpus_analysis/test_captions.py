@@ -48,13 +48,14 @@ def names(mined: Mined | None) -> list[tuple[str, str, str]]:
 def test_the_ontology_holds_the_benchmark_and_more() -> None:
     assert set(Taxonomy.read(DEFAULT_BANK).entities) <= set(ONTOLOGY.entities)
     single = [e for e in ONTOLOGY.entities if not e.startswith(("male ", "female "))]
-    assert len(single) >= 450
+    assert len(single) >= 1500
     assert {e.category for e in ONTOLOGY.entities.values()} == set(CATEGORIES)
     assert len(CATEGORIES) == 7
 
 
 def test_longest_name_comes_first() -> None:
-    assert [len(f.before) for f in ONTOLOGY.by_last["dog"]] == [1, 0]
+    lengths = [len(f.before) for f in ONTOLOGY.by_last["dog"]]
+    assert lengths == sorted(lengths, reverse=True) and lengths[-1] == 0 < lengths[0]
     assert ONTOLOGY.surface["hot dogs"] is ONTOLOGY.entities["hot dog"]
     assert ONTOLOGY.surface["sleeping bag"] is None
 
@@ -83,12 +84,11 @@ def test_plurals(name: str, expected: str) -> None:
         ("- {name: Yeti}", "lower-case"),
         ("- {name: yeti, is: ghost}", "'ghost'"),
         ("- {name: yeti, color: white}", "color"),
-        ("- yeti", "entry 156"),
+        ("- yeti", "entry [0-9]+ .yeti"),
     ],
 )
 def test_a_bad_bank_file_is_named(tmp_path: Path, line: str, message: str) -> None:
-    for path in FOLDER.glob("*.yaml"):
-        (tmp_path / path.name).write_text(path.read_text())
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
     animals = tmp_path / "animals.yaml"
     animals.write_text(animals.read_text() + line + "\n")
     with pytest.raises(OntologyError, match=message) as error:
@@ -103,6 +103,15 @@ def test_digest_follows_the_content(tmp_path: Path) -> None:
         file.write("- {name: yeti}\n")
     assert Ontology.read(tmp_path / "same").digest() == ONTOLOGY.digest()
     assert Ontology.read(tmp_path / "other").digest() != ONTOLOGY.digest()
+
+
+def test_animacy_and_countability() -> None:
+    e = ONTOLOGY.entities
+    assert e["lemur"].animate and e["novelist"].animate and not e["lawn mower"].animate
+    assert not e["whiskey"].countable and e["meatball"].countable
+    assert ONTOLOGY.surface["prairie dog"] is None  # no dog, by WordNet
+    assert ONTOLOGY.surface["dirt bikes"] is e["dirt bike"]
+    assert "motorcycle" in e["dirt bike"].kinds and "bicycle" not in e["dirt bike"].kinds
 
 
 # --- the text ----------------------------------------------------------------------------------
@@ -158,7 +167,12 @@ def test_normalize(raw: str, expected: str) -> None:
         ("and a cat dog", False),
         ("a cat and a cat", False),
         ("a cat and cats", False),
-        ("a bear and a polar bear", True),
+        ("a bear and a polar bear", False),  # a kind of bear
+        ("a bear and a teddy bear", True),
+        ("a cat and more - a dog", False),  # another field of alt text
+        ("an ice - cream and a dog", True),
+        ("a pencil case and a rock star", True),
+        ("a case and a star", False),  # last words of names, but no names
         ("cats in front of a house", True),
         ("photo of a cat", False),
         ("_dog_ & cat", True),
@@ -209,8 +223,7 @@ def test_harmless_characters_add_no_ascii_letter(char: str) -> None:
 
 
 def test_an_entity_must_not_be_a_trigger(tmp_path: Path) -> None:
-    for path in FOLDER.glob("*.yaml"):
-        (tmp_path / path.name).write_text(path.read_text())
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
     everyday = tmp_path / "everyday.yaml"
     everyday.write_text(everyday.read_text() + "- {name: top}\n")
     with pytest.raises(ValueError, match="'top'"):
@@ -381,10 +394,10 @@ def test_spatial_words() -> None:
     assert spatial_words("Left, left and leftover; next to it") == ["left", "next to"]
 
 
-@given(st.text(alphabet="abdn ,|;&+/", max_size=12))
+@given(st.text(alphabet="abdn ,|;&+/-", max_size=12))
 def test_triggered(text: str) -> None:
     words = set(re.findall(r"[a-z]+|[,;&+/]", text))
-    assert triggered(text) == bool(words & TRIGGERS)
+    assert triggered(text) == (bool(words & TRIGGERS) and not re.search(r"\||\s-\s", text))
 
 
 # --- with the model ----------------------------------------------------------------------------
@@ -448,6 +461,52 @@ def test_lossless_on_all_real_captions(
 def test_lossless_on_made_captions(miner: Miner, reference: Miner, captions: list[str]) -> None:
     column = pa.array(captions)
     assert miner(column) == reference(column)
+
+
+SAID = {
+    # compounds and likenesses are what they are
+    "a pizza stone and a plate": [],
+    "a dirt bike and a car": [("dirt bike", "and", "car")],
+    "a motor bike next to a boy": [("motorcycle", "next to", "boy")],
+    "a bear next to a stuffed rabbit": [("bear", "next to", "stuffed animal")],
+    "a wooden horse and a chair": [],
+    "a statue of a horse next to a tree": [("statue", "next to", "tree")],
+    "a box with a drawing of a dog on a table": [("box", "on", "table")],
+    "a photo of a dog and a cat": [("dog", "and", "cat")],
+    "a cow with its baby": [],
+    "Men's Tattoo Fish and Flowers T-Shirt": [],
+    "a house with no windows": [],
+    "the singer and composer performs": [],
+    "a book by Robyn Bridges": [],
+    # what a phrase is about
+    "A dog on a bed next to a teddy bear": [
+        ("dog", "on", "bed"),
+        ("dog", "next to", "teddy bear"),
+    ],
+    "girl with a plate with pizza": [("girl", "with", "plate"), ("plate", "with", "pizza")],
+    "man waiting for a train with a phone in his hand": [("man", "with", "cell phone")],
+    "People are wearing helmets standing next to bikes": [("person", "next to", "bicycle")],
+    "a girl with long hair and sunglasses": [("girl", "with", "sunglasses")],
+    "a man in a shirt and tie": [("shirt", "and", "tie")],
+    "a woman talking on her phone": [],
+    # who shares it
+    "A can and a dog sit on a table": [
+        ("can", "and", "dog"),
+        ("dog", "on", "table"),
+        ("can", "on", "table"),
+    ],
+    # more than one word
+    "a cat is sleeping on the hood of a car": [("cat", "on the hood of", "car")],
+    "There is a clock on the side of a church": [("clock", "on the side of", "church")],
+    "a wooden bench surrounded by plants": [("bench", "by", "plant")],
+    "a brown book and a young fire hydrant": [("book", "and", "fire hydrant")],
+}
+"""Captions with the pairs that they state, each a rule that the parser alone gets wrong."""
+
+
+def test_what_captions_say(miner: Miner) -> None:
+    found = miner(pa.array(list(SAID)))
+    assert {c: names(m) for c, m in zip(SAID, found, strict=True)} == SAID
 
 
 def test_batches_change_nothing(miner: Miner) -> None:

@@ -24,7 +24,7 @@ MULTI = (
     "teddy bear|hot dog|school bus|cell phone|polar bear|coffee table|fire hydrant|police officer|"
     "wine glass|guinea pig|traffic light|tennis racket|security guard|stop sign|rubber duck"
 ).split("|")
-ADJECTIVES = "small large red blue old white wooden young brown black".split()
+ADJECTIVES = "small large red blue old white striped young brown black".split()
 RELATIONS = (
     "near|beside|next to|in front of|behind|under|on top of|against|close to|to the left of|"
     "to the right of|alongside"

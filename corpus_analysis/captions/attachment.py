@@ -1,0 +1,116 @@
+"""What a prepositional phrase is about: the noun that it modifies, and the nouns that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from .prefilter import PLACES, SPATIAL
+
+
+class Word(Protocol):
+    """A token of a dependency tree."""
+
+    i: int
+    idx: int
+    text: str
+    lower_: str
+    tag_: str
+    dep_: str
+
+    @property
+    def head(self) -> Word: ...
+    @property
+    def lefts(self) -> Iterable[Word]: ...
+    @property
+    def rights(self) -> Iterable[Word]: ...
+    @property
+    def left_edge(self) -> Word: ...
+    @property
+    def right_edge(self) -> Word: ...
+
+
+NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+
+PARTS = frozenset(
+    "hood bonnet roof branch limb base bottom foot end tip corner arm armrest lap shoulder head "
+    "bow stern deck hand paw tail".split()
+)
+"""Parts that stand for the whole after a preposition: "on the hood of a car"."""
+
+POSSESSIVES = frozenset(("his", "her", "their"))
+
+_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "prt"))
+_CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp"))
+_SUBJECTS = ("nsubj", "nsubjpass")
+_HAVING = frozenset(("has", "have", "had", "having"))
+_RELATIVE = frozenset(("WDT", "WP"))
+_MAX_CLIMB = 6
+
+
+def is_place(token: Word) -> bool:
+    """Whether a word belongs to a preposition of several words: "left" in "on the left of"."""
+    if token.lower_ in PLACES:
+        return True
+    return token.lower_ in PARTS and token.dep_ == "pobj" and token.head.lower_ in SPATIAL
+
+
+def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
+    """The noun that a phrase modifies, climbing from the word that it attaches to.
+
+    is_name: whether a token that isn't tagged as a noun ends a name.
+    """
+    for _ in range(_MAX_CLIMB):
+        place = is_place(token)
+        if not place and (token.tag_ in NOUNS or is_name(token)):
+            return token
+        if place or token.dep_ in _CLIMBED:
+            above = token.head
+        else:
+            subject = _verb_subject(token)
+            if subject is not None:
+                relative = token.dep_ == "relcl" and subject.tag_ in _RELATIVE
+                return token.head if relative else subject
+            if token.dep_ not in _CLAUSES:
+                return None
+            above = token.head
+        if above.i == token.i:
+            return None
+        token = above
+    return None
+
+
+def _verb_subject(verb: Word) -> Word | None:
+    """A verb's subject; what there is, or is had, in "there is a cat" and "he has food"."""
+    if any(t.dep_ == "expl" for t in verb.lefts) or verb.lower_ in _HAVING:
+        there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
+        if there is not None:
+            return there
+    return next((t for t in verb.lefts if t.dep_ in _SUBJECTS), None)
+
+
+def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
+    """The noun that a noun's own phrase or verb is about: the man in "a man on a bench"."""
+    while token.dep_ in ("conj", "appos") and token.head.i != token.i:
+        token = token.head
+    if token.dep_ not in ("pobj", "dobj") or token.head.i == token.i:
+        return None
+    return subject_of(token.head, is_name)
+
+
+def sharing(subject: Word, before: Word) -> Iterator[Word]:
+    """The other conjuncts of a subject that precede a word: "a cat and a dog sit on a couch"."""
+    root = subject
+    while root.dep_ == "conj" and root.head.i != root.i:
+        root = root.head
+    for one in (root, *conjuncts(root)):
+        if one.i != subject.i and one.i < before.i:
+            yield one
+
+
+def conjuncts(token: Word) -> Iterator[Word]:
+    """The later conjuncts of a word, in order."""
+    for right in token.rights:
+        if right.dep_ == "conj":
+            yield right
+            yield from conjuncts(right)

@@ -1,0 +1,148 @@
+"""Precision and recall of mined pairs against captions that were read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
+from counterprior.corpus_analysis.columns import SourceError
+from counterprior.corpus_analysis.truth import (
+    GoldCaption,
+    GoldPair,
+    PairShare,
+    check_pairs,
+    digest_of,
+    read_gold,
+)
+from counterprior.tables import RowError
+
+CAPTIONS = (
+    "a cat and a dog",  # found, as stated
+    "a teddy bear next to a lamp",  # found, but read as a bear of its own kind
+    "a horse near a barn",  # stated nowhere: wrong
+    "a vase with flowers",  # open
+    "a spoon, I think, was left to a fork",  # stated, not found
+)
+
+
+def mention(caption: str, name: str) -> dict[str, object]:
+    return {"name": name, "start": caption.index(name)}
+
+
+def gold_rows() -> list[dict[str, object]]:
+    cat, bear, horse, vase, spoon = CAPTIONS
+
+    def row(caption: str, source: str, weight: float, *read: tuple[str, str, str, str]):  # type: ignore[no-untyped-def]
+        lists: dict[str, list[object]] = {"pairs": [], "also": []}
+        for which, first, relation, second in read:
+            names = {"first": mention(caption, first), "second": mention(caption, second)}
+            lists[which].append({**names, "relation": relation})
+        head = {"digest": digest_of(caption), "source": source, "stratum": "pair"}
+        return {**head, "weight": weight, **lists}
+
+    return [
+        row(cat, "A", 1, ("pairs", "cat", "and", "dog")),
+        row(bear, "A", 1, ("pairs", "bear", "next to", "lamp")),
+        row(horse, "B", 3),
+        row(vase, "B", 1, ("also", "vase", "with", "flowers")),
+        row(spoon, "B", 5, ("pairs", "spoon", "left to", "fork")),
+    ]
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    try:
+        installed_model()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    # The digests of such captions fall on both sides, so here all of them are one half.
+    monkeypatch.setattr(GoldCaption, "half", property(lambda gold: "held-out"))
+    gold = write(tmp_path / "gold.jsonl", gold_rows())
+    captions = write(tmp_path / "captions.jsonl", [{"caption": c} for c in (*CAPTIONS, "a dog")])
+    return gold, captions
+
+
+def test_the_command_counts_right_wrong_missed_and_open(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from counterprior.cli.audit import pairs
+
+    gold, captions = files
+    pairs([captions], gold=gold, json=True)
+    found = json.loads(capsys.readouterr().out)
+    sampled = {row["group"]: row for row in found["sampled"]}
+    everything = sampled["all"]
+    # The bear is found under a longer name with the same head: "bear" is in "teddy bear".
+    assert (everything["precision"]["hits"], everything["precision"]["n"]) == (2, 3)
+    assert (everything["recall"]["hits"], everything["recall"]["n"]) == (2, 3)
+    assert everything["open"] == 1 and everything["captions"] == 5
+    assert sampled["A"]["precision"]["value"] == 1 and sampled["B"]["recall"]["value"] == 0
+    assert sampled["coordination"]["recall"]["n"] == 1
+    assert sampled["preposition"]["recall"]["n"] == 2
+    weighted = {row["group"]: row for row in found["weighted"]}["all"]
+    assert weighted["precision"]["value"] == pytest.approx(2 / (2 + 3))
+    assert weighted["recall"]["value"] == pytest.approx(2 / (2 + 5))
+    low, high = weighted["recall"]["interval"]
+    assert 0 <= low < 2 / 7 < high <= 1
+    assert found["missing"] == 0
+    assert found["wrong"] == found["missed"] == []  # never shown of the held-out half
+
+
+def test_captions_that_are_not_there_are_counted_or_an_error(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    gold, _ = files
+    other = write(tmp_path / "other.jsonl", [{"caption": "a dog"}])
+    with pytest.raises(SourceError, match="none of the 5 captions"):
+        check_pairs([other], "held-out", gold)
+    with pytest.raises(SourceError, match="no column 'caption'"):
+        check_pairs([write(tmp_path / "text.jsonl", [{"text": "a dog"}])], "held-out", gold)
+    with pytest.raises(RowError, match=r"bad.jsonl:1.*stratum"):
+        read_gold(write(tmp_path / "bad.jsonl", [{**gold_rows()[0], "stratum": "some"}]))
+
+
+def test_a_shorter_name_is_another_kind() -> None:
+    rows = gold_rows()
+    bear = GoldPair.model_validate(rows[1]["pairs"][0])  # type: ignore[index]
+    toy = bear.first.model_copy(update={"name": "teddy bear", "start": 2})
+
+    class Mention:
+        start, end, category = 8, 12, "animals"
+
+    assert bear.first.fits(Mention())  # type: ignore[arg-type]
+    assert not toy.fits(Mention())  # type: ignore[arg-type]
+    elsewhere = bear.first.model_copy(update={"category": "devices_leisure"})
+    assert not elsewhere.fits(Mention())  # type: ignore[arg-type]
+
+
+def test_the_shipped_reading() -> None:
+    gold = read_gold()
+    assert len({g.digest for g in gold}) == len(gold) == 600
+    assert set(Counter(g.source for g in gold).values()) == {150} and len(gold) == 4 * 150
+    halves = Counter(g.half for g in gold)
+    assert min(halves.values()) > 290
+    assert all(g.weight >= 1 for g in gold)
+    assert all(p.first.start < p.second.start for g in gold for p in (*g.pairs, *g.also))
+    assert sum(len(g.pairs) for g in gold) > 250
+
+
+@pytest.mark.lane
+def test_the_rates_on_the_half_that_rules_were_tuned_on(shared_data: Path) -> None:
+    names = ("captions/cc3m_val.parquet", "captions/laion400m_10k.parquet")
+    files = [shared_data / name for name in names]
+    files.append(shared_data / "tifa" / "tifa_v1.0" / "tifa_v1.0_text_inputs.json")
+    found = check_pairs(files, "tuned")
+    assert found.missing == 0
+    everything = found.sampled[0]
+    assert (everything.precision.value or 0) > 0.93 and (everything.recall.value or 0) > 0.88
+    assert isinstance(everything.recall, PairShare) and everything.recall.n == 127
+    assert found.missed and found.wrong

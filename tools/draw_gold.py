@@ -1,0 +1,96 @@
+"""Draws the captions of `corpus_analysis/gold/captions.jsonl` for a reader, captions only.
+
+    python tools/draw_gold.py COCO=FILE LAION-400M=FILE CC3M=FILE PartiPrompts=FILE --out FOLDER
+
+Of each source 60 captions in which the miner finds a pair, 75 in which it finds none and the
+tagger two nouns, and 15 others, in the order of a seeded digest; captions must pass the quality
+gate. `FOLDER/captions.txt` is what a reader sees: shuffled, without source or stratum.
+`FOLDER/drawn.jsonl` holds both, with the weight of each caption. The shipped sample was drawn
+before the rules that it measures were written; a draw with them has other strata.
+
+How it was read. One reader (a language model) read every caption before it saw what the miner
+makes of it, then all of them again in reverse order, and settled the differences in a third look:
+the two readings agreed on 263 pairs, one had a pair alone, and 39 pairs were stated to the one and
+open to the other. So this is one reader's view, read twice, and not the agreement of several.
+
+- A thing is a person, animal, vehicle, piece of furniture, dish, device, garment, belonging, plant
+  or building: what has an outline and could stand beside another. Not: rooms, streets, fields,
+  walls, water, snow, parts of a body or thing, logos, names of persons.
+- A depiction is looked through where the caption describes the image ("a painting of two dogs"),
+  and a thing of its own inside it ("a room with a painting of a dog"). A compound means its head
+  ("tattoo fish and flowers t-shirt" is a t-shirt). Toys and stuffed animals are not the animal.
+- Stated are: neighbors in a coordination ("A, B and C": A and B, B and C), and the subject and
+  object of a preposition of place or "with"; the subject of a verb with several subjects is each
+  of them. Prepositions of containment and direction (in, at, from, out of) state no pair.
+- Open are: what follows but is not said (A and C above), ambiguous attachment, parts ("a castle
+  with a tower"), ingredients of one dish, several names of one product, tools ("plays with
+  chalk").
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+
+TAKE = {"pair": 60, "nouns": 75, "fewer": 15}
+SEED = "counterprior gold 1\n"
+
+
+def order(caption: str) -> str:
+    return hashlib.sha256((SEED + caption).encode()).hexdigest()
+
+
+def strata(captions: list[str]) -> dict[str, list[str]]:
+    """Captions that pass the quality gate, by stratum."""
+    import pyarrow as pa
+
+    from counterprior.corpus_analysis.captions.extract import NOUNS
+    from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
+    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.text import normalize
+
+    reasons = gate(pa.array(captions), QualityGateSettings()).to_pylist()
+    passed = [c for c, reason in zip(captions, reasons, strict=True) if reason is None]
+    miner = Miner(MinerSettings())
+    docs = miner.parser.nlp.pipe(map(normalize, passed), batch_size=1000)
+    found: dict[str, list[str]] = defaultdict(list)
+    for caption, mined, doc in zip(passed, miner(pa.array(passed)), docs, strict=True):
+        nouns = sum(t.tag_ in NOUNS and t.dep_ != "compound" for t in doc)
+        paired = mined is not None and mined.pairs
+        found["pair" if paired else "nouns" if nouns > 1 else "fewer"].append(caption)
+    return found
+
+
+def main() -> None:
+    from counterprior.corpus_analysis.captions.text import normalize
+    from counterprior.corpus_analysis.truth import digest_of, read_captions
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sources", nargs="+", help="NAME=FILE")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    drawn = []
+    for source in options.sources:
+        name, _, file = source.partition("=")
+        for stratum, captions in strata(list(dict.fromkeys(read_captions(Path(file))))).items():
+            chosen = sorted(captions, key=order)[: TAKE[stratum]]
+            weight = len(captions) / len(chosen)
+            drawn += [
+                {"digest": digest_of(c), "source": name, "stratum": stratum, "weight": weight}
+                | {"caption": c}
+                for c in chosen
+            ]
+    random.Random(1).shuffle(drawn)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with (options.out / "drawn.jsonl").open("w") as rows:
+        rows.writelines(json.dumps(row) + "\n" for row in drawn)
+    with (options.out / "captions.txt").open("w") as blind:
+        blind.writelines(f"{i}\t{normalize(row['caption'])}\n" for i, row in enumerate(drawn))
+
+
+if __name__ == "__main__":
+    main()
