@@ -1,20 +1,20 @@
 """docs/release.md is run: its commands here and on a loopback Hub, its Python, its table."""
 
-import importlib
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import util
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from loopback_hub import LoopbackHub
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.holdout import MAKE_SALT
+from counterprior.cards.errors import Reason
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "release.md").read_text()
@@ -77,11 +77,11 @@ def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
         assert "anybody can rebuild" not in done.stderr, "the bank is not the shipped one"
 
 
-@pytest.mark.skipif(not util.find_spec("counterprior.cards.push"), reason="there is no push")
+@pytest.mark.lane  # `test_release_flow` pushes and verifies by command too
 def test_the_commands_and_the_python_run_on_a_hub(
-    tmp_path: Path, cli: Run, request: pytest.FixtureRequest
+    tmp_path: Path, cli: Run, loopback_hub: LoopbackHub
 ) -> None:
-    hub = request.getfixturevalue("loopback_hub")
+    hub = loopback_hub
     built = cli("build", "--out", tmp_path / "dist" / "counterprior", *SMALL)
     assert built.returncode == 0, built.stderr
     for words in filter(on_the_hub, COMMANDS):
@@ -93,8 +93,6 @@ def test_the_commands_and_the_python_run_on_a_hub(
     subprocess.run([sys.executable, "-c", code], env=hub.environment, cwd=tmp_path, check=True)
 
 
-@pytest.mark.skipif(not util.find_spec("counterprior.cards.errors"), reason="there is no push")
 def test_every_refusal_is_explained() -> None:
-    errors = importlib.import_module("counterprior.cards.errors")
     told = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \|$", TEXT, re.MULTILINE)
-    assert sorted(told) == sorted(get_args(errors.Reason))
+    assert sorted(told) == sorted(get_args(Reason))
