@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 def print_study(cells: Sequence[CellStatus]) -> None:
     """Prints a line for each cell, and how many are done."""
+    if not cells:  # corpora alone, which were mined elsewhere
+        print("nothing to make or to judge: see `counterprior study table`")
+        return
     numbers = ("cases", "images", "not made", "answers", "failed answers")
     shown = table("suite", "generator", "judge, scorer", "state", *numbers, numbers=numbers)
     for one in cells:

@@ -116,7 +116,7 @@ def table(
     layout: Annotated[
         str, Output("--as", help="A recipe, or a study file with a `table`; else the study's own.")
     ] = "",
-    form: Annotated[str, Output("--format", help="md, tex, csv or json.")] = "md",
+    form: Annotated[str, Output("--format", help="md, tex, csv, json, or svg of a figure.")] = "md",
 ) -> None:
     """Print a study as one table, with intervals, tied groups and the paper's values.
 
@@ -179,4 +179,4 @@ def recipes(
         print(read_recipe(name).text, end="")
         return
     for known in recipe_names():
-        print(f"{known:<16} {read_recipe(known).title}")
+        print(f"{known:<18} {read_recipe(known).title}")

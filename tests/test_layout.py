@@ -48,7 +48,7 @@ MAY_IMPORT = {
 
 EVAL = (
     "stats core rules prompts checkpoints detectors generators judges scorers methods suites "
-    "engine quality results people report studies study"
+    "engine quality results people report studies cells study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000

@@ -188,7 +188,7 @@ class DiffusersGenerator(SpecAdapter):
                 values, hidden = pipeline(**call, output_type="np", output="images"), None
             else:
                 made = pipeline(**call, output_type="np")
-                values, hidden = made.images, getattr(made, "nsfw_content_detected", None)
+                values, hidden = _images(made), getattr(made, "nsfw_content_detected", None)
         except Exception as error:  # a pipeline's own code may raise anything
             raise GeneratorError(f"{type(error).__name__}: {error}") from error
         if len(values) != len(requests):
@@ -287,6 +287,21 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
     raise UsageError(f"diffusers: {option} must be {names}, not {text!r}")
+
+
+def _images(made: Any) -> Values:
+    """What a pipeline returns, shape (n, height, width, 3), in [0, 1]; of a video its only frame.
+
+    Raises ValueError for a video of several frames.
+    """
+    if hasattr(made, "images"):
+        return made.images  # type: ignore[no-any-return]
+    frames = np.asarray(made.frames)
+    if frames.shape[1] != 1:
+        raise ValueError(
+            f"the pipeline makes a video of {frames.shape[1]} frames: add num_frames=1"
+        )
+    return frames[:, 0]
 
 
 def _image(values: Values) -> Image.Image:

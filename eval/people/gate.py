@@ -22,15 +22,22 @@ from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
 from ..stats.bootstrap import Array, cluster_bootstrap
 from ..suites import SUITES
-from ..suites.worlds import GATE, LEVELS, gated, image_score, premise_ratio, score_table
+from ..suites.worlds import (
+    ACCEPTANCE,
+    ACCEPTED,
+    GATE,
+    LEVELS,
+    gated,
+    image_score,
+    premise_ratio,
+    score_table,
+)
 from .calibrate import REPEATS, fold_rounds
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
 _NEAREST = np.array(sorted(range(len(GRID)), key=lambda place: abs(GRID[place] - GATE)))
 """Places of the grid, those nearest to the published gate first."""
-ANSWERS = ("yes", "no", "unsure", "missing")
-"""What people can say; only the first two count, the others are left out and counted."""
 FEW = 10
 """Accepted or rejected images below which the choice hangs on single ones."""
 
@@ -47,7 +54,7 @@ class Labeled(NamedTuple):
 
 
 def calibrate_run(
-    folder: Path, labels: Path, question: str = "accept", folds: int = 5
+    folder: Path, labels: Path, question: str = ACCEPTED, folds: int = 5
 ) -> dict[str, Any]:
     """Judge -> its best threshold and what is known of it; undefined numbers are None.
 
@@ -64,12 +71,12 @@ def calibrate_run(
     asked = [label for label in own if label.question in ("", question)]
     if not asked:
         raise DataError(f"{labels}: no label of the question {question!r}")
-    checked = check_labels(asked, {case.id for case in run.cases()}, {question: ANSWERS})
+    checked = check_labels(asked, {case.id for case in run.cases()}, {question: ACCEPTANCE})
     accepted = {case: label for (case, _), label in single_labels(checked).items()}
     found = {}
     for judge in run.chosen_judges(()):
         judged = outcomes(run, judge)
-        labeled, left_out = _labeled(judged, accepted)
+        labeled, left_out = labeled_images(judged, accepted)
         best = calibrate(labeled, folds)
         gates = {"published": GATE, "chosen": best["chosen"]["threshold"]}
         prr = {name: _prr(judged, gate) for name, gate in gates.items()}
@@ -77,10 +84,13 @@ def calibrate_run(
     return dict(without_nan(found))
 
 
-def _labeled(
+def labeled_images(
     judged: Sequence[Outcome], labels: Mapping[str, str]
 ) -> tuple[Labeled, dict[str, int]]:
-    """What can be calibrated on, and how many labels can't be used, by reason."""
+    """What can be calibrated on, and how many labels can't be used, by reason.
+
+    labels: case -> `yes`, `no` or another answer to whether people accept the image.
+    """
     kept: list[tuple[float, bool, str]] = []
     left_out: Counter[str] = Counter()
     for outcome in sorted(judged, key=lambda one: one.case.id):

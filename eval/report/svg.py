@@ -15,6 +15,14 @@ CHARACTER = 7.8
 """Width of a character at the size of the plots' text, pixels; a little too wide on purpose."""
 ROW = 22
 """Height of a line of text with its space, pixels."""
+COLORS = "#0b6bcb #c4560a #14804a #7a3cc2 #b3173c #00838f #8a6d00 #5b6570".split()
+"""Of the series in a file of its own, which has no page's style."""
+STYLE = (
+    "text{font:13px sans-serif;fill:#333}.grid{stroke:#ddd}.axis{stroke:#777}"
+    ".curve{fill:none;stroke-width:2}.regret{fill:none;stroke:#333;stroke-width:2}"
+    ".mean{stroke:#333;stroke-width:2}.limit{stroke:#333;stroke-dasharray:5 4}"
+    + "".join(f".s{n}{{stroke:{c}}}.mark.s{n}{{fill:{c}}}" for n, c in enumerate(COLORS))
+)
 _CORNERS = (
     (),
     ((-4, -4), (4, -4), (4, 4), (-4, 4)),
@@ -100,6 +108,14 @@ class Drawing:
     def markup(self) -> Markup:
         """The figure, escaped, to be put into HTML."""
         return Markup(tostring(self.root, encoding="unicode"))
+
+    def file(self) -> str:
+        """The figure as an SVG file of its own, which ends with a line feed."""
+        style = Element("style")
+        style.text = STYLE
+        alone = Element("svg", {**self.root.attrib, "xmlns": "http://www.w3.org/2000/svg"})
+        alone.extend([style, *self.root])
+        return tostring(alone, encoding="unicode") + "\n"
 
 
 def shortened(text: str, most: int) -> str:

@@ -100,8 +100,11 @@ def agreement(
     scores: Mapping[str, float],
     human: Mapping[str, float | None],
     threshold: float = THRESHOLD,
+    kinds: Sequence[Kind] = KINDS,
 ) -> dict[str, Any]:
     """One metric against the labels; intervals are Wilson's, the others by bootstrap (seed 0).
+
+    kinds: of correlation, whose bootstrap takes most of the time.
 
     From `threshold` on the metric says yes; people do from a mean label of 0.5 on. `unscored` are
     labeled samples without a number, `undecided` scored ones that people could not decide; both are
@@ -120,7 +123,7 @@ def agreement(
     }
     tp, fp, fn, tn = counts.values()
     shares = reliability(tp, fp, fn, tn)
-    correlations = {kind: correlation(x, y, kind) for kind in KINDS}
+    correlations = {kind: correlation(x, y, kind) for kind in kinds}
     estimates: dict[str, tuple[float, Interval]] = {
         **{kind: (found.value, found.interval) for kind, found in correlations.items()},
         "precision": (shares.precision, wilson(tp, tp + fp)),

@@ -19,7 +19,7 @@ from ..engine.evaluation import outcomes_of
 from ..engine.run import Run, RunError, RunHeader
 from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
-from ..suites import open_suite
+from ..suites import SUITES, open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 
@@ -103,7 +103,7 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     present = run.present()
     answers = {log.root: log.present(present) for log in logs}
     judged = {log.root: outcomes_of(run, answers[log.root], present) for log in logs}
-    if not settings.groups:
+    if not (settings.groups or SUITES[run.header.suite].scores_by_group):
         judged = {
             root: [replace(o, case=replace(o.case, groups={})) for o in part]
             for root, part in judged.items()
@@ -174,6 +174,7 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         question: [*worth.values, *worth.others, *FAILURES]
         for question, worth in suite.worths.items()
     }
+    answers |= {question: list(said) for question, said in suite.asked_of_people.items()}
     images = {case: image.sha256 for case, image in run.images().items()}
     told = read_labels(labels)
     if several:  # runs of other suites have other cases

@@ -87,7 +87,7 @@ def judge_selection(
     return {
         judge: {
             "confusions": [vars(c) for c in _confusions(_compared(runs, told))],
-            "scores": _differences(runs, told),
+            "scores": score_differences(runs, told),
         }
         for judge, runs in by_judge.items()
     }
@@ -135,10 +135,12 @@ def _confusion(name: str, said: Sequence[tuple[str, str]], labels: Sequence[str]
     return Confusion(name, list(labels), plain, kappa.value, ends, kappa.agreement, kappa.n)
 
 
-def _differences(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> dict[str, Any] | None:
+def score_differences(
+    runs: Sequence[JudgedRun], told: Mapping[str, Labels]
+) -> dict[str, Any] | None:
     """People's score less the judge's, of images that both have a score in [0, 1] for.
 
-    None for suites whose images have no score of their own.
+    told: folder of a run -> labels. None for suites whose images have no score of their own.
     """
     gaps, clusters = [], []
     for one in runs:

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from ..report.svg import ROW, SERIES, Drawing, PlotAxis, shortened
 
 WIDTH, HEIGHT = 720, 460
-COLORS = "#0b6bcb #c4560a #14804a #7a3cc2 #b3173c #00838f #8a6d00 #5b6570".split()
-"""Of the series; the file stands alone, without a page's style."""
-STYLE = (
-    "text{font:13px sans-serif;fill:#333}.grid{stroke:#ddd}.axis{stroke:#777}"
-    ".curve{fill:none;stroke-width:2}.regret{fill:none;stroke:#333;stroke-width:2}"
-    + "".join(f".s{n}{{stroke:{c}}}.mark.s{n}{{fill:{c}}}" for n, c in enumerate(COLORS))
-)
 
 
 def race_figure(result: Mapping[str, Any]) -> str:
@@ -25,10 +17,6 @@ def race_figure(result: Mapping[str, Any]) -> str:
     if not choices:
         return ""
     drawing = Drawing(WIDTH, HEIGHT + ROW * len(names), "Pulls of each generator, and regret")
-    style = Element("style")
-    style.text = STYLE
-    drawing.root.insert(0, style)
-    drawing.root.set("xmlns", "http://www.w3.org/2000/svg")
     across = PlotAxis(0, len(choices), 64, WIDTH - 30)
     curves = {name: [1, *_pulled(choices, name)] for name in names}  # everybody is pulled once
     most = max(map(max, curves.values()))
@@ -39,7 +27,7 @@ def race_figure(result: Mapping[str, Any]) -> str:
         y = HEIGHT + ROW * number
         drawing.mark(70, y, number)
         drawing.text(84, y, f"{shortened(name, 70)}: {result['pulls'][name]} pulls")
-    return str(drawing.markup()) + "\n"
+    return drawing.file()
 
 
 def _pulled(choices: Sequence[str], name: str) -> list[int]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,19 @@ class Switched:
     """The others, by label."""
 
 
+class MeanSign(NamedTuple):
+    """How far images follow the prior of their own prompt."""
+
+    mean: float
+    """In [-1, 1]; NaN without a valid image."""
+    interval: Interval
+    """95 %, over pairs."""
+    n: int
+    """Valid images."""
+    excluded: Mapping[str, int]
+    """The others, by label."""
+
+
 def run_switches(
     settings: SwitchSettings, progress: Progress = silent, found: Rows | None = None
 ) -> dict[str, Any]:
@@ -97,7 +110,7 @@ def run_switches(
     if unknown := set(settings.protocols) - set(PROTOCOLS):
         raise UsageError(f"no protocol {sorted(unknown)[0]!r}: choose from {', '.join(PROTOCOLS)}")
     suite = open_suite(settings.suite)
-    prior = _prior(suite)
+    prior = prior_of(suite)
     generator = as_generator(settings.generator)
     found = found or read_rows(settings.data, settings.suite)
     cells = {
@@ -155,7 +168,7 @@ def biased(said: Sequence[Outcome], question: str, label: str) -> list[Case]:
     ]
 
 
-def _prior(suite: Suite[Any]) -> tuple[str, str]:
+def prior_of(suite: Suite[Any]) -> tuple[str, str]:
     """The one question of a suite and its label that follows the prior. Raises UsageError."""
     priors = [(name, worth.prior) for name, worth in suite.worths.items() if worth.prior]
     if len(priors) != 1 or len(suite.variants) < 2:
@@ -180,6 +193,23 @@ def _cell(
     question: str,
     worth: Mapping[str, float],
 ) -> Switched:
+    found = mean_sign(said, question, worth)
+    # Labels speak of the case's own prompt A: after a2b the layout should be against it.
+    toward = {"a2b": -1, "b2a": 1}.get(protocol, 0)
+    success, ends = followed(found, toward) if toward else (math.nan, NOTHING)
+    return Switched(
+        protocol=protocol,
+        step=step,
+        success=success,
+        success_interval=ends,
+        hom=100 * abs(found.mean),
+        hom_interval=folded(found.interval.scaled(100)),
+        n=found.n,
+        excluded=found.excluded,
+    )
+
+
+def mean_sign(said: Sequence[Outcome], question: str, worth: Mapping[str, float]) -> MeanSign:
     """worth: label -> +1 where the image follows the prior of its own prompt, -1 where not."""
     signs = np.array([worth.get(o.label(question), math.nan) for o in said])
     known = ~np.isnan(signs)
@@ -188,23 +218,14 @@ def _cell(
     if clusters:
         (estimate,) = cluster_interval(signs[known], clusters, (-1.0, 1.0))
         mean, interval = estimate.value, estimate.interval
-    # Labels speak of the case's own prompt A: after a2b the layout should be against it.
-    toward = {"a2b": -1, "b2a": 1}.get(protocol, 0)
-    success, ends = math.nan, NOTHING
-    if toward and clusters:
-        success = 50 * (1 + toward * mean)
-        low, high = sorted(50 * (1 + toward * end) for end in interval)
-        ends = Interval(low, high)
-    return Switched(
-        protocol=protocol,
-        step=step,
-        success=success,
-        success_interval=ends,
-        hom=100 * abs(mean),
-        hom_interval=folded(interval.scaled(100)),
-        n=int(known.sum()),
-        excluded=count_excluded([o.label(question) for o in said], worth),
-    )
+    excluded = count_excluded([o.label(question) for o in said], worth)
+    return MeanSign(mean, interval, int(known.sum()), excluded)
+
+
+def followed(found: MeanSign, toward: int) -> tuple[float, Interval]:
+    """Percent of images with the sign `toward`, +1 or -1, and its interval."""
+    low, high = sorted(50 * (1 + toward * end) for end in found.interval)
+    return 50 * (1 + toward * found.mean), Interval(low, high)
 
 
 def _page(table: Sequence[Switched], protocols: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from ..suites import SUITES
 from .layout import (
     SCORER,
     ColumnLayout,
+    LineLayout,
     PaperLayout,
     PaperLine,
     TableLayout,
@@ -85,18 +86,20 @@ class Otherwise(CellPattern, Sampling):
 class StudyFile(TablePart):
     """What a study is of."""
 
-    data: str
+    data: str = ""
     """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub."""
-    suites: dict[str, Sampling] = Field(min_length=1)
+    suites: dict[str, Sampling] = Field(default={}, min_length=1)
     """Config -> its sample."""
-    generators: dict[str, str] = Field(min_length=1)
+    generators: dict[str, str] = Field(default={}, min_length=1)
     """Name -> spec."""
     methods: dict[str, str | tuple[str, ...]] = Field(default={})
     """Name -> specs of methods, applied one after the other to every generator."""
-    judges: dict[str, str] = Field(min_length=1)
+    judges: dict[str, str] = Field(default={}, min_length=1)
     """Name -> spec."""
     scorers: dict[str, str] = Field(default={})
     """Name -> spec of what scores the quality of all images; no judge has the name."""
+    corpora: dict[str, str] = Field(default={}, min_length=1)
+    """Name -> folder that `counterprior mine` made; they need nothing else of a study."""
     probes: tuple[Control, ...] = ()
     """Controls of every judge, of `core.CONTROLS`."""
     persona: Manner = "standard"
@@ -247,6 +250,10 @@ def cells_of(study: StudyFile) -> list[Cell]:
 
 def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     """What no type says: (path of keys, problem), the first in the file first."""
+    needed = {"data": study.data, "suites": study.suites, "generators": study.generators}
+    for key, given in {**needed, "judges": study.judges}.items():
+        if not given and (any(needed.values()) or study.judges or not study.corpora):
+            yield (key,), f"missing; a study has {', '.join(needed)} and judges, or corpora"
     for suite in study.suites:
         if suite not in SUITES:
             yield ("suites", suite), unknown("suite", suite, SUITES)
@@ -306,7 +313,7 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
             name = column.score.removeprefix(SCORER)
             if column.score.startswith(SCORER) and name not in study.scorers:
                 yield ("table", "columns", number, "score"), unknown("scorer", name, study.scorers)
-    if not cells_of(study):
+    if study.judges and not cells_of(study):
         yield (), "nothing is left to do after `only` and `except`"
 
 
@@ -438,9 +445,9 @@ def _told(error: ValidationError, source: str, lines: Lines, plain: Mapping[str,
     problem = first["msg"].lower().replace("input should", "should")
     if first["type"] == "extra_forbidden":
         known = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
+        if where[:2] == ("table", "lines"):
+            known = _keys(LineLayout)
         problem = unknown("key", str(where[-1]), known)
-    elif first["type"] == "missing":
-        problem = f"missing; a study has {', '.join(_KEYS[:3])} and judges"
     elif first["type"] in ("model_type", "dict_type"):
         problem = "should be a mapping; write {} for the defaults"
     elif not isinstance(first["input"], Mapping):

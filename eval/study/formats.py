@@ -24,12 +24,21 @@ COLUMNS = (
 ).split()
 """Of the CSV: one line a cell; what methods changed is in the other forms. A number of a part of
 its cell is a `partial_value`, no `value`."""
+FIGURE = "svg"
+"""The form that is no table but what is drawn besides."""
 
 
 def format_table(table: StudyTable, form: str) -> str:
-    """A table as text that ends with a line feed. Raises UsageError for an unknown form."""
+    """A table, or its figure, as text that ends with a line feed.
+
+    Raises UsageError for an unknown form, and for a figure where there is none.
+    """
+    if form == FIGURE:
+        if not table.figure:
+            raise UsageError(f"{table.title}: has no figure: choose from {', '.join(FORMS)}")
+        return table.figure
     if form not in FORMS:
-        raise UsageError(unknown("format", form, FORMS))
+        raise UsageError(unknown("format", form, [*FORMS, FIGURE]))
     return FORMS[form](table)
 
 
@@ -59,7 +68,8 @@ def paper_text(value: float | None) -> str:
 
 
 def _number(score: Score) -> str:
-    return f"{score.value:,.0f}" if score.unit == "images" else show(score.value, score.unit)
+    counted = score.unit not in ("%", "1") and not math.isnan(score.value)
+    return f"{score.value:,.0f}" if counted else show(score.value, score.unit)
 
 
 def _ends(score: Score) -> str:

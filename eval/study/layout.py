@@ -8,10 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import UsageError
+from ..cells import corpora, kind_of, name_problem
 from ..suites import SUITES
 
-PEOPLE = "people:"
-"""Before the name of a score that compares a judge with people's labels, see `scores`."""
 SCORER = "scorer:"
 """Before the name of a scorer of the study: the mean of its scores."""
 
@@ -25,16 +24,22 @@ class TablePart(BaseModel):
 class ColumnLayout(TablePart):
     """One column."""
 
-    suite: str | tuple[str, ...]
-    """Config; several are pooled, for scores against people's labels."""
+    suite: str | tuple[str, ...] = ()
+    """Config; several are pooled, where the kind of the score allows it. None for corpora."""
     score: str
-    """One of the suite's scores, `people:...`, or `scorer:NAME`."""
+    """One of the suite's scores, of a kind (``PREFIX:NAME``, see `cells`), of a corpus, or of a
+    scorer, ``scorer:NAME``."""
     label: str
     """Above the column."""
     head: str = ""
     """Above the labels of neighbors that have the same."""
     group: str = "all"
     """`all`, or `column=value`."""
+    method: str = "*"
+    """The method of the study that the column's cells are of, empty for none; `*` stands for that
+    of the line."""
+    judge: str = ""
+    """Of the column's cells; else that of the line or section."""
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -44,6 +49,21 @@ class ColumnLayout(TablePart):
     def name(self) -> str:
         """Head and label."""
         return f"{self.head} {self.label}".strip()
+
+
+class LineLayout(TablePart):
+    """A line that is of more than its name says."""
+
+    generator: str = ""
+    """Name in the study; else the name of the line, or of its section."""
+    method: str = ""
+    """Name in the study, or what `*` stands for in the columns'."""
+    judge: str = ""
+    """Name in the study; else that of the section, or the name of the line."""
+    score: str = ""
+    """In place of the columns'."""
+    by_verdict: bool = False
+    """Whether a judge's labels are compared with people's where it also measures a number."""
 
 
 class PaperLine(TablePart):
@@ -68,12 +88,19 @@ class TableLayout(TablePart):
     """A table."""
 
     title: str
-    rows: Literal["generator", "judge"] = "generator"
-    """What a line is of; the other one makes sections where there are several."""
+    rows: Literal["generator", "judge", "corpus"] = "generator"
+    """What a line is of; of generators and judges, the other makes sections where there are
+    several."""
     across: bool = False
     """Repeat the columns for every judge, in place of sections."""
+    pooled: bool = False
+    """One line a judge, of the images of all generators together."""
+    lines: dict[str, LineLayout] = {}
+    """Name -> line, where there is not one for each generator, judge or corpus."""
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
+    figure: Literal["", "pulls", "differences"] = ""
+    """What is drawn besides: a bandit's pulls and regret, or people's scores less the judges'."""
     notes: tuple[str, ...] = ()
     """Below every table, e.g. which of its numbers are no repetition of the paper's."""
 
@@ -137,21 +164,47 @@ def layout_problems(table: TableLayout) -> Iterator[tuple[tuple[Any, ...], str]]
     """What can't be shown of any study: (path of keys, problem)."""
     for number, column in enumerate(table.columns):
         place = ("table", "columns", number)
+        if table.rows == "corpus":
+            if column.suite or column.score not in corpora.NAMES:
+                problem = f"a corpus has the scores {', '.join(corpora.NAMES)} and no suite"
+                yield (*place, "score"), problem
+            continue
+        if not column.suites:
+            yield (*place, "suite"), "missing"
         for suite in column.suites:
             if suite not in SUITES:
                 yield (*place, "suite"), f"no suite {suite!r}: choose from {', '.join(SUITES)}"
-            elif not column.score.startswith((PEOPLE, SCORER)):
-                known = SUITES[suite].meanings
-                bare = column.score.removesuffix("_corrected")
-                if bare not in known:
-                    problem = f"{suite} has no score {column.score!r}: {', '.join(known)}"
-                    yield (*place, "score"), problem
-        if len(column.suites) > 1 and not column.score.startswith(PEOPLE):
-            yield (*place, "suite"), "only scores against people's labels pool suites"
-    for name, line in (table.paper.lines if table.paper else {}).items():
-        by_judge = isinstance(line.values, dict)
-        rows = list(line.values.values()) if isinstance(line.values, dict) else [line.values]
+            elif problem := _score_problem(suite, column.score):
+                yield (*place, "score"), problem
+        kind = kind_of(column.score)
+        if len(column.suites) > 1 and not (kind and kind.pools):
+            yield (*place, "suite"), f"{column.score} is of one suite"
+        if table.pooled and not (kind and kind.pools):
+            yield (*place, "score"), f"{column.score} is of one generator, and the table is pooled"
+    if table.pooled and table.rows != "judge":
+        yield ("table", "pooled"), "only lines of judges are pooled"
+    for name, line in table.lines.items():
+        for suite in dict.fromkeys(s for column in table.columns for s in column.suites):
+            if line.score and suite in SUITES and (problem := _score_problem(suite, line.score)):
+                yield ("table", "lines", name), problem
+    for name, printed in (table.paper.lines if table.paper else {}).items():
+        by_judge = isinstance(printed.values, dict)
+        rows = (
+            list(printed.values.values()) if isinstance(printed.values, dict) else [printed.values]
+        )
         if by_judge != table.across or any(len(row) != len(table.columns) for row in rows):
             what = " for each judge" if table.across else ""
             problem = f"give {len(table.columns)} values{what}, one a column"
             yield ("table", "paper", "lines", name), problem
+
+
+def _score_problem(suite: str, score: str) -> str:
+    """Why a suite has no such score; empty where it has."""
+    if score.startswith(SCORER):  # the file says which there are
+        return ""
+    if kind_of(score):
+        return name_problem(score)
+    known = SUITES[suite].meanings
+    if score.removesuffix("_corrected") in known:
+        return ""
+    return f"{suite} has no score {score!r}: {', '.join(known)}"

@@ -21,6 +21,7 @@ from ...errors import CounterpriorError
 from ...images import open_image, plain_png
 from ...progress import Progress, silent
 from ...specs import Spec
+from ..cells.corpora import read_corpus
 from ..core import Case, Generator, Judge, Question, probes_of
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, sample_rows
@@ -175,6 +176,11 @@ class _Planner:
         return self.found
 
     def _files(self) -> None:
+        for folder in self.study.corpora.values():
+            try:
+                read_corpus(Path(folder))
+            except CounterpriorError as error:
+                self.found.problems.append(str(error))
         for files in self.study.labels.values():
             for name in files.values() if isinstance(files, dict) else (files,):
                 if not Path(name).is_file():

@@ -28,6 +28,7 @@ from ...agents.budget import Spending
 from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
+from ..cells.corpora import read_corpus
 from ..checkpoints.placement import LoadError
 from ..core import Generator, Judge
 from ..engine.costs import Cost, count_images
@@ -358,8 +359,8 @@ def run_study(
     in `read_study`. scale: the processes that make and judge, and which part of all runs is this
     one's; the result is the same.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
-    data that can't be read, InUseError where another process works here. What fails in a cell is in
-    `failures`.
+    data that can't be read, DataError for a corpus that isn't mined, InUseError where another
+    process works here. What fails in a cell is in `failures`.
     """
     out = Path(out)
     if isinstance(file, Mapping):
@@ -368,6 +369,8 @@ def run_study(
     else:
         asked = read_study(Path(file), changes)
         text = write_study(asked) if changes else Path(file).read_text("utf-8")
+    for folder in asked.corpora.values():
+        read_corpus(Path(folder))
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)

@@ -10,8 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+from ..cells import find_score, kind_of
+from ..cells.corpora import read_corpus
+from ..cells.scope import CellScope, JudgedCell
 from ..core import ALL, Score, describe, without_nan
 from ..engine.run import RunHeader
 from ..results.changes import QualityReport, put_together
@@ -20,9 +24,20 @@ from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import left_out
 from ..suites import SUITES
-from .layout import SCORER, ColumnLayout, PaperLine, TableLayout, fitted, generic_layout
-from .scores import JudgedCell, find_score
+from .figures import FIGURES
+from .layout import (
+    SCORER,
+    ColumnLayout,
+    LineLayout,
+    PaperLine,
+    TableLayout,
+    fitted,
+    generic_layout,
+)
 from .study import CellStatus, Study
+
+CellKey = tuple[str, str, str]
+"""Suite, generator and judge of a cell of the study."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,7 @@ class StudyTable:
 
     title: str
     rows: str
-    """What a line is of: `generator` or `judge`."""
+    """What a line is of: `generator`, `judge` or `corpus`."""
     columns: Sequence[Heading]
     lines: Sequence[TableLine]
     source: str
@@ -99,6 +114,8 @@ class StudyTable:
     """On the whole table: models, samples, n."""
     changes: Sequence[QualityReport] = ()
     """What each method changed of its generator, in bias and quality; of cells that are done."""
+    figure: str = ""
+    """What its layout draws besides, as SVG."""
 
     @property
     def complete(self) -> bool:
@@ -213,6 +230,7 @@ class _Table:
             notes=self.notes,
             remarks=[*self.layout.notes, *self._remarks(lines)],
             changes=list(self._changes()),
+            figure=self._figure(),
         )
 
     def _changes(self) -> Iterator[QualityReport]:
@@ -230,57 +248,135 @@ class _Table:
                 yield put_together(judged, scored, suite)
 
     def _lines(self) -> Iterator[TableLine]:
+        if self.layout.rows == "corpus":
+            yield from map(self._corpus, self.study.file.corpora)
+            return
         by_generator = self.layout.rows == "generator"
-        names = self.generators if by_generator else self.judges
-        if self.layout.across and by_generator:
+        names = self._shown_generators if by_generator else self.judges
+        sections = self.judges if by_generator else self._shown_generators
+        named = by_generator and (self.layout.across or self._judges_are_named)
+        if named or self.layout.pooled:
             sections = [""]
-        else:
-            sections = self.judges if by_generator else self.generators
         for section in sections:
             what = "judge" if by_generator else "generator"
             title = f"{what} {section}" if len(sections) > 1 else ""
-            for name in names:
+            for name in list(self._named_lines(section)) if self.layout.lines else names:
                 yield TableLine(name, title, self._cells(name, section))
+
+    def _named_lines(self, section: str) -> Iterator[str]:
+        """The lines of the layout of which the study has any cell."""
+        for name, line in self.layout.lines.items():
+            keys = (
+                key
+                for column, heading in self.headings
+                for key in self._keys(column, line, name, heading.judge or section)
+            )
+            if any(key in self.statuses for key in keys):
+                yield name
+
+    @cached_property
+    def _shown_generators(self) -> list[str]:
+        """With the methods only where the columns don't say of which method they are."""
+        if all(column.method == "*" for column in self.layout.columns):
+            return self.generators
+        return [name for name in self.generators if name in self.study.file.generators]
+
+    @property
+    def _judges_are_named(self) -> bool:
+        """Whether no cell takes its judge from a section."""
+        lines = self.layout.lines.values()
+        return all(column.judge for column in self.layout.columns) or bool(
+            lines and all(line.judge for line in lines)
+        )
+
+    def _corpus(self, name: str) -> TableLine:
+        corpus = read_corpus(Path(self.study.file.corpora[name]))
+        printed = self.layout.paper.lines.get(name) if self.layout.paper else None
+        return TableLine(
+            name,
+            "",
+            [
+                TableCell(corpus.scores[column.score], paper=_printed(printed, place, ""))
+                for place, column in enumerate(self.layout.columns)
+            ],
+        )
 
     def _cells(self, name: str, section: str) -> list[TableCell]:
         printed = self.layout.paper.lines.get(name) if self.layout.paper else None
+        line = self.layout.lines.get(name, LineLayout())
         cells = []
         for place, (column, heading) in enumerate(self.headings):
-            if self.layout.rows == "generator":
-                generator, judge = name, heading.judge or section
-            else:
-                generator, judge = section, name
-            if column.score.startswith(SCORER):
-                judge = column.score.removeprefix(SCORER)
-            keys = [(suite, generator, judge) for suite in column.suites]
+            if line.score:
+                column = column.model_copy(update={"score": line.score})
+            keys = self._keys(column, line, name, heading.judge or section)
             paper = _printed(printed, place % len(self.layout.columns), heading.judge)
             wrong = "" if paper is None else self._other_model(name, keys, printed)
             marks = [self._note(wrong)] if wrong else []
-            cells.append(self._cell(column, keys, paper, marks))
+            cells.append(self._cell(column, line, keys=keys, paper=paper, marks=marks))
         return cells
+
+    def _keys(
+        self, column: ColumnLayout, line: LineLayout, name: str, section: str
+    ) -> list[CellKey]:
+        """The cells of the study that one of the table is of."""
+        by_generator = self.layout.rows == "generator"
+        method = column.method.replace("*", line.method)
+        judge = column.judge or line.judge or (section if by_generator else name)
+        if column.score.startswith(SCORER):
+            judge = column.score.removeprefix(SCORER)
+        generator = line.generator or (name if by_generator else section)
+        named = [f"{generator}+{method}" if method else generator]
+        found = [
+            (suite, one, judge)
+            for suite in column.suites
+            for one in (self.generators if self.layout.pooled else named)
+        ]
+        return [k for k in found if k in self.statuses] if self.layout.pooled else found
+
+    def _around(self, score: str, key: CellKey) -> list[CellKey]:
+        """The cells that a score reads besides its own."""
+        suite, generator, judge = key
+        kind = kind_of(score)
+        if kind is None or kind.needs == "own":
+            return []
+        if kind.needs == "base":
+            return [(suite, generator.partition("+")[0], judge)]
+        return [k for k in self.statuses if k[0] == suite and k[2] == judge]
+
+    def _scope(self, score: str, keys: Sequence[CellKey], line: LineLayout) -> CellScope | None:
+        """None where a cell of its own has no verdict at all."""
+        own = [self.entries[key] for key in keys if key in self.entries]
+        if not own or len(own) < len(keys):
+            return None
+        around = {key[1]: self.entries.get(key) for key in self._around(score, keys[0])}
+        known = {name: entry for name, entry in around.items() if entry is not None}
+        base = known.get(keys[0][1].partition("+")[0])
+        return CellScope(own, base, known, name=keys[0][1], by_verdict=line.by_verdict)
 
     def _cell(
         self,
         column: ColumnLayout,
-        keys: Sequence[tuple[str, str, str]],
+        line: LineLayout,
+        *,
+        keys: Sequence[CellKey],
         paper: float | None,
         marks: list[int],
     ) -> TableCell:
         asked = [self.statuses[key] for key in keys if key in self.statuses]
         if not asked:  # left out of the study: `except` or `only`
             return TableCell(None, paper=paper, notes=tuple(marks))
-        gap = "; ".join(
-            f"{s.cell.suite}: {s.gap}" if len(keys) > 1 else s.gap for s in asked if s.gap
-        )
+        around = self._around(column.score, keys[0])
+        asked += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
+        gap = "; ".join(_gap(s, keys, len(asked)) for s in asked if s.gap)
         if gap:
             marks.append(self._note(gap))
         entries = [self.entries[key] for key in keys if key in self.entries]
-        whole = len(entries) == len(keys)
         if column.score.startswith(SCORER):
             quality = self.qualities.get(keys[0])
             score = quality.score if quality and quality.score.n else None
         else:
-            score = find_score(column.score, column.group, entries) if whole else None
+            scope = self._scope(column.score, keys, line)
+            score = find_score(column.score, column.group, scope) if scope else None
         failed = any(s.state == "failed" for s in asked)
         if failed and not any(s.verdicts.get("answered") for s in asked):
             score = None
@@ -290,8 +386,8 @@ class _Table:
         if score is not None:
             marks += [self._note(text) for text in _warnings(score)]
         elif not gap:
-            why = "no labels of people" if column.score.startswith("people:") else "not computed"
-            marks.append(self._note(f"{column.name}: {why}"))
+            kind = kind_of(column.score)
+            marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))
         groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
         if column.score != SUITES[column.suites[0]].headline.score or column.group != ALL:
             groups = ""
@@ -334,9 +430,9 @@ class _Table:
         if printed is None or not printed.of:
             return ""
         if self.layout.rows == "judge":
-            specs = {self.study.file.judges[name]}
+            specs = {self.study.file.judges[key[2]] for key in keys if key in self.statuses}
         else:
-            specs = {self.statuses[key].cell.spec for key in keys if key in self.statuses}
+            specs = {self.statuses[key].cell.model for key in keys if key in self.statuses}
         other = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
         if not other:
             return ""
@@ -347,8 +443,29 @@ class _Table:
             self.notes.append(text)
         return self.notes.index(text) + 1
 
+    def _figure(self) -> str:
+        """Of what is done."""
+        if not self.layout.figure:
+            return ""
+        draw = FIGURES[self.layout.figure]
+        column = self.layout.columns[0]
+        found = {}
+        for judge in self.judges:
+            keys = [
+                key
+                for key in self.entries
+                if key[0] in column.suites and key[2] == judge and not self.statuses[key].gap
+            ]
+            if keys:
+                found[judge] = {f"{key[0]} {key[1]}": self.entries[key] for key in keys}
+        return draw(found, self.layout.title)
+
     def _remarks(self, lines: Sequence[TableLine]) -> Iterator[str]:
-        yield f"Data: {self.study.file.data}."
+        if self.layout.rows == "corpus":
+            for name, folder in self.study.file.corpora.items():
+                yield f"corpus {name}: {folder}, judged by {read_corpus(Path(folder)).judge}."
+        else:
+            yield f"Data: {self.study.file.data}."
         for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
             kinds = self._kinds(suite)
             if kinds:
@@ -408,6 +525,14 @@ class _Table:
                 told.setdefault(f"{suite} x {generator}", {})[note] = None
         for folder, notes in told.items():
             yield folder, list(notes)
+
+
+def _gap(status: CellStatus, own: Sequence[CellKey], several: int) -> str:
+    """What a cell lacks, with its name where more than one counts."""
+    cell = status.cell
+    if (cell.suite, cell.generator, cell.judge) not in own:
+        return f"{cell.suite} x {cell.generator}: {status.gap}"
+    return f"{cell.suite}: {status.gap}" if several > 1 else status.gap
 
 
 def _printed(line: PaperLine | None, place: int, judge: str) -> float | None:

@@ -135,6 +135,11 @@ class Suite(ABC, Generic[R]):
     has_gate: ClassVar[bool] = False
     """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
 
+    scores_by_group: ClassVar[bool] = False
+    """Whether the groups of a case decide what it counts in, beyond a breakdown."""
+    asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Further questions that people alone are asked -> what they can say."""
+
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions use it."""
         if persona not in PERSONAS:

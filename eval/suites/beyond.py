@@ -89,6 +89,7 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
     """How far mention order decides, where there is more to order than left and right of two."""
 
     name = "order_beyond"
+    scores_by_group = True
     variants = ("plain", "swapped")
     prompts = (AMONG, PROMPTS["vertical"], PROMPTS["depth"])
     worths = dict.fromkeys(PAIRS, IN_ORDER)

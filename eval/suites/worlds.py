@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,10 @@ from .scores import in_groups, statistics
 
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""
+ACCEPTED = "accept"
+"""What people alone are asked of a plain scene: does the image show it?"""
+ACCEPTANCE = ("yes", "no", "unsure", "missing")
+"""What they can say; only the first two count, the others are left out and counted."""
 QUESTIONS = ("visual_integrity", "assessment", "logic_consistency")
 LEVELS: tuple[str, ...] = get_args(Counterfactual.model_fields["level"].annotation)
 W = TypeVar("W", Counterfactual, CounterfactualDenominalized)
@@ -192,6 +196,7 @@ class CounterfactualSuite(Worlds[Counterfactual]):
     name = "counterfactual"
     variants = LEVELS
     has_gate = True
+    asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {ACCEPTED: ACCEPTANCE}
     meanings = {
         "score_L1": "Mean score of the plain scene, 0 to 1.",
         "score_L2": "Mean score of the scene whose altered law and outcome are told; 0 where the "

@@ -37,6 +37,11 @@ def but(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
+def table(column: str, *more: str) -> str:
+    """The study with a table of one column, whose line is 15."""
+    return "\n  ".join([GOOD + "table:", "title: t", f"columns:\n  - {column}", *more]) + "\n"
+
+
 FAULTS = {
     "another key": (GOOD + "probe: [swap]\n", "12: probe: no key 'probe': did you mean probes?"),
     "a key twice": (but("b:", "a:"), "7: generators.a stands twice, first in line 6"),
@@ -89,6 +94,41 @@ FAULTS = {
         + "  - {suite: t2i_correctness, score: 'scorer:x', label: x}\n",
         "15: table.columns.0.score: no scorer 'x': there is none",
     ),
+    "a score of a kind": (
+        table("{suite: t2i_correctness, score: 'people:luck', label: x}"),
+        "15: table.columns.0.score: no score 'people:luck': choose from people:kappa",
+    ),
+    "a line's score": (
+        table("{suite: t2i_correctness, score: delta, label: x}", "lines: {a: {score: hom}}"),
+        "16: table.lines.a: t2i_correctness has no score 'hom'",
+    ),
+    "a key of a line": (
+        table("{suite: t2i_correctness, score: delta, label: x}", "lines: {a: {metod: m}}"),
+        "16: table.lines.a.metod: no key 'metod': did you mean method?",
+    ),
+    "suites that can't be pooled": (
+        table(
+            "{suite: [t2i_correctness, t2i_homogenization], score: 'switched:hom:plain', label: x}"
+        ),
+        "15: table.columns.0.suite: switched:hom:plain is of one suite",
+    ),
+    "generators that can't be pooled": (
+        table("{suite: t2i_correctness, score: delta, label: x}", "pooled: true", "rows: judge"),
+        "15: table.columns.0.score: delta is of one generator, and the table is pooled",
+    ),
+    "generators that are pooled as lines": (
+        table("{suite: t2i_correctness, score: 'people:kappa', label: x}", "pooled: true"),
+        "16: table.pooled: only lines of judges are pooled",
+    ),
+    "a column without a suite": (
+        table("{score: delta, label: x}"),
+        "15: table.columns.0.suite: missing",
+    ),
+    "a suite of a corpus": (
+        table("{suite: t2i_correctness, score: pairs, label: x}", "rows: corpus"),
+        "15: table.columns.0.score: a corpus has the scores aligned",
+    ),
+    "corpora alone": ("corpora: {a: x}\njudges: {p: pixels}\n", "data: missing; a study has data"),
     "money": (GOOD + "max_usd: -1\n", "12: max_usd: "),
     "empty": ("", ": a study maps data"),
 }

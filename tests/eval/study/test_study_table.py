@@ -89,6 +89,73 @@ def test_a_part_of_a_cell_is_no_plain_number(text_release: Path, tmp_path: Path)
     assert any(cell["partial"] for cell in kept)
 
 
+def test_a_line_and_a_column_name_their_method_and_judge(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(
+        text_release,
+        suites={HOM: {"limit": 10}},
+        generators={"g": "python:study_doubles:painter?name=g"},
+        judges={n: f"python:study_doubles:reader?name={n}" for n in ("ann", "bob")},
+        methods={"a2b-1": "python:study_doubles:repainted"},
+    )
+    study = run_study(plain, tmp_path / "whole").study
+    own = {
+        (line.section, line.name): line.cells[0].score for line in study_table(study).lines
+    }  # of every generator and judge
+    column = {"suite": HOM, "label": "x"}
+    layout = TableLayout.model_validate(
+        {
+            "title": "T",
+            "lines": {
+                "A2B": {"generator": "g", "method": "a2b", "judge": "bob"},
+                "followed": {"generator": "g", "method": "a2b", "judge": "bob"}
+                | {"score": "switched:success:plain"},
+                "absent": {"generator": "h", "judge": "bob"},
+            },
+            "columns": [
+                {**column, "score": "hom", "method": ""},
+                {**column, "score": "hom", "method": "*-1"},
+                {**column, "score": "hom", "method": "*-1", "judge": "ann"},
+            ],
+        }
+    )
+    a2b, followed = study_table(study, layout).lines
+    assert (a2b.name, a2b.section) == ("A2B", "")
+    expected = [("judge bob", "g"), ("judge bob", "g+a2b-1"), ("judge ann", "g+a2b-1")]
+    assert [cell.score for cell in a2b.cells] == [own[key] for key in expected]
+    base, switched, _ = (cell.score for cell in followed.cells)
+    assert base is not None and switched is not None
+    assert base.value == 100 and base.n == switched.n + sum(switched.excluded.values())
+    # Where columns name methods, generators have one line each, with their own.
+    by_generator = layout.model_copy(update={"lines": {}})
+    assert [line.name for line in study_table(study, by_generator).lines] == ["g", "g"]
+    # A score that needs another cell says what is missing of it.
+    doubles.reset()
+    left = [50]
+
+    def before() -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    doubles.BEFORE[:] = [before]
+    with pytest.raises(KeyboardInterrupt):
+        run_study({**plain, "judges": {"bob": plain["judges"]["bob"]}}, tmp_path / "part")
+    _, cut = study_table(Study.open(tmp_path / "part"), layout).lines
+    assert "g: judged in part" in cut.cells[1].gap and cell_text(cut.cells[1]) != "100.0"
+
+
+def test_a_suite_whose_scores_go_by_group_needs_no_column_of_a_group(
+    full_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(full_release, suites={"order_beyond": {"limit": 4}})
+    table = study_table(run_study(plain, tmp_path).study)
+    (column,) = table.columns
+    assert column.score == "order_bias"
+    assert all(cell.score for line in table.lines for cell in line.cells)
+
+
 def test_neighbors_that_were_made_otherwise_are_marked(text_release: Path, tmp_path: Path) -> None:
     plain = study_of(text_release, **{"except": [{"generator": "blue", "suite": UC, "seeds": 2}]})
     table = study_table(run_study(plain, tmp_path).study)
