@@ -31,7 +31,7 @@ class EntityName(Struct):
     form: str
     """Gender, article or measure word: a key of the language's `one`."""
     back: str
-    """What a second reading of the words alone took it to mean, in English."""
+    """What the second reader took the words alone to mean, in English."""
 
 
 class Synonyms(Struct):
