@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from .console import console, print_note, table
 
 if TYPE_CHECKING:
+    from ..eval.engine.records import RunShard
     from ..eval.study.plan import StudyPlan
-    from ..eval.study.study import CellStatus
+    from ..eval.study.study import CellStatus, StudyDone
 
 
 def print_study(cells: Sequence[CellStatus]) -> None:
@@ -48,6 +49,19 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     causes = dict.fromkeys(one.cause for one in cells if one.cause)
     for cause in causes:
         output.print(f"failed: {cause}", style="dim", highlight=False, markup=False)
+
+
+def print_done(done: StudyDone, shard: RunShard | None) -> None:
+    """Prints the cells, what was spent, and what failed. shard: which part of the work it was."""
+    from ..eval.engine.records import shard_name
+
+    print_study(done.study.status())
+    if shard is not None:
+        print_note(f"{shard_name(shard)} has ended: the table is whole after the last")
+    if done.spending.calls or done.spending.errors:
+        print_note(f"spent {done.spending}")
+    for failure in done.failures:
+        print_note(f"{failure.cell}: {failure.cause}")
 
 
 def print_plan(plan: StudyPlan) -> None:

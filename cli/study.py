@@ -51,19 +51,13 @@ def run(
     Example: `counterprior study run study.yaml --out studies/first --max-usd 20`
     """
     from ..eval.study.study import run_study
-    from .show_study import print_study
+    from .show_study import print_done
 
     with progress_bar() as progress:
         scale = scale_of(workers, devices, shard, engine)
         done = run_study(file, out, max_usd, changes or (), progress=progress, scale=scale)
-    print_study(done.study.status())
-    if scale.shard is not None:
-        print_note(f"shard {shard} of {out} has ended: the table is whole after the last")
-    if done.spending.calls or done.spending.errors:
-        print_note(f"spent {done.spending}")
+    print_done(done, scale.shard)
     if done.failures:
-        for failure in done.failures:
-            print_note(f"{failure.cell}: {failure.cause}")
         raise SystemExit(WRONG)
 
 

@@ -62,7 +62,7 @@ def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: 
         judge = as_judge(lambda q, label=label: label, identity="1")
         evaluate_run(settings_of(text_release, run), "render:", [judge])
     labels = tmp_path / "labels.csv"
-    case = Run.open(runs[0]).cases()[0].id
+    case = next(iter(Run.open(runs[0]).present()))
     labels.write_text(f"case,question,label\n{case},arrangement,wrong\n")
     before = [contents(run) for run in runs]
     score = ScoreSettings(labels=labels)
@@ -79,7 +79,8 @@ def test_score_adds_its_scores_and_nothing_else(
     run = tmp_path / "run"
     evaluate_run(settings_of(text_release, run), "render:", [as_judge(says_first)])
     labels = tmp_path / "labels.csv"
-    labels.write_text(f"case,question,label\n{Run.open(run).cases()[0].id},arrangement,correct\n")
+    case = next(iter(Run.open(run).present()))
+    labels.write_text(f"case,question,label\n{case},arrangement,correct\n")
     before = contents(run)
     done = cli("score", run, "--labels", labels)
     assert done.returncode == 0, done.stderr
