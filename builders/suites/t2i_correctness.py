@@ -18,10 +18,7 @@ ROWS = 400
 FAMILY_ROWS = 3
 """Released rows of one family at most: more would say the same again."""
 DOMAIN_FAMILIES = 16
-"""Families of one domain in the release at most: the least with which the shipped bank fills it.
-
-Meant to be 16, which takes more families in the domains that have fewer.
-"""
+"""Families of one domain in the release at most."""
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:

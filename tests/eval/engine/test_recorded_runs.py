@@ -1,9 +1,9 @@
-"""Runs of the first edition, made again: every verdict and score is the same, save what is listed.
+"""Runs that were recorded, made again: every verdict and score is the same, save what is listed.
 
-`golden/recorded_runs.json` holds the scores that the first edition's code gave for these very runs:
-pixels, faulty and scripted judges on six suites. What differs on purpose is in `CHANGED`, each with
-its reason; a difference that is not there is a fault. `t2i_correctness` was recorded anew when its
-rows came to name a family, over which its intervals are now.
+`golden/recorded_runs.json` holds the scores of pixels, faulty and scripted judges on six suites, as
+the first edition's code gave them; of `t2i_correctness` and `counterfactual` as the code gave them
+when their rows were last changed. What differs on purpose is in `CHANGED`, each with its reason; a
+difference that is not there is a fault.
 """
 
 from __future__ import annotations
