@@ -1,10 +1,9 @@
 """`altered_worlds`: which of two worlds does an image show? `counterfactual`, second edition.
 
-Every image is asked whether the scene is there and, for each world, a point and a logic question.
-An honest judge says yes to two of these four, so who always says yes gains nothing. The point
-questions decide which world is shown: each names what alone makes the difference. A second
-consequence (logic) can fail although the premise was followed; so the logic questions tell how
-whole a world is, and all four how far the judge leans to yes.
+Of every image: is the scene there, and for each world a point and a logic question. Two of these
+four are right, so who always says yes gains nothing. The point questions decide: each names what
+alone makes the difference. A second consequence (logic) can fail though the premise was followed;
+the logic questions tell how whole a world is, and all four how far the judge leans to yes.
 """
 
 from __future__ import annotations
@@ -44,7 +43,11 @@ SHOWN = {
     "compliance": ("L2 L3", ("altered",), "altered scenes (L2, L3) that show the altered world"),
     "compliance_L2": ("L2", ("altered",), "scenes with the outcome told (L2) that show it"),
     "confusion": ("L2 L3", ("both", "neither"), "altered scenes that show both worlds or neither"),
-    "over_application": ("L0", ("altered",), "scenes under an irrelevant law that show the other"),
+    "over_application": (
+        "L0",
+        ("altered",),
+        "scenes under another law (L0) that show the altered world",
+    ),
 }
 """Score -> levels that count, worlds whose share it is, what it is the share of."""
 
@@ -84,8 +87,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             f"{len(worlds) / 4}."
             for name, (_, worlds, meaning) in SHOWN.items()
         },
-        "coherence": "Share of images of one world, real or altered, that show the same by the "
-        "logic questions, 0 to 1. A coin gets 0.25.",
+        "coherence": "Share of images of one world that the logic questions too show, 0 to 1.",
         "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
         "right where it shows one world, -0.5 to 0.5: how far the judge leans to yes.",
     }
@@ -119,35 +121,30 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
         self, row: AlteredWorld, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
         texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
-        prompt, image = read_prompt(*self.prompts), images[-1]
-        asked = texts.items() if probe == ORIGINAL else ()
-        return [ask_yes_no(case, name, prompt, text, image) for name, text in asked]
+        asked, prompt = texts.items() if probe == ORIGINAL else (), read_prompt(*self.prompts)
+        return [ask_yes_no(case, name, prompt, text, images[-1]) for name, text in asked]
 
     def correctness(self, outcome: Outcome) -> float:
-        if world_shown(outcome) == ABSENT:
-            return 0.0
-        return shows(("altered" if outcome.case.variant in ("L2", "L3") else "real",), outcome)
+        right = "altered" if outcome.case.variant in ("L2", "L3") else "real"
+        return 0.0 if world_shown(outcome) == ABSENT else shows((right,), outcome)
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for level, part in by_variant(outcomes, LEVELS):
-            asked = frozenset((PRESENCE, *POINTS))
-            yield asked, Measure(f"right_{level}", part, self.correctness, YES_NO, "1")
+            measure = Measure(f"right_{level}", part, self.correctness, YES_NO, "1")
+            yield frozenset((PRESENCE, *POINTS)), measure
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, _scores)
 
 
 def coherent(outcome: Outcome) -> float:
-    """1 where the logic questions show the world that the point questions show, 0 where they show
-    another; NaN where these show no single world, or one has no answer."""
-    if failure(outcome, LOGICS) or world_shown(outcome) not in ("real", "altered"):
-        return math.nan
-    return float(world_shown(outcome) == world_shown(outcome, LOGICS))
+    """1 where point and logic questions show the same world, else 0; NaN without all answers."""
+    shown = {world_shown(outcome, asked) for asked in (POINTS, LOGICS)}
+    return float(len(shown) == 1) if shown <= {*WORLDS.values()} else math.nan
 
 
 def lean(outcome: Outcome) -> float:
-    """Share of yes among the keyed answers less the half that is right; NaN unless all are there,
-    since only all of them are balanced."""
+    """Share of yes among the keyed answers less a half; NaN unless all, which are balanced."""
     return sum(YES_NO.of(outcome.verdict(name)) for name in KEYED) / len(KEYED) - 0.5
 
 
@@ -159,12 +156,10 @@ def _scores(part: Sequence[Outcome], group: str) -> Iterator[Score]:
     for name, (levels, worlds, _) in SHOWN.items():
         chosen = [o for o in part if o.case.variant in levels.split()]
         if chosen or group == ALL:
-            score = _mean(name, chosen, partial(shows, worlds), world_shown, group)
-            yield replace(score, null=len(worlds) / len(WORLDS))
-    score = _mean(
-        "coherence", part, coherent, lambda o: failure(o, LOGICS) or world_shown(o), group
-    )
-    yield replace(score, null=1 / len(WORLDS))
+            value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
+            yield _mean(name, chosen, value, world_shown, group, null=chance)
+    one = [o for o in part if world_shown(o) in ("real", "altered")]
+    yield _mean("coherence", one, coherent, partial(failure, asked=LOGICS), group, null=0.25)
     yield _mean("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
 
 
@@ -176,8 +171,10 @@ def _mean(
     group: str,
     *,
     ends: tuple[float, float] = (0, 1),
+    null: float = math.nan,
 ) -> Score:
     """The mean of a value; images without one are counted by the reason."""
     values = np.array([value(o) for o in part], dtype=float)
     excluded = count_excluded((reason(o) for o in part if math.isnan(value(o))), ())
-    return mean_score(name, values, part, ends=ends, unit="1", group=group, excluded=excluded)
+    score = mean_score(name, values, part, ends=ends, unit="1", group=group, excluded=excluded)
+    return replace(score, null=null)
