@@ -436,15 +436,15 @@ class AlteredWorld(Row):
     timed: bool
     """Whether the scene tells what went before, which an image of one moment can't show."""
     presence: str
-    """Question: are the things of the scene there? Answered yes in both worlds."""
+    """Asks whether the things of the scene are there. Answered yes in both worlds."""
     point_factual: KeyedQuestion
-    """Does the image show what the scene looks like in our world?"""
+    """Asks whether the image shows what our world makes of the scene."""
     logic_factual: KeyedQuestion
-    """Does the rest of the scene obey the law of our world?"""
+    """Asks for a second consequence of the law of our world."""
     point_counterfactual: KeyedQuestion
-    """Does the image show what the scene looks like under the altered law?"""
+    """Asks whether the image shows what the altered law makes of the scene."""
     logic_counterfactual: KeyedQuestion
-    """Does the rest of the scene obey the altered law?"""
+    """Asks for a second consequence of the altered law."""
 
 
 class RuleDecoupling(Row):
