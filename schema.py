@@ -396,6 +396,57 @@ class CounterfactualDenominalized(Row):
     """Of the L1 prompt."""
 
 
+class KeyedQuestion(Struct):
+    """A yes/no question with the world in which its answer is yes; in the other one it is no."""
+
+    text: str
+    """The question, answerable from the image alone."""
+    world: Literal["real", "altered"]
+    """The world in which its answer is yes."""
+
+
+class AlteredWorld(Row):
+    """One prompt of a group of four, asked for both worlds: `counterfactual`, second edition.
+
+    1,091 groups x L0, L1, L2, L3.
+    """
+
+    KEY = ("group", "level")
+    suite: Literal["altered_worlds"] = "altered_worlds"
+    group: str
+    """Id of the group, that of `counterfactual`."""
+    level: Literal["L0", "L1", "L2", "L3"]
+    """L0 the scene under an irrelevant altered law; L1 the scene; L2 premise, scene and outcome;
+    L3 premise and scene."""
+    law: str
+    """Id of the group's law; groups of one law are not independent."""
+    discipline: str
+    """Physics, Biology, Chemistry, Geography or Sociology."""
+    prompt: str
+    """The text to draw, below 70 CLIP tokens."""
+    phrasing: Literal["template", "imperative", "narrative"]
+    """How the group's premises are told: `If X, draw Y.`, `Draw Y, as if X.` or `Suppose X. Here we
+    see Y.` L1 has no premise."""
+    control: str
+    """Id of the irrelevant law that L0 alters; empty at other levels."""
+    depth: int
+    """Steps from the premise to what is seen: 0 if the premise says it."""
+    naive_outcome: bool
+    """Whether a naive image of the scene already shows the altered world."""
+    timed: bool
+    """Whether the scene tells what went before, which an image of one moment can't show."""
+    presence: str
+    """Asks whether the things of the scene are there. Answered yes in both worlds."""
+    point_factual: KeyedQuestion
+    """Asks whether the image shows what our world makes of the scene."""
+    logic_factual: KeyedQuestion
+    """Asks for a second consequence of the law of our world."""
+    point_counterfactual: KeyedQuestion
+    """Asks whether the image shows what the altered law makes of the scene."""
+    logic_counterfactual: KeyedQuestion
+    """Asks for a second consequence of the altered law."""
+
+
 class RuleDecoupling(Row):
     """A symbolic prompt that states a rule, in its factual or a counterfactual variant.
 
@@ -577,6 +628,7 @@ ROWS: dict[str, type[Row]] = {
     "i2i_correctness": I2ICorrectness,
     "counterfactual": Counterfactual,
     "counterfactual_denominalized": CounterfactualDenominalized,
+    "altered_worlds": AlteredWorld,
     "rule_decoupling": RuleDecoupling,
     "attribute_decoupling": AttributeDecoupling,
     "spatial_uc": SpatialUC,

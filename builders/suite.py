@@ -21,6 +21,7 @@ from .manifest import Composition
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
+from .worlds import WorldEntry, read_worlds
 
 R = TypeVar("R", bound=Row)
 
@@ -79,6 +80,10 @@ class Banks:
     @cached_property
     def laws(self) -> dict[str, list[Law]]:
         return read_laws(self.root)
+
+    @cached_property
+    def worlds(self) -> dict[str, WorldEntry]:
+        return read_worlds(self.root)
 
     @cached_property
     def rules(self) -> list[Rule]:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from ..schema import Struct
-from .bank import BankError
+from .bank import BankError, by_name, read_folder
 from .clip import clip_length
 from .counterfactual import CounterfactualScene, Law
 from .lemmas import content, lemma, synonyms
 from .phrases import sentence, wrong_article
+
+FOLDER = "worlds"
+"""Of the bank; `worlds/STEM.yaml` is about the groups of `counterfactual/STEM.yaml`."""
 
 TOKENS = 70
 """A prompt has fewer CLIP tokens: of the 77 that encoders read, two are marks, and a generator may
@@ -132,12 +136,13 @@ def shortened(
 def world_prompts(
     law: Law, scene: CounterfactualScene, entry: WorldEntry, control: Law | None
 ) -> dict[str, str]:
-    """Every prompt of a group, by level and phrasing: `L0`, `L1`, `L2/narrative`, `described`."""
+    """Every prompt of a group, by level and phrasing: `L0/template`, `L1`, `L2/narrative`,
+    `described`."""
     law, scene = shortened(law, scene, entry.short)
     made = {"L1": sentence(f"draw {scene.scene}")}
-    if control is not None:
-        made["L0"] = premise(control, scene)
     for name in PHRASINGS:
+        if control is not None:
+            made[f"L0/{name}"] = premise(control, scene, name)
         made[f"L3/{name}"] = premise(law, scene, name)
         made[f"L2/{name}"] = f"{premise(law, scene, name)} {scene.counterfactual}"
     if entry.described is not None:
@@ -149,6 +154,13 @@ def world_prompts(
 def time_clause(scene: CounterfactualScene) -> bool:
     """Whether the scene tells what went before, which an image of one moment can't show."""
     return _TIME.search(scene.scene) is not None
+
+
+def read_worlds(bank: Path) -> dict[str, WorldEntry]:
+    """Entries by group; none where the bank has no second edition. Raises BankError."""
+    folder = bank / FOLDER
+    entries = (entry for some in read_folder(folder, WorldEntry).values() for entry in some)
+    return by_name(entries, "id", str(folder))
 
 
 def draw_control(law: Law, scene: CounterfactualScene, controls: Mapping[str, Law]) -> str:
@@ -179,7 +191,11 @@ def entry_faults(
     yield from _described_faults(law, scene, entry)
     yield from question_faults(scene)
     prompts = world_prompts(law, scene, entry, controls.get(entry.control))
-    for name in ("L0", "L2/narrative", "described"):  # the longest phrasing stands for the others
+    for name in (
+        "L0/narrative",
+        "L2/narrative",
+        "described",
+    ):  # the longest phrasing stands for the others
         if (length := clip_length(prompts.get(name, ""))) >= TOKENS:
             field = "described" if name == "described" else "short"
             yield field, f"{name} has {length} CLIP tokens, must have fewer than {TOKENS}"

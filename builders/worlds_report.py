@@ -18,6 +18,7 @@ from .clip import clip_length
 from .counterfactual import CounterfactualScene, Law, read_laws
 from .likeness import nearest
 from .worlds import (
+    FOLDER,
     KEYED,
     ControlLaw,
     WorldEntry,
@@ -29,8 +30,6 @@ from .worlds import (
     time_clause,
 )
 
-FOLDER = "worlds"
-"""Of the bank; `worlds/STEM.yaml` is about the groups of `counterfactual/STEM.yaml`."""
 CONTROLS = "controls.yaml"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..suite import SuiteRecipe
 from . import (
+    altered_worlds,
     attribute_decoupling,
     consistency,
     counterfactual,
@@ -33,6 +34,7 @@ SUITES: dict[str, SuiteRecipe[Any]] = {
         i2i_correctness,
         counterfactual,
         counterfactual_denominalized,
+        altered_worlds,
         rule_decoupling,
         attribute_decoupling,
         spatial_uc,

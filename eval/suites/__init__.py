@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import UsageError
+from .altered import AlteredWorldsSuite
 from .base import PERSONAS, Suite
 from .beyond import OrderBeyondSuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
@@ -24,6 +25,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
         I2ICorrectnessSuite,
         CounterfactualSuite,
         CounterfactualDenominalizedSuite,
+        AlteredWorldsSuite,
         RuleDecouplingSuite,
         AttributeDecouplingSuite,
         SpatialUCSuite,

@@ -139,7 +139,7 @@ def test_rows_that_share_something_are_one_group(
     for key, rows in clusters.items():
         assert len({group(row) for row in rows}) == 1, key
     suites = {frozenset(row.suite for row in rows) for rows in clusters.values()}
-    assert {"counterfactual", "counterfactual_denominalized"} in suites
+    assert {"counterfactual", "counterfactual_denominalized", "altered_worlds"} in suites
     assert any({"i2i_homogenization", "i2i_correctness"} <= found for found in suites)
     assert any({"t2i_homogenization", "spatial_3d"} <= found for found in suites)
 

@@ -14,6 +14,7 @@ from counterprior.builders.build import suite_faults
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites import SUITES, spatial_uc
 from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
+from counterprior.builders.worlds import PHRASINGS
 from counterprior.schema import Entity, Row, rows_digest, to_record
 
 BANKS = Banks(DEFAULT_BANK)
@@ -207,6 +208,30 @@ def test_a_family_and_a_domain_give_no_more_than_their_share() -> None:
     assert select({"d": [p for p in made if p not in few[:1]]}, 1000)["d"] != chosen
 
 
+def test_altered_worlds_ask_what_counterfactual_asks_for_both_worlds() -> None:
+    """Same groups and questions; a control beside them; phrasings and laws don't go together."""
+    asked = {(row.group, row.level): row for row in rows("counterfactual")}
+    controlled = rows("altered_worlds")
+    assert {row.group for row in controlled} == {group for group, _ in asked}
+    told: dict[str, Counter[str]] = {}
+    for row in controlled:
+        real, altered = asked[row.group, "L1"], asked[row.group, "L2"]
+        for world, factual in ((row.point_factual, real), (row.point_counterfactual, altered)):
+            assert world.text == factual.assessment.text
+        for world, factual in ((row.logic_factual, real), (row.logic_counterfactual, altered)):
+            assert world.text == factual.logic_consistency.text
+        worlds = [getattr(row, field).world for field in ("point_factual", "logic_factual")]
+        assert worlds == ["real"] * 2 and row.point_counterfactual.world == "altered"
+        assert bool(row.control) == (row.level == "L0") and row.control != row.law
+        told.setdefault(row.law, Counter())[row.phrasing] += 1
+    for counts in told.values():
+        assert max(counts.values()) - min(counts[p] for p in PHRASINGS) <= 4  # rows of one group
+    same = [r for r in controlled if r.level == "L2" and r.phrasing == "template"]
+    unshortened = [r for r in same if BANKS.worlds[r.group].short is None]
+    assert len(unshortened) > 200
+    assert all(r.prompt == asked[r.group, "L2"].prompt for r in unshortened)
+
+
 def change(**fields: Any) -> Callable[[list[Row]], list[Row]]:
     return lambda built: [built[0].model_copy(update=fields), *built[1:]]
 
@@ -268,6 +293,13 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("counterfactual_denominalized", swap("prompt", "original_prompt"), "replaced"),
     ("counterfactual_denominalized", change(prompt="If so, draw a cell. It is."), "prompt"),
     ("counterfactual_denominalized", change(replaced=["unicorn"]), "replaced"),
+    ("altered_worlds", change(prompt="Draw something else."), "prompt"),
+    ("altered_worlds", change(control="biology-mate-choice"), "control"),
+    ("altered_worlds", change(presence="Is it there?"), "presence"),
+    ("altered_worlds", change(depth=9), "depth"),
+    ("altered_worlds", swap("point_factual", "point_counterfactual"), "point_factual"),
+    ("altered_worlds", all_of(phrasing="template"), "phrasing"),
+    ("altered_worlds", drop, "level"),
     ("rule_decoupling", change(prompt="In this world things fall up."), "prompt"),
     ("rule_decoupling", change(factual=False), "factual"),
     ("rule_decoupling", drop, "rule"),

@@ -187,7 +187,7 @@ def test_prompts_tell_one_premise_in_three_ways() -> None:
     law = Law.model_validate(LAW)
     entry = WorldEntry.model_validate(ENTRY | {"short": {"scene": "a glass with ice"}})
     made = world_prompts(law, law.scenes[0], entry, Law.model_validate(CONTROL))
-    assert made["L0"] == "If a raised thumb were a sign of anger, draw a glass with ice."
+    assert made["L0/template"] == "If a raised thumb were a sign of anger, draw a glass with ice."
     assert made["L1"] == "Draw a glass with ice."
     assert made["L3/imperative"] == "Draw a glass with ice, as if ice were denser than water."
     assert made["L2/narrative"] == (

@@ -23,6 +23,7 @@ CONFIGS = {
     "i2i_correctness": 1_100,
     "counterfactual": None,
     "counterfactual_denominalized": None,
+    "altered_worlds": 4_364,
     "rule_decoupling": 198,
     "attribute_decoupling": 200,
     "spatial_uc": 200,

@@ -1,0 +1,129 @@
+"""`altered_worlds`: the groups of `counterfactual`, controlled, phrased in three ways and asked for
+both worlds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+from ...schema import AlteredWorld, KeyedQuestion, Provenance, Row
+from ..bank import BankError
+from ..checks import equal_fault, text_faults
+from ..counterfactual import CounterfactualScene, Law
+from ..manifest import Composition
+from ..suite import Banks, Fault, SuiteRecipe
+from ..worlds import KEYED, PHRASINGS, time_clause, world_prompts
+from .counterfactual import GROUPS, groups
+
+LEVELS: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
+CONTENT = [name for name in AlteredWorld.model_fields if name not in Row.model_fields]
+
+
+def build(banks: Banks, rng: random.Random) -> list[AlteredWorld]:
+    """All levels of the released groups that have an entry, in the order of the bank.
+
+    In each discipline, groups take turns at the phrasings, in an order that is drawn. The groups
+    of a law follow each other, so both disciplines and laws are balanced, to within one group.
+    """
+    turns: dict[str, Iterator[str]] = {}
+    rows = []
+    for file, law, scene in groups(banks):
+        if scene.id not in banks.worlds:
+            continue
+        if law.discipline not in turns:
+            turns[law.discipline] = cycle(rng.sample(list(PHRASINGS), len(PHRASINGS)))
+        rows += _rows(banks, file, law, scene, phrasing=next(turns[law.discipline]))
+    return rows
+
+
+def _rows(
+    banks: Banks,
+    file: str,
+    law: Law,
+    scene: CounterfactualScene,
+    *,
+    phrasing: Any,
+) -> list[AlteredWorld]:
+    """All levels of one group."""
+    entry = banks.worlds[scene.id]
+    control = next((one for one in _laws(banks) if one.id == entry.control), None)
+    if control is None:
+        raise BankError(f"worlds/{file}.yaml: {scene.id}: control: no law {entry.control!r}")
+    texts = world_prompts(law, scene, entry, control)
+    asked: dict[str, Any] = {
+        name: KeyedQuestion(
+            text=getattr(scene, f"q_{name}").text,
+            world="real" if name.endswith("_factual") else "altered",
+        )
+        for name in KEYED
+    }
+    return [
+        AlteredWorld(
+            group=scene.id,
+            level=level,
+            law=law.id,
+            discipline=law.discipline,
+            prompt=texts[level if level == "L1" else f"{level}/{phrasing}"],
+            phrasing=phrasing,
+            control=control.id if level == "L0" else "",
+            depth=entry.depth,
+            naive_outcome=entry.naive_outcome,
+            timed=time_clause(scene),
+            presence=entry.presence,
+            **asked,
+            status=scene.status,
+            review=["code", *scene.review],
+            provenance=Provenance(
+                bank=f"counterfactual/{file}.yaml worlds/{file}.yaml",
+                entry=scene.id,
+                author=scene.author,
+                calls=list(scene.calls),
+            ),
+        )
+        for level in LEVELS
+    ]
+
+
+def _laws(banks: Banks) -> Iterator[Law]:
+    return (law for some in banks.laws.values() for law in some)
+
+
+def faults(rows: list[AlteredWorld], banks: Banks) -> Iterator[Fault]:
+    known = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
+    found: dict[str, dict[str, AlteredWorld]] = {}
+    for row in rows:
+        yield from text_faults(row, "prompt")
+        found.setdefault(row.group, {})[row.level] = row
+    told: dict[str, Counter[str]] = {}
+    for group, levels in found.items():
+        some = next(iter(levels.values()))
+        told.setdefault(some.discipline, Counter(dict.fromkeys(PHRASINGS, 0)))[some.phrasing] += 1
+        if set(levels) != set(LEVELS):
+            yield Fault(some.id, "level", f"group {group} has levels {sorted(levels)}")
+        # A release made from another bank holds groups that this one doesn't know.
+        if group in known and group in banks.worlds:
+            for made in _rows(banks, *known[group], phrasing=some.phrasing):
+                if made.level in levels:
+                    for field in CONTENT:
+                        yield from equal_fault(levels[made.level], field, getattr(made, field))
+    for discipline, counts in told.items():
+        if max(counts.values()) - min(counts.values()) > 1:
+            yield Fault("", "phrasing", f"{discipline}: not balanced: {dict(counts)}")
+
+
+SUITE = SuiteRecipe(
+    name="altered_worlds",
+    rows=GROUPS * len(LEVELS),
+    source="CF-World (controls, both keys, phrasings and depth ours)",
+    summary="The same scenes, with a control (L0) and premises told in three ways; each image is "
+    "asked for the real and for the altered world.",
+    build=build,
+    faults=faults,
+    # All levels, here and in `counterfactual`, are one scene.
+    group=lambda row: ("scene", row.group),
+    breakdown=("level", "phrasing", "depth", "naive_outcome"),
+    composition=Composition(by="discipline", distinct=("law", "group")),
+)

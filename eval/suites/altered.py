@@ -1,0 +1,180 @@
+"""`altered_worlds`: which of two worlds does an image show? `counterfactual`, second edition.
+
+Of every image: is the scene there, and for each world a point and a logic question. Two of these
+four are right, so who always says yes gains nothing. The point questions decide: each names what
+alone makes the difference. A second consequence (logic) can fail though the premise was followed;
+the logic questions tell how whole a world is, and all four how far the judge leans to yes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import get_args
+
+import numpy as np
+from PIL.Image import Image
+
+from ...schema import AlteredWorld
+from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
+from ..prompts import read_prompt
+from ..prompts.asking import ask_yes_no
+from .base import YES_NO, Headline, Item, Measure, Suite, by_variant
+from .scores import in_groups, mean_score, mean_worth
+
+PRESENCE = "presence"
+POINTS = ("point_factual", "point_counterfactual")
+LOGICS = ("logic_factual", "logic_counterfactual")
+KEYED = (*POINTS, *LOGICS)
+WORLDS = {
+    ("yes", "no"): "real",
+    ("no", "yes"): "altered",
+    ("yes", "yes"): "both",
+    ("no", "no"): "neither",
+}
+"""Answers to the factual and the counterfactual question -> what the image shows."""
+ABSENT = "absent"  # an image without the scene shows no world
+LEVELS: tuple[str, ...] = get_args(AlteredWorld.model_fields["level"].annotation)
+SHOWN = {
+    "knows_real": ("L1", ("real",), "plain scenes (L1) that show the real outcome"),
+    "lock_in": ("L2 L3", ("real",), "altered scenes (L2, L3) that show the real world"),
+    "compliance": ("L2 L3", ("altered",), "altered scenes (L2, L3) that show the altered world"),
+    "compliance_L2": ("L2", ("altered",), "scenes with the outcome told (L2) that show it"),
+    "confusion": ("L2 L3", ("both", "neither"), "altered scenes that show both worlds or neither"),
+    "over_application": (
+        "L0",
+        ("altered",),
+        "scenes under another law (L0) that show the altered world",
+    ),
+}
+"""Score -> levels that count, worlds whose share it is, what it is the share of."""
+
+
+def world_shown(outcome: Outcome, asked: tuple[str, str] = POINTS) -> str:
+    """What an image shows by two questions: a value of `WORLDS`, `ABSENT`, or the failure of a
+    question, presence first."""
+    presence = outcome.label(PRESENCE)
+    if presence != "yes":
+        return ABSENT if presence == "no" else presence
+    factual, counterfactual = map(outcome.label, asked)
+    return WORLDS.get((factual, counterfactual)) or failure(outcome, asked)
+
+
+def failure(outcome: Outcome, asked: Iterable[str]) -> str:
+    """The first label that is no answer; empty where there is none."""
+    return next((x for x in map(outcome.label, asked) if x not in YES_NO.values), "")
+
+
+def shows(worlds: Sequence[str], outcome: Outcome) -> float:
+    """1 where an image shows one of some worlds, 0 where another; NaN where that can't be told."""
+    world = world_shown(outcome)
+    return float(world in worlds) if world in WORLDS.values() else math.nan
+
+
+class AlteredWorldsSuite(Suite[AlteredWorld]):
+    """Four levels of every group, each image asked for both worlds."""
+
+    name = "altered_worlds"
+    variants = LEVELS
+    has_right_images = True
+    worths = dict.fromkeys((PRESENCE, *KEYED), YES_NO)
+    meanings = {
+        PRESENCE: "Share of plain scenes (L1) whose things are there, 0 to 1.",
+        **{
+            name: f"Share of {meaning}, among images with the scene, 0 to 1. A coin gets "
+            f"{len(worlds) / 4}."
+            for name, (_, worlds, meaning) in SHOWN.items()
+        },
+        "coherence": "Share of images of one world that the logic questions too show, 0 to 1.",
+        "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
+        "right where it shows one world, -0.5 to 0.5: how far the judge leans to yes.",
+    }
+    headline = Headline(
+        score="compliance_L2",
+        better="higher",
+        meaning="Share of images that show the altered world where premise and outcome are told.",
+        items=lambda outcomes: {
+            o.case.id: Item((shows(("altered",), o),), o.case.clusters[0])
+            for o in outcomes
+            if o.case.variant == "L2"
+        },
+        broken_down=("compliance", "lock_in"),
+    )
+
+    def cases(self, row: AlteredWorld, seeds: int) -> Iterator[Case]:
+        groups = {
+            "level": row.level,
+            "discipline": row.discipline,
+            "depth": str(row.depth) if row.depth < 2 else "2+",
+            "phrasing": row.phrasing,
+            "naive_outcome": "yes" if row.naive_outcome else "no",
+            "timed": "yes" if row.timed else "no",
+        }
+        return self.seeded(row, seeds, {row.level: row.prompt}, (row.law, row.group), groups)
+
+    def together(self, row: AlteredWorld) -> str:
+        return row.group
+
+    def questions(
+        self, row: AlteredWorld, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
+        asked, prompt = texts.items() if probe == ORIGINAL else (), read_prompt(*self.prompts)
+        return [ask_yes_no(case, name, prompt, text, images[-1]) for name, text in asked]
+
+    def correctness(self, outcome: Outcome) -> float:
+        right = "altered" if outcome.case.variant in ("L2", "L3") else "real"
+        return 0.0 if world_shown(outcome) == ABSENT else shows((right,), outcome)
+
+    def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
+        for level, part in by_variant(outcomes, LEVELS):
+            measure = Measure(f"right_{level}", part, self.correctness, YES_NO, "1")
+            yield frozenset((PRESENCE, *POINTS)), measure
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, _scores)
+
+
+def coherent(outcome: Outcome) -> float:
+    """1 where point and logic questions show the same world, else 0; NaN without all answers."""
+    shown = {world_shown(outcome, asked) for asked in (POINTS, LOGICS)}
+    return float(len(shown) == 1) if shown <= {*WORLDS.values()} else math.nan
+
+
+def lean(outcome: Outcome) -> float:
+    """Share of yes among the keyed answers less a half; NaN unless all, which are balanced."""
+    return sum(YES_NO.of(outcome.verdict(name)) for name in KEYED) / len(KEYED) - 0.5
+
+
+def _scores(part: Sequence[Outcome], group: str) -> Iterator[Score]:
+    """Every score of a group; none of a level that it lacks."""
+    plain = [o for o in part if o.case.variant == "L1"]
+    if plain or group == ALL:
+        yield mean_worth(PRESENCE, plain, PRESENCE, YES_NO, unit="1", group=group)
+    for name, (levels, worlds, _) in SHOWN.items():
+        chosen = [o for o in part if o.case.variant in levels.split()]
+        if chosen or group == ALL:
+            value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
+            yield _mean(name, chosen, value, world_shown, group, null=chance)
+    one = [o for o in part if world_shown(o) in ("real", "altered")]
+    yield _mean("coherence", one, coherent, partial(failure, asked=LOGICS), group, null=0.25)
+    yield _mean("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
+
+
+def _mean(
+    name: str,
+    part: Sequence[Outcome],
+    value: Callable[[Outcome], float],
+    reason: Callable[[Outcome], str],
+    group: str,
+    *,
+    ends: tuple[float, float] = (0, 1),
+    null: float = math.nan,
+) -> Score:
+    """The mean of a value; images without one are counted by the reason."""
+    values = np.array([value(o) for o in part], dtype=float)
+    excluded = count_excluded((reason(o) for o in part if math.isnan(value(o))), ())
+    score = mean_score(name, values, part, ends=ends, unit="1", group=group, excluded=excluded)
+    return replace(score, null=null)
