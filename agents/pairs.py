@@ -25,6 +25,8 @@ class KnownPair:
     """The right thing."""
     context: str
     """Where the two are."""
+    frame: str = ""
+    """How they are seen, where that is known: in another frame they are another pair."""
 
 
 class PairIndex:
@@ -52,7 +54,8 @@ class PairIndex:
         words = frozenset(skeleton(pair.context).split())
         for known, others in self._known.get(_names(pair), []):
             shared = len(words & others) / max(len(words | others), 1)
-            if shared >= SAME_CONTEXT:
+            twins = pair.frame and known.frame and pair.frame != known.frame
+            if shared >= SAME_CONTEXT and not twins:
                 swapped = skeleton(known.left) != skeleton(pair.left)
                 return f"{'contradicts' if swapped else 'repeats'} {known.id}"
         return None

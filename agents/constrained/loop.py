@@ -265,6 +265,7 @@ def _known(entry: Entry, made: str) -> KnownPair:
         left=entry.left,
         right=entry.right,
         context=entry.context,
+        frame=entry.frame,
     )
 
 

@@ -121,6 +121,7 @@ def constrained_contract(base: Path | None) -> BankContract:
             left=p.left,
             right=p.right,
             context=p.context,
+            frame=p.frame,
         )
         for domain, pairs in sorted(domains.items())
         for p in pairs

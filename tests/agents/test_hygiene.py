@@ -82,11 +82,11 @@ def test_marks_and_letters_that_name_a_key_are_kept() -> None:
     assert skeleton("the ;") != skeleton("the '")
 
 
-def pair(left: str, right: str, context: str, name: str = "x") -> KnownPair:
-    return KnownPair(name, "d", left, right, context)
+def pair(left: str, right: str, context: str, name: str = "x", frame: str = "") -> KnownPair:
+    return KnownPair(name, "d", left, right, context, frame)
 
 
-KNOWN = pair("the Q key", "the P key", "on a standard US keyboard", "known")
+KNOWN = pair("the Q key", "the P key", "on a standard US keyboard", "known", "seat")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,8 @@ KNOWN = pair("the Q key", "the P key", "on a standard US keyboard", "known")
         (pair("the Q key", "the Q-key", "on a desk"), "same thing"),
         (pair("the Q key", "the P key", "in a drawing of a typewriter of 1880"), None),
         (pair("the Q key", "the W key", "on a standard US keyboard"), None),
+        (pair("the P key", "the Q key", "on a standard US keyboard", frame="behind"), None),
+        (pair("the P key", "the Q key", "on a standard US keyboard", frame="seat"), "contradicts"),
     ],
 )
 def test_a_known_pair_is_found(other: KnownPair, fault: str | None) -> None:
@@ -115,7 +117,7 @@ def test_the_shipped_pairs_are_hardly_ever_taken_for_each_other() -> None:
     index, found, total = PairIndex(), [], 0
     for domain, pairs in Banks(DEFAULT_BANK).pairs.items():
         for p in pairs:
-            known = KnownPair(p.id, domain, p.left, p.right, p.context)
+            known = KnownPair(p.id, domain, p.left, p.right, p.context, p.frame)
             found += [fault] if (fault := index.fault(known)) else []
             index.add(known)
             total += 1
