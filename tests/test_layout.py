@@ -47,8 +47,8 @@ MAY_IMPORT = {
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core rules prompts checkpoints detectors generators judges scorers methods suites "
-    "engine quality results people report studies cells study"
+    "stats core rules prompts checkpoints detectors generators judges scorers methods trials "
+    "suites engine quality results people report studies cells study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000
@@ -69,7 +69,7 @@ TABLES = {
 }
 """Every adapter, as ``module:Class``."""
 BY_NAME = {
-    "eval.generators.render": {"eval.suites.trials"},
+    "eval.generators.render": {"eval.trials.trials", "eval.trials.rows"},
     "eval.judges.faulty": {"eval.studies.selftest"},
 }
 """Adapters that are also a library, and the modules that use them as one."""

@@ -32,7 +32,7 @@ from ..methods import Method, apply_methods
 from ..results.scoring import ScoreSettings, score_run
 from ..stats.clusters import cluster_interval
 from ..suites import SUITES, open_suite
-from ..suites.base import Trial
+from ..trials.trials import Trial
 
 GRAIN_ROOM = 12.0
 """Levels of 255 that noise moves a pixel by, at most five times: the renderer's full grain."""

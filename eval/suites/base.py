@@ -17,6 +17,7 @@ from ...errors import UsageError
 from ...schema import Entity, Row
 from ..core import BOTH, ORIGINAL, Case, Outcome, Question, Score, Verdict
 from ..stats.bootstrap import Array
+from ..trials.trials import Trial
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -96,26 +97,6 @@ class Measure:
     worth: Worth
     """Least and largest value, and whether there are only two."""
     unit: str = "%"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A generator whose truth is known, on rows made for it: what the self-test runs."""
-
-    name: str
-    generator: str
-    """Spec of the renderer with its biases set."""
-    rows: Sequence[Row]
-    truths: Callable[[Sequence[Case]], Mapping[str, float]]
-    """True value of each score that is checked, percent."""
-    judge: str = "pixels"
-    """Spec of a judge that can answer the suite's questions from the pixels."""
-    methods: tuple[str, ...] = ()
-    """Specs of methods around the generator; `{weights}` stands for a folder of its weights."""
-    weights: str = ""
-    """What tuning did to the renderer, as JSON; empty for no tuning."""
-    grain: float | None = None
-    """Standard deviation of every image's noise, levels of 255; None where it is not checked."""
 
 
 class Suite(ABC, Generic[R]):

@@ -14,19 +14,19 @@ from ...schema import I2ICorrectness, T2ICorrectness
 from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
 from ..prompts.asking import Alternative, Subject, ask_binding, ask_which
 from ..stats.comparison import mcnemar
+from ..trials.rows import ACTIONS
+from ..trials.trials import Trial, binding_trials, choice_trials, grounding_trials
 from .base import (
     Headline,
     Measure,
     R,
     Suite,
-    Trial,
     Worth,
     about_pair,
     by_variant,
     case_items,
 )
 from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
-from .trials import ACTIONS, binding_trials, choice_trials, grounding_trials
 
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 

@@ -25,10 +25,10 @@ from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..prompts.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
-from .base import Headline, Item, Items, Measure, Suite, Trial, Worth
+from ..trials.trials import Trial, chain_trials, scene_label
+from .base import Headline, Item, Items, Measure, Suite, Worth
 from .scores import in_groups, mean_number, mean_score
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
-from .trials import chain_trials, scene_label
 
 MOST = 30
 """Relations of one prompt."""

@@ -29,7 +29,7 @@ from counterprior.eval.methods.candidates import (
     read_candidates,
 )
 from counterprior.eval.studies.best_of import best_of_curve
-from counterprior.eval.suites.trials import grounding_trials, homogenization_trials
+from counterprior.eval.trials.trials import grounding_trials, homogenization_trials
 
 SUITE = "t2i_correctness"
 GENERATOR = "render:?grounding=0.3"
