@@ -220,8 +220,8 @@ def _first_line(error: Exception) -> str:
 def _open(path: str) -> pa.NativeFile | IO[bytes]:
     """A file to read and close.
 
-    Arrow's threads must not read ahead in a Python file: if they still do when the interpreter
-    ends, the process aborts.
+    Arrow's threads must not read ahead in a Python file, nor hold Python's memory: if they still do
+    when the interpreter ends, the process aborts.
     """
     import pyarrow as pa
 
@@ -232,7 +232,9 @@ def _open(path: str) -> pa.NativeFile | IO[bytes]:
     files: Any = HfFileSystem()
     inner = path.removeprefix("hf://")
     if not path.endswith(".parquet"):
-        return pa.BufferReader(files.cat_file(inner))
+        copied = pa.BufferOutputStream()
+        copied.write(files.cat_file(inner))
+        return pa.BufferReader(copied.getvalue())
     # Exact ranges only: reading ahead would fetch the neighbors of each column.
     return open_binary(path)
 
@@ -317,13 +319,16 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
     images: list[str] = []
     with _open(shard.path) as file:
         if shard.groups is not None:
-            source = pq.ParquetFile(file)
+            ahead = isinstance(file, pa.NativeFile)  # see `_open`
+            source = pq.ParquetFile(file, pre_buffer=ahead)
             schema = source.schema_arrow
             wanted = _columns(schema.names, settings, shard.path)
             # An image is read when its caption holds a pair, not before.
             images = [c for c in wanted.values() if pa.types.is_struct(schema.field(c).type)]
             table = source.read_row_groups(
-                list(range(*shard.groups)), columns=sorted(set(wanted.values()) - set(images))
+                list(range(*shard.groups)),
+                columns=sorted(set(wanted.values()) - set(images)),
+                use_threads=ahead,
             )
         else:
             table, wanted = _read_text(file, shard.path, settings)

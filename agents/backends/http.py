@@ -24,6 +24,8 @@ from ..retry import (
 )
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 R = TypeVar("R")
@@ -156,6 +158,14 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Whom a connection trusts; reading all certificates takes longer than most answers."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
 @dataclass(frozen=True)
 class Wire(Generic[C]):
     """An SDK's client, its settings and its key; both SDKs name their errors alike."""
@@ -181,7 +191,11 @@ class Wire(Generic[C]):
         key = read_key(variable, settings.base_url)
         # Attempts are ours to count: the SDK's own retries would hide what was billed.
         client = make(
-            api_key=key, base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+            api_key=key,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            max_retries=0,
+            http_client=sdk.DefaultHttpxClient(verify=_certificates()),
         )
         wire = cls(spec.kind, settings, sdk, client, key)
         # Its sockets are closed with it, not when the collector finds them.

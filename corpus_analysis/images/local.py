@@ -110,14 +110,16 @@ class LocalImages:
         import pyarrow.parquet as pq
 
         with self._lock, open_binary(source) as file:  # pyarrow's files serve one thread
-            parquet = pq.ParquetFile(file)
+            parquet = pq.ParquetFile(file, pre_buffer=False)  # see `sources._open`
             group = 0
             while number >= (rows := parquet.metadata.row_group(group).num_rows):
                 number -= rows
                 group += 1
             if (source, group) not in self._groups:
                 name = image_column(parquet.schema_arrow.names, self._settings, source)
-                self._groups[source, group] = parquet.read_row_group(group, columns=[name])[name]
+                self._groups[source, group] = parquet.read_row_group(
+                    group, columns=[name], use_threads=False
+                )[name]
                 if len(self._groups) > _GROUPS_KEPT:
                     self._groups.popitem(last=False)
             value: Any = self._groups[source, group][number].as_py()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-import study_doubles as doubles
 from recipe_stand_ins import StandIns, labels_of, tiny_lora
 
 from counterprior.errors import CounterpriorError, UsageError
@@ -33,13 +32,6 @@ CHEAP = ("ots-bench-5", "spatialbench-uc-5")
 """Recipes that every run of the tests takes from end to end; the others are opt-in."""
 PEOPLE = {"cf-world-4": "accept"}
 """Recipe -> the question that people alone answer."""
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
 
 
 def answer(body: dict[str, Any]) -> str:

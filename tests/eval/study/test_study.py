@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +31,11 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 COMMAND = str(Path(sys.executable).with_name("counterprior"))
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
-
-
 def study_of(data: Path, **changes: Any) -> Plain:
     """Two suites, two generators, two judges; 24 images, 48 questions and their swapped ones."""
-    return {
-        "data": str(data),
-        "suites": {"t2i_homogenization": {"limit": 3}, "spatial_uc": {"limit": 4}},
-        "generators": {n: f"python:study_doubles:painter?name={n}" for n in ("red", "blue")},
-        "judges": {n: f"python:study_doubles:reader?name={n}" for n in ("ann", "ben")},
-        "probes": ["swap"],
-    } | changes
+    suites = {"t2i_homogenization": {"limit": 3}, "spatial_uc": {"limit": 4}}
+    two = doubles.study_file(data, suites, painters=["red", "blue"], readers=["ann", "ben"])
+    return two | {"probes": ["swap"]} | changes
 
 
 def states(study: Study) -> Counter[str]:

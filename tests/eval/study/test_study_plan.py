@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,9 @@ HOM, UC = "t2i_homogenization", "spatial_uc"
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
-
-
 def written(folder: Path, data: Path, **changes: Any) -> Path:
-    plain = {
-        "data": str(data),
-        "suites": {HOM: {"limit": 3}, UC: {"limit": 4, "seeds": 2}},
-        "generators": {"red": "python:study_doubles:painter?name=red"},
-        "judges": {"ann": "python:study_doubles:reader?name=ann"},
-        "probes": ["swap", "mirror"],
-    } | changes
+    suites = {HOM: {"limit": 3}, UC: {"limit": 4, "seeds": 2}}
+    plain = doubles.study_file(data, suites) | {"probes": ["swap", "mirror"]} | changes
     file = folder / "s.yaml"
     file.write_text(yaml.safe_dump(plain))
     return file

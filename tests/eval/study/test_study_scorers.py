@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,8 @@ from counterprior.storage import write_json
 HOM, UC = "t2i_homogenization", "spatial_uc"
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
-
-
 def study_of(data: Path, **changes: Any) -> dict[str, Any]:
-    return {
-        "data": str(data),
-        "suites": {UC: {"limit": 6}},
-        "generators": {"red": "python:study_doubles:painter?name=red"},
-        "judges": {"ann": "python:study_doubles:reader?name=ann"},
-        "scorers": {"eva": "python:study_doubles:grader?name=eva"},
-    } | changes
+    return doubles.study_file(data, {UC: {"limit": 6}}, graders=["eva"]) | changes
 
 
 def work_of(name: str) -> Counter[str]:

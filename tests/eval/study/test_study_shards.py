@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,8 @@ from counterprior.storage import read_records
 HOM, UC = "t2i_homogenization", "spatial_uc"
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
-
-
 def study_of(data: Path, **changes: Any) -> dict[str, Any]:
-    return {
-        "data": str(data),
-        "suites": {UC: {"limit": 4}},
-        "generators": {"red": "python:study_doubles:painter?name=red"},
-        "judges": {"ann": "python:study_doubles:reader?name=ann"},
-        "scorers": {"eva": "python:study_doubles:grader?name=eva"},
-    } | changes
+    return doubles.study_file(data, {UC: {"limit": 4}}, graders=["eva"]) | changes
 
 
 def shard(part: int, count: int) -> Scale:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +30,9 @@ from counterprior.eval.study.table import (
 HOM, UC = "t2i_homogenization", "spatial_uc"
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    doubles.reset()
-    yield
-    doubles.reset()
-
-
 def study_of(data: Path, **changes: Any) -> dict[str, Any]:
-    return {
-        "data": str(data),
-        "suites": {HOM: {"limit": 3}, UC: {"limit": 4}},
-        "generators": {n: f"python:study_doubles:painter?name={n}" for n in ("red", "blue")},
-        "judges": {"ann": "python:study_doubles:reader?name=ann"},
-    } | changes
+    suites = {HOM: {"limit": 3}, UC: {"limit": 4}}
+    return doubles.study_file(data, suites, painters=["red", "blue"]) | changes
 
 
 def cells(table: StudyTable) -> dict[tuple[str, str, str], TableCell]:
