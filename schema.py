@@ -29,6 +29,8 @@ SPLIT = "test"
 SEEDS_PER_ITEM = 4
 """Published seeds per row; suites with one image per prompt use the first."""
 
+Phrasing = Literal["template", "imperative", "narrative"]
+"""How the premise of an altered world is told."""
 PairType = Literal["H-H", "A-A", "O-O", "H-A", "H-O", "A-O"]
 """Kinds of the two entities: human, animal, object."""
 
@@ -424,7 +426,7 @@ class AlteredWorld(Row):
     """Physics, Biology, Chemistry, Geography or Sociology."""
     prompt: str
     """The text to draw, below 70 CLIP tokens."""
-    phrasing: Literal["template", "imperative", "narrative"]
+    phrasing: Phrasing
     """How the group's premises are told: `If X, draw Y.`, `Draw Y, as if X.` or `Suppose X. Here we
     see Y.` L1 has no premise."""
     control: str

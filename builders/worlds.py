@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..schema import Struct
+from ..schema import Phrasing, Struct
 from .bank import BankError, by_name, read_folder
 from .clip import clip_length
 from .counterfactual import CounterfactualScene, Law
@@ -28,7 +28,7 @@ TOKENS = 70
 """A prompt has fewer CLIP tokens: of the 77 that encoders read, two are marks, and a generator may
 add words of its own."""
 
-PHRASINGS = {
+PHRASINGS: dict[Phrasing, str] = {
     "template": "If {altered}, draw {scene}.",
     "imperative": "Draw {scene}, as if {altered}.",
     "narrative": "Suppose {altered}. Here we see {scene}.",
@@ -97,6 +97,8 @@ class WorldEntry(Struct):
     the first uses a law or fact that the premise does not tell, and names it."""
     control: str
     """Id of a law of `controls.yaml` that, altered, leaves the scene as it is (L0)."""
+    phrasing: Phrasing
+    """How it is told; kept here, so that a group that retires leaves the others as they were."""
     naive_outcome: bool
     """Whether a naive image of the scene already shows the altered world."""
     described: DescribedOutcome | None
@@ -117,7 +119,7 @@ class ControlLaw(Struct):
     """Its id."""
 
 
-def premise(law: Law, scene: CounterfactualScene, phrasing: str = "template") -> str:
+def premise(law: Law, scene: CounterfactualScene, phrasing: Phrasing = "template") -> str:
     """Premise and scene, as L3 has them."""
     text = PHRASINGS[phrasing].format(altered=law.altered, scene=scene.scene)
     return sentence(text)

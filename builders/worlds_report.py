@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ..errors import DataError, UsageError
+from ..schema import Phrasing
 from ..tables import read_yaml
 from .bank import BankError, read_entries, reasons
 from .clip import clip_length
@@ -20,6 +21,7 @@ from .likeness import nearest
 from .worlds import (
     FOLDER,
     KEYED,
+    PHRASINGS,
     ControlLaw,
     WorldEntry,
     controls_by_id,
@@ -132,18 +134,21 @@ def worlds_files(bank: Path, stems: tuple[str, ...] = ()) -> list[WorldsFile]:
 
 def sheets(bank: Path, stems: tuple[str, ...] = ()) -> str:
     """YAML to fill in for the groups without an entry, with their texts as comments."""
-    files = worlds_files(bank, stems)
     controls = read_controls(bank, read_laws(bank))
-    return "\n".join(
-        line
-        for file in files
-        for name, (law, scene) in file.groups.items()
-        if name not in file.entries
-        for line in _sheet(law, scene, draw_control(law, scene, controls))
-    )
+    lines: list[str] = []
+    for file in worlds_files(bank, stems):
+        told = Counter(dict.fromkeys(PHRASINGS, 0))
+        told.update(entry.phrasing for entry in file.entries.values())
+        for name, (law, scene) in file.groups.items():
+            if name in file.entries:
+                continue
+            phrasing = min(PHRASINGS, key=told.__getitem__)  # the rarest of the file
+            told[phrasing] += 1
+            lines += _sheet(law, scene, draw_control(law, scene, controls), phrasing)
+    return "\n".join(lines)
 
 
-def _sheet(law: Law, scene: CounterfactualScene, control: str) -> Iterator[str]:
+def _sheet(law: Law, scene: CounterfactualScene, control: str, phrasing: Phrasing) -> Iterator[str]:
     told = f"{premise(law, scene)} {scene.counterfactual}"
     yield f"# [{clip_length(told)} tokens] {told}"
     yield f"# really: {scene.factual}"
@@ -151,6 +156,7 @@ def _sheet(law: Law, scene: CounterfactualScene, control: str) -> Iterator[str]:
     yield from (f"# {field}: {message}" for field, message in question_faults(scene))
     yield f"- id: {scene.id}"
     yield from ('  presence: ""', "  chain:", '    - ""', f"  control: {control}")
+    yield f"  phrasing: {phrasing}"
     yield from ("  naive_outcome:", "  described: TODO")  # both to decide: neither is valid
 
 

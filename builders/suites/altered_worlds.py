@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from itertools import cycle
 from typing import Any
 
 from ...schema import AlteredWorld, KeyedQuestion, Provenance, Row
@@ -19,34 +18,22 @@ from ..worlds import KEYED, PHRASINGS, time_clause, world_prompts
 from .counterfactual import GROUPS, groups
 
 LEVELS: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
+UNEVEN = 0.1
+"""Share of a discipline's groups by which one phrasing may be ahead of another."""
 CONTENT = [name for name in AlteredWorld.model_fields if name not in Row.model_fields]
 
 
 def build(banks: Banks, rng: random.Random) -> list[AlteredWorld]:
-    """All levels of the released groups that have an entry, in the order of the bank.
-
-    In each discipline, groups take turns at the phrasings, in an order that is drawn. The groups
-    of a law follow each other, so both disciplines and laws are balanced, to within one group.
-    """
-    turns: dict[str, Iterator[str]] = {}
-    rows = []
-    for file, law, scene in groups(banks):
-        if scene.id not in banks.worlds:
-            continue
-        if law.discipline not in turns:
-            turns[law.discipline] = cycle(rng.sample(list(PHRASINGS), len(PHRASINGS)))
-        rows += _rows(banks, file, law, scene, phrasing=next(turns[law.discipline]))
-    return rows
+    """All levels of the released groups that have an entry, in the order of the bank."""
+    return [
+        row
+        for file, law, scene in groups(banks)
+        if scene.id in banks.worlds
+        for row in _rows(banks, file, law, scene)
+    ]
 
 
-def _rows(
-    banks: Banks,
-    file: str,
-    law: Law,
-    scene: CounterfactualScene,
-    *,
-    phrasing: Any,
-) -> list[AlteredWorld]:
+def _rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) -> list[AlteredWorld]:
     """All levels of one group."""
     entry = banks.worlds[scene.id]
     control = next((one for one in _laws(banks) if one.id == entry.control), None)
@@ -66,8 +53,8 @@ def _rows(
             level=level,
             law=law.id,
             discipline=law.discipline,
-            prompt=texts[level if level == "L1" else f"{level}/{phrasing}"],
-            phrasing=phrasing,
+            prompt=texts[level if level == "L1" else f"{level}/{entry.phrasing}"],
+            phrasing=entry.phrasing,
             control=control.id if level == "L0" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
@@ -105,12 +92,12 @@ def faults(rows: list[AlteredWorld], banks: Banks) -> Iterator[Fault]:
             yield Fault(some.id, "level", f"group {group} has levels {sorted(levels)}")
         # A release made from another bank holds groups that this one doesn't know.
         if group in known and group in banks.worlds:
-            for made in _rows(banks, *known[group], phrasing=some.phrasing):
+            for made in _rows(banks, *known[group]):
                 if made.level in levels:
                     for field in CONTENT:
                         yield from equal_fault(levels[made.level], field, getattr(made, field))
     for discipline, counts in told.items():
-        if max(counts.values()) - min(counts.values()) > 1:
+        if max(counts.values()) - min(counts.values()) > max(1, UNEVEN * counts.total()):
             yield Fault("", "phrasing", f"{discipline}: not balanced: {dict(counts)}")
 
 

@@ -29,7 +29,7 @@ TRANSLATED = (MULTILINGUAL, "order_beyond_multilingual")
 FILLING = {"t2i_correctness", "counterfactual", "counterfactual_denominalized"}
 """Suites whose bank may still be filling."""
 
-CURATED = {*FILLING, "rule_decoupling", "attribute_decoupling"}
+CURATED = {*FILLING, "altered_worlds", "rule_decoupling", "attribute_decoupling"}
 """Suites that take what the bank holds; only `t2i_correctness` samples once it holds more."""
 
 

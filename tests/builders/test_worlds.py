@@ -52,6 +52,7 @@ ENTRY: dict[str, Any] = {
     "presence": "Are a glass of water and three ice cubes visible?",
     "chain": ["The ice is denser than the water.", "What is denser sinks, so cubes lie below."],
     "control": "thumb",
+    "phrasing": "template",
     "naive_outcome": False,
     "described": {
         "noun": "coin",
@@ -246,16 +247,17 @@ def test_a_sheet_asks_for_every_group_without_an_entry(tmp_path: Path) -> None:
     }
     (bank / "counterfactual" / "ice.yaml").write_text(yaml.safe_dump(laws))
     asked = yaml.safe_load(sheets(bank))
-    assert [(a["id"], a["control"]) for a in asked] == [
-        ("dense-ice-glass", "thumb"),
-        ("thumb-glass", "dense-ice"),
+    assert [(a["id"], a["control"], a["phrasing"]) for a in asked] == [
+        ("dense-ice-glass", "thumb", "template"),
+        ("thumb-glass", "dense-ice", "imperative"),
     ]
     (bank / "worlds" / "ice.yaml").write_text(yaml.safe_dump(asked))
     (file,) = worlds_files(bank)
     assert file.entries == {}
     assert len(file.faults) == 2  # nothing that is left open passes for an answer
     (bank / "worlds" / "ice.yaml").write_text(yaml.safe_dump([ENTRY]))
-    assert [a["id"] for a in yaml.safe_load(sheets(bank))] == ["thumb-glass"]
+    (asked,) = yaml.safe_load(sheets(bank))
+    assert (asked["id"], asked["phrasing"]) == ("thumb-glass", "imperative")  # the rarest
 
 
 def test_a_scene_that_no_control_leaves_alone_is_named(tmp_path: Path) -> None:
