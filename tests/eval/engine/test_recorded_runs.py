@@ -1,8 +1,8 @@
 """Runs that were recorded, made again: every verdict and score is the same, save what is listed.
 
 `golden/recorded_runs.json` holds the scores of pixels, faulty and scripted judges on six suites, as
-the first edition's code gave them; of `t2i_correctness` and `counterfactual` as the code gave them
-when their rows were last changed. What differs on purpose is in `CHANGED`, each with its reason; a
+the first edition's code gave them; of the suites in `FROZEN` on rows that are kept beside them, as
+their banks are still written. What differs on purpose is in `CHANGED`, each with its reason; a
 difference that is not there is a fault.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from releases import small_release
 
 from counterprior.eval.core import ALL, Judge, Question, Score, Verdict
 from counterprior.eval.engine.costs import Cost
@@ -27,11 +28,13 @@ from counterprior.eval.judges.faulty import FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.evaluation import prompts
+from counterprior.schema import ROWS
 from counterprior.specs import Spec
 
-GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "golden" / "recorded_runs.json").read_text("utf-8")
-)
+FOLDER = Path(__file__).parents[2] / "golden"
+GOLDEN: dict[str, Any] = json.loads((FOLDER / "recorded_runs.json").read_text("utf-8"))
+FROZEN = ("t2i_correctness", "counterfactual")
+"""Suites whose rows are in `recorded_rows.jsonl`."""
 
 RUNS: dict[str, tuple[str, int, tuple[str, ...], tuple[str, ...], int]] = {
     "t2i_homogenization": (
@@ -161,10 +164,18 @@ def _close(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _frozen(suite: str, out: Path) -> Path:
+    lines = (FOLDER / "recorded_rows.jsonl").read_text("utf-8").splitlines()
+    records = [record for record in map(json.loads, lines) if record["suite"] == suite]
+    return small_release(out, [suite], lambda _: [ROWS[suite].model_validate(r) for r in records])
+
+
 @pytest.mark.parametrize("suite", RUNS)
 def test_scores_of_recorded_runs_are_unchanged(
-    suite: str, full_release: Path, tmp_path: Path
+    suite: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    frozen = suite in FROZEN
+    data = _frozen(suite, tmp_path / "data") if frozen else request.getfixturevalue("full_release")
     generator, limit, judges, controls, seeds = RUNS[suite]
     script = tmp_path / "answers.json"
     rules = [
@@ -172,8 +183,8 @@ def test_scores_of_recorded_runs_are_unchanged(
     ]
     script.write_text(json.dumps(rules))
     if generator == "folder":
-        generator = _folder(tmp_path / "images", suite, str(full_release), limit)
-    run = RunSettings(suite, str(full_release), tmp_path / "run", seeds=seeds, limit=limit)
+        generator = _folder(tmp_path / "images", suite, str(data), limit)
+    run = RunSettings(suite, str(data), tmp_path / "run", seeds=seeds, limit=limit)
     settings = JudgeSettings(controls=controls)
     evaluate_run(run, generator, _judges(judges, script), settings, Cost())
     found = score_run(run.out, ScoreSettings())

@@ -345,6 +345,10 @@ def killed_and_whole(
     def start(out: Path) -> ForkedProcess:
         return cli.start("study", "run", file, "--out", out)
 
+    def finish(out: Path) -> None:
+        running = start(out)
+        assert running.wait() == 0, running.read("stderr")
+
     def work(out: Path) -> int:
         logs = [*out.glob("runs/*/*/images.jsonl"), *out.glob("runs/*/*/verdicts/*/verdicts.jsonl")]
         return sum(log.read_bytes().count(b"\n") for log in logs)
@@ -358,9 +362,9 @@ def killed_and_whole(
         running.kill()
         running.wait()
     assert "(incomplete)" in table(cut)
-    assert start(cut).wait() == 0
+    finish(cut)
     paid = server.paid
-    assert start(whole).wait() == 0
+    finish(whole)
     under_way = 8  # what a kill loses of paid calls, at most
     assert paid <= server.paid - paid + under_way * kills, "paid again for what was there"
     return table(cut), table(whole)
