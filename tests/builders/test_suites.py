@@ -47,14 +47,16 @@ def test_a_suite_is_as_long_as_it_promises_and_without_fault(name: str) -> None:
     assert list(suite_faults(name, built, BANKS)) == []
 
 
-@pytest.mark.parametrize("name", [n for n in SHIPPED if n not in TRANSLATED])
+@pytest.mark.parametrize(
+    "name", [n for n in SHIPPED if n not in (*TRANSLATED, "spatial_visor")]
+)  # 25,280 rows of the last, whose texts are compared with the published ones
 def test_a_suite_is_a_function_of_its_seed(name: str) -> None:
     def digest(built: list[Any]) -> str:
         return rows_digest(map(to_record, built))
 
     made = digest(rows(name))
     assert made == digest(SUITES[name].build(BANKS, random.Random(f"0/{name}")))
-    fixed = name in ("spatial_uc", "spatial_visor") or name in CURATED
+    fixed = name == "spatial_uc" or name in CURATED
     assert (made == digest(rows(name, 1))) == fixed or name == "t2i_correctness"
 
 

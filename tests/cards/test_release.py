@@ -3,7 +3,9 @@
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import datasets
 import pytest
@@ -94,20 +96,15 @@ def test_load_checks_what_it_returns(full_release: Path, tmp_path: Path) -> None
     assert isinstance(dataset[0]["seed_image"], Image.Image)
 
 
-def test_two_folders_of_one_name_do_not_share_a_cache(text_release: Path, tmp_path: Path) -> None:
+def test_two_folders_of_one_name_do_not_share_a_cache(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
     """`datasets` alone would return the first folder's rows if their cards were equal."""
-    import subprocess
-    import sys
-
     folders = []
     for number in (0, 7):
         out = tmp_path / str(number) / "repo"
-        command = [str(Path(sys.executable).with_name("counterprior")), "build", "--out", str(out)]
-        subprocess.run(
-            [*command, "--config", "spatial_multi", "--seed", str(number)],
-            check=True,
-            capture_output=True,
-        )
+        done = cli("build", "--out", out, "--config", "spatial_multi", "--seed", number)
+        assert done.returncode == 0, done.stderr
         folders.append(out)
     loaded = [
         datasets.load_dataset(str(out), "spatial_multi", split="test", cache_dir=tmp_path / "cache")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,7 +27,6 @@ from counterprior.storage import Lock
 
 Plain = dict[str, Any]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
-COMMAND = str(Path(sys.executable).with_name("counterprior"))
 
 
 def study_of(data: Path, **changes: Any) -> Plain:
@@ -310,11 +308,12 @@ def test_wrong_words_on_the_command_line(
 OTS = ["t2i_homogenization", "t2i_correctness", "i2i_homogenization", "i2i_correctness"]
 
 
-def paper_study(data: Path, suites: list[str], limit: int, server: Any, folder: Path) -> Path:
+def paper_study(
+    data: Path, suites: list[str], limit: int, server: Any, folder: Path, cli: Cli
+) -> Path:
     """The recipe of OTS-Bench's Table 4 with renderers of set bias and two judges."""
     server.answer = lambda body: str(1 + random.Random(json.dumps(body)).randrange(3))
-    words = [COMMAND, "study", "recipes", "ots-bench-4"]
-    plain = yaml.safe_load(subprocess.run(words, capture_output=True, text=True).stdout)
+    plain = yaml.safe_load(cli("study", "recipes", "ots-bench-4").stdout)
     plain |= {
         "data": str(data),
         "suites": {suite: {"limit": limit} for suite in suites},
@@ -373,7 +372,7 @@ def killed_and_whole(
 def test_killed_twice_it_ends_in_the_same_table(
     text_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
 ) -> None:
-    file = paper_study(text_release, OTS[:1], 2, server, tmp_path)
+    file = paper_study(text_release, OTS[:1], 2, server, tmp_path, cli)
     cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=2, longest=8)
     assert cut == whole
     assert "(incomplete)" not in whole and "| Qwen-Image |" in whole and "| *paper* |" in whole
@@ -383,7 +382,7 @@ def test_killed_twice_it_ends_in_the_same_table(
 def test_killed_eight_times_the_paper_s_table_is_the_same(
     full_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
 ) -> None:
-    file = paper_study(full_release, OTS, 20, server, tmp_path)
+    file = paper_study(full_release, OTS, 20, server, tmp_path, cli)
     cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=8, longest=60)
     assert cut == whole
     assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
