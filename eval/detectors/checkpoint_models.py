@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,7 +32,7 @@ from . import (
     open_detector,
     ranked,
 )
-from .loading import SpecDetector, class_numbers, number, refuse_options
+from .loading import SpecDetector, class_numbers, install_torchvision, number, refuse_options
 
 REVISIONS = {
     "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",
@@ -61,6 +62,7 @@ class CheckpointModel(SpecAdapter):
         """Raises DetectorError for an unknown option, a number out of range, a Hub model without
         its commit and files that can't be read; UsageError for a model that is not there.
         """
+        import torch
         import transformers
 
         refuse_options(spec, ("revision", "threshold", "batch", "device", *self.OWN))
@@ -75,6 +77,9 @@ class CheckpointModel(SpecAdapter):
             model = self._checkpoint.load(getattr(transformers, self.MODEL))
         except (OSError, ValueError, ImportError) as error:
             problem = f"can't be read as {self.MODEL}: {first_line(error)}"
+            if find_spec("torchvision") is None and "image processor" in str(error):
+                # Some models' images are prepared by torchvision alone.
+                problem += f"; if it needs torchvision: {install_torchvision(torch.__version__)}"
             raise DetectorError(f"{self._checkpoint.source} {problem}") from None
         self._device = find_device(spec.options.get("device"))
         self._model = model.to(self._device).eval()
@@ -293,12 +298,12 @@ class ClipSeg(CheckpointModel, SpecDetector):
 class SamOnBoxes(CheckpointModel):
     """``sam:MODEL?revision=COMMIT&boxes=SPEC``: masks for the detections of another detector.
 
-    `?`, `&` and `=` of SPEC are percent-encoded.
+    SAM, SAM-HQ, SAM 2, or the tracker of SAM 3; the last two need torchvision. `?`, `&` and `=` of
+    SPEC are percent-encoded.
     """
 
     KIND = "sam"
-    MODEL = "SamModel"
-    PROCESSOR = "SamProcessor"
+    MODEL = "AutoModelForMaskGeneration"
     OWN = ("boxes",)
 
     def __init__(self, spec: Spec) -> None:
@@ -325,11 +330,10 @@ class SamOnBoxes(CheckpointModel):
             return []
         boxes = [[list(one.box) for one in found]]
         outputs, inputs = self._forward(request.image, input_boxes=boxes)
-        masks = self._processor.image_processor.post_process_masks(
-            outputs.pred_masks.cpu(),
-            inputs["original_sizes"].cpu(),
-            inputs["reshaped_input_sizes"].cpu(),
-        )[0]
+        # SAM pads an image, and says how large it was before; later models stretch it.
+        names = ("original_sizes", "reshaped_input_sizes")
+        sizes = {name: inputs[name].cpu() for name in names if name in inputs}
+        masks = self._processor.post_process_masks(outputs.pred_masks.cpu(), **sizes)[0]
         best = outputs.iou_scores[0].argmax(dim=-1).tolist()
         return [
             replace(one, mask=np.asarray(masks[row, choice], dtype=bool))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..rules.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
-from .loading import FileDetector, class_numbers
+from .loading import FileDetector, class_numbers, install_torchvision
 
 
 class FasterRcnn(FileDetector):
@@ -30,7 +30,7 @@ class FasterRcnn(FileDetector):
         except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
             raise DetectorError(
                 f"faster-rcnn needs a torchvision that fits torch ({error}): "
-                f"{install_command(torch.__version__)}"
+                f"{install_torchvision(torch.__version__)}"
             ) from None
         published = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
         if not path.is_file():
@@ -61,16 +61,3 @@ class FasterRcnn(FileDetector):
         with torch.inference_mode():
             (result,) = self._model([tensor])
         return from_tensors(result, wanted, Size(*request.image.size), self._threshold)
-
-
-def install_command(torch_version: str) -> str:
-    """What installs the torchvision of a torch: its minor version is 15 ahead, its index the same.
-
-    >>> install_command("2.13.0+cpu")
-    "pip install 'torchvision==0.28.*' --index-url https://download.pytorch.org/whl/cpu"
-    >>> install_command("2.13.0")
-    "pip install 'torchvision==0.28.*'"
-    """
-    release, _, build = torch_version.partition("+")
-    command = f"pip install 'torchvision==0.{int(release.split('.')[1]) + 15}.*'"
-    return f"{command} --index-url https://download.pytorch.org/whl/{build}" if build else command

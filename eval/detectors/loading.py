@@ -114,3 +114,16 @@ def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int,
             raise DetectorError(f"the detector has no class {query!r} among its {len(numbers)}")
         found[numbers[name]] = query
     return found
+
+
+def install_torchvision(torch_version: str) -> str:
+    """What installs the torchvision of a torch: its minor version is 15 ahead, its index the same.
+
+    >>> install_torchvision("2.13.0+cpu")
+    "pip install 'torchvision==0.28.*' --index-url https://download.pytorch.org/whl/cpu"
+    >>> install_torchvision("2.13.0")
+    "pip install 'torchvision==0.28.*'"
+    """
+    release, _, build = torch_version.partition("+")
+    command = f"pip install 'torchvision==0.{int(release.split('.')[1]) + 15}.*'"
+    return f"{command} --index-url https://download.pytorch.org/whl/{build}" if build else command

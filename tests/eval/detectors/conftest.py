@@ -165,6 +165,38 @@ def mask2former(folder: Path) -> None:
     t.Mask2FormerImageProcessorPil(size={"height": 64, "width": 64}).save_pretrained(folder)
 
 
+def sam2(folder: Path) -> None:
+    """Without the processor itself, which can't be made without torchvision."""
+    import transformers as t
+
+    backbone = t.Sam2HieraDetConfig(
+        hidden_size=8,
+        image_size=[64, 64],
+        blocks_per_stage=[1, 1, 2, 1],
+        embed_dim_per_stage=[8, 16, 32, 64],
+        num_attention_heads_per_stage=[1, 1, 2, 2],
+        window_size_per_stage=[4, 4, 4, 4],
+        global_attention_blocks=[3],
+        window_positional_embedding_background_size=[4, 4],
+    )
+    vision = t.Sam2VisionConfig(
+        backbone_config=backbone.to_dict(),
+        backbone_channel_list=[64, 32, 16, 8],
+        backbone_feature_sizes=[[16, 16], [8, 8], [4, 4]],
+        fpn_hidden_size=16,
+    )
+    mask = {"hidden_size": 16, "mlp_dim": 16, "num_attention_heads": 2, "iou_head_hidden_dim": 16}
+    config = t.Sam2Config(
+        vision_config=vision,
+        prompt_encoder_config={"hidden_size": 16, "image_size": 64},
+        mask_decoder_config=mask,
+    )
+    t.Sam2Model(config).save_pretrained(folder)
+    images = {"image_processor_type": "Sam2ImageProcessor", "size": {"height": 64, "width": 64}}
+    whole = {"processor_class": "Sam2Processor", "target_size": 64, "image_processor": images}
+    (folder / "processor_config.json").write_text(json.dumps(whole))
+
+
 def sam(folder: Path) -> None:
     import transformers as t
 
@@ -273,6 +305,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "detr": rt_detr,
     "mask2former": mask2former,
     "sam": sam,
+    "sam2": sam2,
     "clipseg": clipseg,
     "depth-anything": depth_anything,
 }

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from counterprior.eval.detectors import (
 from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.detectors.checkpoint_models import DepthAnything, caption
 from counterprior.eval.detectors.depth import open_depth
-from counterprior.eval.detectors.faster_rcnn import install_command
+from counterprior.eval.detectors.loading import install_torchvision
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.checker.run import (
@@ -43,6 +44,7 @@ from counterprior.eval.rules.checker.rules import CheckerRules, Perturbation
 from counterprior.eval.rules.pse import pse
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
+from counterprior.specs import Spec
 from counterprior.tables import RowError
 
 Checkpoint = Callable[[str], Path]
@@ -167,6 +169,59 @@ def test_the_detector_of_pse_in_one_word(checkpoint: Checkpoint, image: Image.Im
         open_detector("grounded-sam:?box=1")
 
 
+class Stretching:
+    """Prepares images for SAM 2 as its processor does, which needs torchvision."""
+
+    def __call__(self, images: Image.Image, input_boxes: Any, return_tensors: str) -> Any:
+        import torch
+        from transformers import BatchEncoding
+
+        pixels = torch.from_numpy(np.asarray(images.resize((64, 64)), dtype=np.float32) / 255)
+        scale = torch.tensor([64 / images.width, 64 / images.height] * 2)
+        encoded = {
+            "pixel_values": pixels.permute(2, 0, 1)[None],
+            "input_boxes": torch.tensor(input_boxes, dtype=torch.float32) * scale,
+            "original_sizes": torch.tensor([[images.height, images.width]]),
+        }
+        return BatchEncoding(encoded)
+
+    def post_process_masks(self, masks: Any, original_sizes: Any) -> list[Any]:
+        from torch.nn.functional import interpolate
+
+        sized = zip(masks, original_sizes.tolist(), strict=True)
+        return [interpolate(mask, size, mode="bilinear") > 0 for mask, size in sized]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sam_2_gives_masks_where_torchvision_is(
+    checkpoint: Checkpoint, image: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    long = f"detr:{checkpoint('detr')}%3Fthreshold%3D0"
+    spec = f"sam:{checkpoint('sam2')}?boxes={long}"
+    if find_spec("torchvision") is None:
+        with pytest.raises(DetectorError, match=r"sam2.*; if it needs torchvision: pip install"):
+            open_detector(spec)
+        load = transformers.AutoProcessor.from_pretrained
+        monkeypatch.setattr(
+            transformers.AutoProcessor,
+            "from_pretrained",
+            lambda source, **how: (
+                Stretching() if Path(source) == checkpoint("sam2") else load(source, **how)
+            ),
+        )
+    request = Request(image, ("cat", "dog"))
+    (found,) = open_detector(spec).detect([request])
+    (boxes,) = open_detector(Spec.parse(spec).options["boxes"]).detect([request])
+    assert found and [(d.label, d.box, d.score) for d in found] == [
+        (d.label, d.box, d.score) for d in boxes
+    ]
+    for one in found:
+        assert one.mask is not None and one.mask.shape == (48, 80)
+        assert one.mask.dtype == np.bool_ and one.mask.any()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_closed_set_refuses_what_it_can_not_find(
     checkpoint: Checkpoint, image: Image.Image
@@ -288,8 +343,8 @@ def test_faster_rcnn_without_torchvision_says_what_installs_it(
     minor = int(torch.__version__.split(".")[1]) + 15
     with pytest.raises(DetectorError, match=rf"pip install 'torchvision==0\.{minor}\.\*'"):
         open_detector(f"faster-rcnn:{tmp_path / 'w.pth'}")
-    assert install_command("2.13.0+cu130").endswith("/whl/cu130")
-    assert install_command("2.13.0") == "pip install 'torchvision==0.28.*'"
+    assert install_torchvision("2.13.0+cu130").endswith("/whl/cu130")
+    assert install_torchvision("2.13.0") == "pip install 'torchvision==0.28.*'"
 
 
 def test_batches_keep_order_and_number_of_queries(image: Image.Image) -> None:
