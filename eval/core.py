@@ -265,14 +265,14 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class CaptionRequest:
-    """An image to put into words."""
+    """An image to put into words, or a text to write anew."""
 
     id: str
     """Unique in a run."""
     instruction: str
     """All that is said to the captioner."""
-    image: Image
-    """RGB."""
+    image: Image | None
+    """RGB; None where the instruction holds a text to write anew."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ CAPTIONERS = {"hf-vlm": f"{__name__}.hf_vlm:LocalCaptioner"}
 """Kind of a spec -> ``module:Class``, imported when it is opened."""
 
 PAID_CAPTIONERS = dict.fromkeys(
-    ("anthropic", "openai", "scripted"), f"{__name__}.chat:ChatCaptioner"
+    ("anthropic", "chat-image", "openai", "scripted"), f"{__name__}.chat:ChatCaptioner"
 )
 """Captioners that are paid by the call: their `from_spec` takes a call plan too."""
 
@@ -67,7 +67,7 @@ class FunctionCaptioner:
     """Writes what a function of an image and an instruction returns."""
 
     def __init__(
-        self, function: Callable[[Image, str], Any], identity: Mapping[str, str] | str
+        self, function: Callable[[Image | None, str], Any], identity: Mapping[str, str] | str
     ) -> None:
         self._function = function
         self._identity = python_identity(function, identity)

@@ -21,6 +21,10 @@ from ..core import Caption, CaptionRequest
 from ..judges import CallPlan
 from . import token_bound
 
+HTTP = ("attempts", "timeout")
+"""Options of the connection."""
+DRAWS = "chat-image"
+"""Kind of models that draw behind the same API, and put images into words too."""
 SYSTEM = "You describe images."
 """Says nothing about what comes first; Anthropic's API takes no empty system prompt."""
 
@@ -37,7 +41,10 @@ class ChatCaptioner:
     def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatCaptioner:
         """Raises UsageError for a wrong option, BackendError for a missing key."""
         rest = {name: text for name, text in spec.options.items() if name != "max_tokens"}
-        backend = BACKENDS[spec.kind](replace(spec, options=rest))
+        kind = spec.kind
+        if kind == DRAWS:  # what it says of images is for the generator of the same spec
+            kind, rest = "openai", {name: text for name, text in rest.items() if name in HTTP}
+        backend = BACKENDS[kind](replace(spec, kind=kind, options=rest))
         return cls(backend, plan, token_bound(spec))
 
     def identity(self) -> dict[str, str]:
@@ -64,10 +71,11 @@ class ChatCaptioner:
         return self._plan.caller(self._backend, prefix=prefix, identity=identity, holder=self)
 
     def _call(self, request: CaptionRequest) -> Call[str]:
+        shown = () if request.image is None else (ImagePart(plain_png(request.image)),)
         asked = ChatRequest(
             role="captioner",
             system=SYSTEM,
-            user=(ImagePart(plain_png(request.image)), request.instruction),
+            user=(*shown, request.instruction),
             max_tokens=self._max_tokens,
             may_be_cut=True,
         )

@@ -55,8 +55,9 @@ class LocalCaptioner(VisionModel):
     def _written(self, request: CaptionRequest) -> Caption:
         import torch
 
+        shown = () if request.image is None else (request.image,)
         inputs = self.processor.apply_chat_template(
-            [chat((request.image,), request.instruction)],
+            [chat(shown, request.instruction)],
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,

@@ -52,6 +52,9 @@ def test_a_server_is_shown_the_image_and_the_instruction_alone(
     assert body["messages"][-1]["content"][1]["text"] == "Describe a."
     assert 64 in (body.get("max_tokens"), body.get("max_completion_tokens"))
     assert captioner.identity()["max_tokens"] == "64"
+    told = CaptionRequest("e", "Write it anew: a cat.", None)
+    assert written(captioner, told)["e"].text == "A cat and a dog."
+    assert [part["type"] for part in server.asked[-1].body["messages"][-1]["content"]] == ["text"]
 
 
 def test_a_resumed_run_pays_for_no_caption_twice(server: Any, plan: CallPlan) -> None:
