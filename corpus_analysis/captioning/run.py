@@ -17,6 +17,7 @@ from ...eval.engine.costs import Cost
 from ...eval.judges import Answering
 from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
+from ..captions.parser import installed_model
 from .asking import WORDINGS, Ask, ask, asks
 from .people import read_people
 from .plot import draw_plot
@@ -40,7 +41,7 @@ class CaptioningSettings:
     out: Path
     """Folder of the run."""
     captioners: tuple[str | Captioner, ...] = ()
-    """Specs, or objects of the protocol."""
+    """Specs, or captioners; see `eval.captioners.as_captioner`."""
     scenes: int = 200
     """Rendered scenes, where no boxes are given."""
     boxes: Path | None = None
@@ -109,6 +110,7 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
     Raises UsageError for bad settings, InUseError where another run writes to the folder, DataError
     for bad files, ModelMissing without spaCy, and RunFailed where a captioner can't answer at all.
     """
+    installed_model()  # else captions would be paid for that nothing can read
     images = _images(settings)
     wanted = asks(images.things, settings.wordings)
     plan = settings.cost.plan(settings.out)

@@ -162,6 +162,7 @@ def test_entity_preference_is_taken_out(left: float, sd: float) -> None:
     left_first = score_of(scores, "left_first")
     assert 100 * sum(truth) / len(truth) in left_first.interval
     assert left_first.interval.high - left_first.interval.low < 16
+    assert left_first.wide.low < left_first.value < left_first.wide.high
     # Without a preference, the order differs between the two images by chance alone.
     same = score_of(scores, "same_entity_first")
     assert (same.null in same.interval) == (sd == 0)
@@ -309,10 +310,11 @@ def test_people_are_the_control() -> None:
 
     # People name the dog first wherever it stands, and it stands left in 30 of 40 images.
     people = [told(n, *(("dog", "cat") if n < 30 else ("cat", "dog")), "dog") for n in range(40)]
-    people.append(Told(things("x", "dog", "cat"), Reading("one_named", "dog", alone=1.0)))
+    people.append(Told(things("x", "dog", "cat"), Reading("one_named", "dog", True, alone=1.0)))
     scores = people_scores(people)
     assert score_of(scores, "left_first_found").value == 75
     assert score_of(scores, "left_first_found").excluded == {"one_named": 1}
+    assert score_of(scores, "left_first_found", "words=neither").excluded == {}
     assert score_of(scores, "left_first_balanced").value == 50
     assert score_of(scores, "left_alone").value == 100
     pairs = [
@@ -383,6 +385,9 @@ def test_the_command_asks_once_and_compares_with_people(
     assert control["labels"] == {"left_first": 1, "right_first": 1}
     captioning(tmp_path / "run", **{**given, "json": False})
     assert len(server.asked) == 8
+    halves("bench", "dog").save(tmp_path / "a.png")
+    captioning(tmp_path / "run", **{**given, "json": False})
+    assert len(server.asked) == 8 + 4  # another image of the same name
     printed = capsys.readouterr().out
     assert "left_first_balanced" in printed and "3 images with two things" in printed
     lines = (tmp_path / "run" / "readings.jsonl").read_text().splitlines()
@@ -407,16 +412,17 @@ class Dying:
             yield request, Caption("A cat and a dog.", self.status)
 
 
-def test_a_killed_run_asks_for_no_caption_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("status", "again"), [("ok", 2), ("refused", 2), ("error", 4)])
+def test_a_killed_run_asks_for_no_caption_twice(tmp_path: Path, status: str, again: int) -> None:
     def run(captioner: Dying) -> WhoseCaptions:
         settings = CaptioningSettings(tmp_path, (captioner,), scenes=2, wordings=("tell",))
         return measure_captions(settings).results[0]
 
-    first, second, third = Dying(2), Dying(9), Dying(9)
+    first, second, third = Dying(2, status), Dying(9), Dying(9)
     with pytest.raises(KeyboardInterrupt):
         run(first)
     run(second)
-    assert len(first.asked) == len(second.asked) == 2
+    assert len(first.asked) == 2 and len(second.asked) == again
     assert len({*first.asked, *second.asked}) == 4
     run(third)
     assert not third.asked
