@@ -263,6 +263,7 @@ def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
             above={"cat": [LEFT], "dog": [BELOW]},
             inside={"cat": [(0, 0, 100, 100)], "dog": [(60, 40, 20, 40)]},
             kinds={"person": [LEFT], "potted plant": [RIGHT]},
+            small={"cat": [LEFT], "vase": [(95, 40, 5, 5)]},
         ),
     )
     found = photographs(boxes, None)
@@ -270,7 +271,7 @@ def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
         ("1", "cat", "dog"),
         ("2", "bench", "television"),
     ]
-    assert found.skipped == {"few_classes": 2, "not_beside": 2, "no_file": 0}
+    assert found.skipped == {"few_classes": 3, "not_beside": 2, "no_file": 0}
     assert [t.id for t in photographs(boxes, None, limit=1).things] == ["1"]
     with pytest.raises(UsageError, match=r"no image shows two things.*no_file 2"):
         photographs(boxes, tmp_path)
@@ -315,7 +316,9 @@ def test_people_are_the_control() -> None:
     assert score_of(scores, "left_first_found").value == 75
     assert score_of(scores, "left_first_found").excluded == {"one_named": 1}
     assert score_of(scores, "left_first_found", "words=neither").excluded == {}
-    assert score_of(scores, "left_first_balanced").value == 50
+    one_order = told(99, "horse", "sheep", "horse")
+    for heard in (people, [*people, one_order]):
+        assert score_of(people_scores(heard), "left_first_balanced").value == 50
     assert score_of(scores, "left_alone").value == 100
     pairs = [
         BothSides(one.things, "tell", Reading("left_first"), Reading("left_first"))
@@ -391,7 +394,7 @@ def test_the_command_asks_once_and_compares_with_people(
     printed = capsys.readouterr().out
     assert "left_first_balanced" in printed and "3 images with two things" in printed
     lines = (tmp_path / "run" / "readings.jsonl").read_text().splitlines()
-    assert len(lines) == 12 and json.loads(lines[0])["first"] == "cat"
+    assert len(lines) == 12 and json.loads(lines[0])["first"] == "dog"
     assert "<svg" in (tmp_path / "run" / "captioning.svg").read_text()
 
 
