@@ -316,7 +316,7 @@ def test_people_are_the_control() -> None:
     assert score_of(scores, "left_first_found").value == 75
     assert score_of(scores, "left_first_found").excluded == {"one_named": 1}
     assert score_of(scores, "left_first_found", "words=neither").excluded == {}
-    one_order = told(99, "horse", "sheep", "horse")
+    one_order = told(99, "horse", "sheep", "sheep")
     for heard in (people, [*people, one_order]):
         assert score_of(people_scores(heard), "left_first_balanced").value == 50
     assert score_of(scores, "left_alone").value == 100
