@@ -108,12 +108,12 @@ class Scripted:
 
 
 def test_a_set_habit_is_recovered_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
-    images = drawn(30, seed=3)
+    images = drawn(24, seed=3)
     scripted = Scripted(images, left=1.2, sd=1.5, faults=0.15)
     settings = CaptioningSettings(
         tmp_path,
         captioners=(as_captioner(scripted, identity="v1"),),
-        scenes=30,
+        scenes=24,
         seed=3,
         wordings=("describe", "tell"),
     )
@@ -122,9 +122,9 @@ def test_a_set_habit_is_recovered_from_captions_of_rendered_scenes(tmp_path: Pat
     truth = scripted.truth(images)
     left_first = found.score("left_first")
     assert 55 < left_first.interval.low < truth < left_first.interval.high < 85
-    assert left_first.n + sum(left_first.excluded.values()) == 30 * 2
+    assert left_first.n + sum(left_first.excluded.values()) == 24 * 2
     # Every caption that names both is read as it was written, and nothing is dropped.
-    assert sum(found.labels.values()) == 30 * 2 * 2
+    assert sum(found.labels.values()) == 24 * 2 * 2
     assert all(found.labels[label] for label in ("one_named", "refused", "error"))
     assert not found.labels.keys() & {"none_named", "unparsed", "missing"}
     assert found.score("left_alone").value > 80  # "remote" is also read as an adjective
