@@ -170,6 +170,28 @@ def test_entity_preference_is_taken_out(left: float, sd: float) -> None:
         assert score_of(scores, "left_first_found").value > 75
 
 
+@pytest.mark.lane
+@pytest.mark.parametrize(("left", "sd"), [(0.0, 0.0), (0.0, 3.0), (1.2, 1.5), (3.0, 1.0)])
+def test_the_interval_holds_set_habits_as_often_as_it_says(left: float, sd: float) -> None:
+    images, held, runs = drawn(100, seed=1), 0, 100
+    for run in range(runs):
+        rng = random.Random(f"{run}/{left}/{sd}")
+        own = {name: rng.gauss(0, sd) for name in sorted({n for one in images for n in one.names})}
+        pairs, truth = [], 0.0
+        for one in images:
+            more = own[one.left.name] - own[one.right.name]
+            chances = [logistic(left + sign * more) for sign in (1, -1)]
+            truth += sum(chances) / 2
+            for wording in ("describe", "tell", "shows"):
+                found, mirrored = (
+                    Reading("left_first" if rng.random() < chance else "right_first")
+                    for chance in chances
+                )
+                pairs.append(BothSides(one, wording, found, mirrored))
+        held += truth in score_of(captioner_scores(pairs), "left_first").interval
+    assert held >= 90
+
+
 LABELS = st.sampled_from(["left_first", "right_first", "one_named", "refused", "error", "missing"])
 
 
