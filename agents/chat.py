@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,6 +121,21 @@ class Completion:
     """Alternatives of the first token with their natural-log probabilities, if requested."""
     lost_attempts: int = 0
     """Earlier attempts that timed out or were cut off, and may have been billed."""
+
+
+_THOUGHT = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
+"""A block of thoughts at the start; its opening tag may have been in the chat template."""
+
+
+def without_thoughts(text: str) -> str:
+    """What a model wrote after its thoughts, stripped.
+
+    >>> without_thoughts("<think>A dog?</think>\\n<think>No.</think> A cat.\\n")
+    'A cat.'
+    """
+    while thought := _THOUGHT.match(text):
+        text = text[thought.end() :]
+    return text.strip()
 
 
 class BackendError(RunFailed):

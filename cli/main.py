@@ -12,6 +12,7 @@ from .. import __version__
 from . import (
     audit,
     author,
+    captioning,
     corpus,
     evaluate,
     methods,
@@ -62,6 +63,7 @@ PANELS: dict[str, Commands] = {
     "Corpora": {
         "mine": corpus.mine,
         "flips": corpus.flips,
+        "captioning": captioning.captioning,
     },
     "People": {
         "agree": spatial.agree,

@@ -1,4 +1,4 @@
 """Web captions to pairs, images, layout and order-to-space alignment.
 
-May import `schema`, `storage`, `images`, `agents` and `eval` (judges, statistics).
+May import `schema`, `storage`, `images`, `agents`, `scenes` and `eval` (judges, statistics).
 """

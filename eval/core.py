@@ -264,6 +264,49 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
+class CaptionRequest:
+    """An image to put into words, or a text to write anew."""
+
+    id: str
+    """Unique in a run."""
+    instruction: str
+    """All that is said to the captioner."""
+    image: Image | None
+    """RGB; None where the instruction holds a text to write anew."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What a captioner wrote, or why it wrote nothing."""
+
+    text: str
+    """Without a model's thoughts; for `refused` and `error` what was said instead."""
+    status: Literal["ok", "refused", "error"] = "ok"
+    """`refused` where the captioner declined: it is not asked again."""
+    cut: bool = False
+    """Whether it goes on after the most tokens that were allowed."""
+
+
+@runtime_checkable
+class Captioner(Protocol):
+    """Puts images into words: a model, a person, a script."""
+
+    def caption(
+        self, requests: Iterable[CaptionRequest]
+    ) -> Iterator[tuple[CaptionRequest, Caption]]:
+        """Every request with its caption, as soon as it is there, in any order.
+
+        Requests hold images, so they are taken as they are needed. One that fails has the status
+        `error`. Only what ends the whole run is raised, as in `Judge.judge`.
+        """
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """What captions (kind, model, server, revision, settings); part of every record."""
+        ...
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A case with everything that one judge said of its present image."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import counterprior
+from counterprior.eval.captioners import CAPTIONERS, PAID_CAPTIONERS
 from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
 from counterprior.eval.judges import JUDGES, PAID
@@ -41,14 +42,14 @@ MAY_IMPORT = {
     "agents": FOUNDATION,
     "eval": {*FOUNDATION, "release", "publication", "agents", "scenes"},
     "builders": {*FOUNDATION, "agents", "scenes", "eval.core", "eval.generators"},
-    "corpus_analysis": {*FOUNDATION, "release", "agents", "eval"},
+    "corpus_analysis": {*FOUNDATION, "release", "agents", "eval", "scenes"},
     "cards": {*FOUNDATION, "release", "publication", "builders.manifest"},
 }
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core rules prompts checkpoints detectors generators judges scorers methods trials "
-    "suites engine quality results people report studies cells study"
+    "stats core rules prompts checkpoints detectors generators judges captioners scorers methods "
+    "trials suites engine quality results people report studies cells study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000
@@ -59,12 +60,14 @@ HEAVY = set(
 )
 
 TABLES = {
+    *CAPTIONERS.values(),
     *DETECTORS.values(),
     *EXTRACTORS.values(),
     *GENERATORS.values(),
     *JUDGES.values(),
     *METHODS.values(),
     *PAID.values(),
+    *PAID_CAPTIONERS.values(),
     *SCORERS.values(),
 }
 """Every adapter, as ``module:Class``."""

@@ -49,6 +49,7 @@ NEED_MORE = {
     "report",
     "study",
     "flips",
+    "captioning",
     "push",
     "publish",
     "verify-holdout",

@@ -150,6 +150,19 @@ class Extractor:
                     found.append(CaptionPair(*halves, pattern, relation, sentence))
         return found
 
+    def mentions(self, doc: Sequence[Word], text: str) -> list[CaptionMention]:
+        """Every entity that a parsed text names, linked to another or not, in order.
+
+        Each noun counts once; "no dog" names none.
+        """
+        found: dict[int, _Found] = {}
+        for token in doc:
+            if token.lower_ in self.ontology.by_last:
+                one = self._resolve(doc, text, token)
+                if one is not None:
+                    found.setdefault(one.head.i, one)
+        return [_mention(text, found[at]) for at in sorted(found)]
+
     def _by_tree(self, doc: Sequence[Word], text: str) -> Iterator[_Link]:
         """What the tree links."""
         for token in doc:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ...agents.budget import Budget
+from ...agents.caller import Caller, CallSettings
+from ...agents.chat import ChatBackend
 from ...agents.ledger import Ledger
 from ...errors import UsageError
 from ...specs import Spec
@@ -48,6 +53,22 @@ class CallPlan:
             ledger.close()
             raise
         return ledger
+
+    def caller(
+        self, backend: ChatBackend, *, prefix: str, identity: Mapping[str, str], holder: object
+    ) -> Caller:
+        """The caller of a backend, with a ledger named by a prefix and the digest of an identity.
+
+        An outage becomes answers with the status `error`. `holder`: who makes the calls; it has no
+        end of its own, so the ledger is free for others when nobody holds it any more. Raises as
+        `ledger`.
+        """
+        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
+        ledger = self.ledger(f"{prefix}-{digest[:8]}")
+        weakref.finalize(holder, ledger.close)
+        return Caller(
+            backend, ledger, self.budget, CallSettings(self.concurrency, stop_on_outage=False)
+        )
 
 
 @runtime_checkable

@@ -6,22 +6,14 @@ of an image are found by its address or file name, which the question carries as
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
-from typing import Any
 
-from ...errors import DataError, UsageError
+from ...errors import UsageError
 from ...specs import Spec
 from ..core import Question, Verdict
-from ..rules.boxes import Box, intersection
+from ..detectors.instances import Instances
+from ..rules.boxes import Box, intersection, is_apart, is_beside
 from . import OneByOne
-
-MARGIN = 0.05
-"""Horizontal distance of the centers, share of the width, below which nothing is left of anything.
-"""
-OVERLAP = 0.5
-"""Shared area, share of the smaller box, from which two things are not apart."""
 
 ImageBoxes = dict[str, list[Box]]
 """Class -> boxes of one image, as shares of its width and height."""
@@ -40,16 +32,9 @@ class BoxJudge(OneByOne):
         """Raises UsageError for a spec without a file, DataError for one not in COCO's format."""
         if not spec.argument or spec.options:
             raise UsageError("boxes: write boxes:INSTANCES.json")
-        path = Path(spec.argument)
-        if not path.is_file():
-            raise UsageError(f"{path}: no such file of boxes")
-        data = path.read_bytes()
-        try:
-            boxes = _read(json.loads(data))
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise DataError(f"{path}: not COCO's format ({reason})") from None
-        return cls(boxes, hashlib.sha256(data).hexdigest()[:12])
+        found = Instances.read(Path(spec.argument))
+        boxes = {name: image.boxes for image in found.images for name in image.names}
+        return cls(boxes, found.digest)
 
     def identity(self) -> dict[str, str]:
         return {"kind": "boxes", "version": "1", "boxes": self.digest}
@@ -85,30 +70,9 @@ def _measure(question: Question, first: list[Box], second: list[Box]) -> tuple[i
     smaller = min(a.area, b.area)
     shared = intersection(a, b) / smaller if smaller else 0.0
     why = f"across {across:+.3f}, down {down:+.3f}, shared {shared:.2f}"
-    beside = abs(across) >= MARGIN and abs(across) >= abs(down)
+    beside = is_beside(a, b)
     if gate:
         aspect = question.facts.get("aspect", "")
-        holds = {"existence": True, "separation": shared < OVERLAP, "topology": beside}[aspect]
+        holds = {"existence": True, "separation": is_apart(a, b), "topology": beside}[aspect]
         return (0 if holds else 1), why
     return (2 if not beside else 0 if across < 0 else 1), why
-
-
-def _read(data: Any) -> dict[str, ImageBoxes]:
-    names = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
-    images = {entry["id"]: entry for entry in data["images"]}
-    found: dict[str, ImageBoxes] = {}
-    for image in images.values():
-        boxes: ImageBoxes = {}
-        for key in ("file_name", "coco_url", "url"):
-            if image.get(key):
-                found[str(image[key])] = boxes
-    for entry in data["annotations"]:
-        if entry.get("iscrowd"):
-            continue
-        image = images[entry["image_id"]]
-        left, top, width, height = (float(v) for v in entry["bbox"])
-        w, h = float(image["width"]), float(image["height"])
-        box = Box(left / w, top / h, (left + width) / w, (top + height) / h)
-        key = str(image.get("file_name") or image.get("coco_url") or image["url"])
-        found[key].setdefault(names[entry["category_id"]], []).append(box)
-    return found

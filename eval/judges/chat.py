@@ -6,27 +6,16 @@ goes through a ledger, so that a run that was killed pays for no question twice.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import re
-import weakref
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from ...agents.backends import BACKENDS
-from ...agents.caller import Answer, Call, Caller, CallSettings
-from ...agents.chat import (
-    BackendError,
-    ChatBackend,
-    ChatRequest,
-    Completion,
-    ImagePart,
-    Permit,
-    always,
-)
+from ...agents.caller import Answer, Call, Caller
+from ...agents.chat import ChatBackend, ChatRequest, Completion, ImagePart, without_thoughts
 from ...agents.ledger import spec_hash
+from ...agents.outage import Fuse
 from ...errors import UsageError
 from ...images import plain_png
 from ...specs import Spec
@@ -43,12 +32,6 @@ _BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, 20)}
 LEAST_MASS = 0.5
 """Probability that the first token is any of the answers, from which it tells them apart."""
 
-PATIENCE = 8
-"""Calls in a row that a server may fail, each after its retries, before it is left alone."""
-
-_THOUGHT = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL)
-"""A block of thoughts at the start; its opening tag may have been in the chat template."""
-
 
 class ChatJudge:
     """A model that is shown the pictures and the question's prompt, and answers with a digit."""
@@ -56,7 +39,7 @@ class ChatJudge:
     def __init__(
         self, backend: ChatBackend, plan: CallPlan, max_tokens: int = MAX_TOKENS, logprobs: int = 0
     ) -> None:
-        self._backend = _Fuse(backend)
+        self._backend = Fuse(backend)
         self._plan = plan
         self._max_tokens = max_tokens
         self._logprobs = logprobs
@@ -99,13 +82,8 @@ class ChatJudge:
 
     @cached_property
     def _caller(self) -> Caller:
-        digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
-        kind = self._backend.identity()["kind"]
-        ledger = self._plan.ledger(f"{kind}-{digest[:8]}")
-        # A judge has no end of its own: the ledger is free for others when nobody holds the judge.
-        weakref.finalize(self, ledger.close)
-        settings = CallSettings(self._plan.concurrency, stop_on_outage=False)
-        return Caller(self._backend, ledger, self._plan.budget, settings)
+        identity, kind = self.identity(), self._backend.identity()["kind"]
+        return self._plan.caller(self._backend, prefix=kind, identity=identity, holder=self)
 
     def _call(self, question: Question) -> Call[str | None]:
         request = ChatRequest(
@@ -119,34 +97,6 @@ class ChatJudge:
         content = spec_hash(self._backend.identity(), request)[:16]
         answers = question.answers
         return Call(f"{question.id}/{content}", request, lambda text: parse_answer(text, answers))
-
-
-class _Fuse:
-    """A backend that stops asking a server which has failed `PATIENCE` calls in a row.
-
-    Else a run of thousands of questions waits for thousands of time-outs.
-    """
-
-    def __init__(self, backend: ChatBackend) -> None:
-        self._backend = backend
-        self._failed = 0
-
-    def identity(self) -> dict[str, str]:
-        return self._backend.identity()
-
-    def check(self) -> None:
-        self._backend.check()
-
-    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
-        if self._failed >= PATIENCE:
-            raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
-        try:
-            completion = self._backend.complete(request, permit)
-        except BackendError:
-            self._failed += 1
-            raise
-        self._failed = 0
-        return completion
 
 
 def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
@@ -195,7 +145,5 @@ def parse_answer(text: str, allowed: Container[str]) -> str | None:
     >>> [parse_answer(text, {"1", "2"}) for text in ("It is 2.", "1 2", "", "zwei", "<think>2")]
     [None, None, None, None, None]
     """
-    while thought := _THOUGHT.match(text):
-        text = text[thought.end() :]
-    answer = text.strip()
+    answer = without_thoughts(text)
     return answer if answer and answer in allowed else None

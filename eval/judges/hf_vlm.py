@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
-from ..checkpoints.processors import load_processor
+from ..checkpoints.vision import VisionModel, chat
 from ..core import Question, Verdict
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 OPTIONS = ("revision", "device", "dtype", "batch", "min_mass")
 
 
-class LocalJudge:
+class LocalJudge(VisionModel):
     """Reads the probabilities of the allowed answers off the model's next token.
 
     batch: questions in one forward pass; in bfloat16 the answers depend on it a little.
@@ -37,8 +35,7 @@ class LocalJudge:
     def __init__(
         self, checkpoint: Checkpoint, placement: Placement, batch: int = 1, min_mass: float = 0.5
     ) -> None:
-        self.checkpoint = checkpoint
-        self.placement = placement
+        super().__init__(checkpoint, placement)
         self.batch = batch
         self.min_mass = min_mass
 
@@ -59,49 +56,14 @@ class LocalJudge:
         return cls(checkpoint, placement, batch, min_mass)
 
     def identity(self) -> dict[str, str]:
-        import transformers
-
-        return {
-            "kind": "hf-vlm",
-            "model": self.checkpoint.name,
-            "revision": self.checkpoint.version,
-            "batch": str(self.batch),
-            "min_mass": f"{self.min_mass:g}",
-            # The Pillow and torchvision forms of an image processor differ in the last digits.
-            "image_processor": type(self.processor.image_processor).__name__,
-            "transformers": transformers.__version__,
-            **self.placement.identity(),
-        }
+        batch, min_mass = str(self.batch), f"{self.min_mass:g}"
+        return {**super().identity(), "batch": batch, "min_mass": min_mass}
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Raises LoadError where there can be no verdict at all."""
         waiting = iter(questions)
         while batch := list(islice(waiting, self.batch)):
             yield from zip(batch, self._verdicts(batch), strict=True)
-
-    @cached_property
-    def processor(self) -> Any:
-        with self._loading():
-            processor: Any = load_processor(self.checkpoint.source, self.checkpoint.commit)
-        # So that the last position of every row of a batch is the one to answer at.
-        processor.tokenizer.padding_side = "left"
-        return processor
-
-    @cached_property
-    def model(self) -> Any:
-        from transformers import AutoModelForImageTextToText
-
-        with self._loading():
-            dtype = self.placement.torch_dtype
-            model: Any = self.checkpoint.load(AutoModelForImageTextToText, dtype=dtype)
-            return model.to(self.placement.device).eval()
-
-    @contextmanager
-    def _loading(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
         try:
@@ -134,7 +96,7 @@ class LocalJudge:
         import torch
 
         inputs = self.processor.apply_chat_template(
-            [_chat(question) for question in questions],
+            [chat(question.images, question.prompt) for question in questions],
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -156,7 +118,7 @@ class LocalJudge:
         """
         tokenizer = self.processor.tokenizer
         text = self.processor.apply_chat_template(
-            _chat(question), add_generation_prompt=True, tokenize=False
+            chat(question.images, question.prompt), add_generation_prompt=True, tokenize=False
         )
         asked = tokenizer(text, add_special_tokens=False).input_ids
         tokens = []
@@ -166,8 +128,3 @@ class LocalJudge:
                 raise ValueError(f"{self.checkpoint.name}: the answer {answer!r} is not one token")
             tokens.append(answered[-1])
         return tokens
-
-
-def _chat(question: Question) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = [{"type": "image", "image": i} for i in question.images]
-    return [{"role": "user", "content": [*content, {"type": "text", "text": question.prompt}]}]

@@ -8,18 +8,16 @@ where none is asked for, so rows with one are refused.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import re
-import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PIL.Image import Image
 
 from ...agents.backends import BACKENDS
-from ...agents.caller import Caller, CallSettings
+from ...agents.caller import Caller
 from ...agents.chat import ChatBackend, ChatRequest
 from ...agents.ledger import spec_hash
 from ...errors import UsageError
@@ -134,11 +132,7 @@ class Rephrase(Method):
         identity = self._backend.identity()
         plan.budget.check(identity, trial)
         self._backend.check()
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-        ledger = plan.ledger(f"rephrase-{digest[:8]}")
-        weakref.finalize(self, ledger.close)
-        settings = CallSettings(plan.concurrency, stop_on_outage=False)
-        self._caller = Caller(self._backend, ledger, plan.budget, settings)
+        self._caller = plan.caller(self._backend, prefix="rephrase", identity=identity, holder=self)
 
     def generate(self, request: ImageRequest) -> Image | Path:
         """The image of the new prompt, which its report holds.

@@ -40,6 +40,13 @@ def check_relation(value: str, known: Sequence[str] = RELATIONS, what: str = "re
         raise UsageError(f"no {what} {value!r}: choose from {', '.join(known)}")
 
 
+LEAST_ACROSS = 0.05
+"""Horizontal distance of the centers, share of the width, below which nothing is left of anything.
+"""
+MOST_SHARED = 0.5
+"""Shared area, share of the smaller box, from which two things are not apart."""
+
+
 class Box(NamedTuple):
     """Left, top, right, bottom."""
 
@@ -88,6 +95,19 @@ def iou(a: Box, b: Box) -> float:
     shared = intersection(a, b)
     union = a.area + b.area - shared
     return shared / union if union > 0 else 0.0
+
+
+def is_beside(a: Box, b: Box) -> bool:
+    """Whether two boxes, shares of an image's width and height, lie rather side by side than above
+    each other, their centers `LEAST_ACROSS` apart or more."""
+    across, down = (abs(a.center[axis] - b.center[axis]) for axis in (0, 1))
+    return across >= LEAST_ACROSS and across >= down
+
+
+def is_apart(a: Box, b: Box) -> bool:
+    """Whether two boxes share less than `MOST_SHARED` of the smaller one."""
+    smaller = min(a.area, b.area)
+    return not smaller or intersection(a, b) / smaller < MOST_SHARED
 
 
 def offset(a: Box, b: Box, relation: Relation, size: Size) -> float:

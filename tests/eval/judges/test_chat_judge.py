@@ -20,10 +20,11 @@ from PIL import Image
 
 from counterprior.agents.budget import Budget, BudgetError, PriceTable
 from counterprior.agents.chat import BackendError, Completion
+from counterprior.agents.outage import PATIENCE
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import CallPlan, open_judge
-from counterprior.eval.judges.chat import PATIENCE, first_token_shares
+from counterprior.eval.judges.chat import first_token_shares
 
 Ask = Callable[..., Question]
 PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])

@@ -1,0 +1,60 @@
+"""The command that measures what captioners, and people, name first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from .options import Concurrency, Input, Json, MaxUsd, Model, Output, Prices, Sampling
+from .progress import progress_bar
+from .show_captioning import print_captioning
+
+
+def captioning(
+    out: Annotated[Path, Output(help="Folder of the run.")],
+    captioner: Annotated[
+        list[str] | None,
+        Model("--captioner", help="Spec: openai:MODEL, hf-vlm:PATH, python:...; repeatable."),
+    ] = None,
+    boxes: Annotated[
+        Path | None, Input(help="COCO instances of photographs; else scenes are drawn.")
+    ] = None,
+    images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
+    people: Annotated[
+        Path | None, Input(help="People's captions of them: COCO's format, or rows.")
+    ] = None,
+    scenes: Annotated[int, Sampling(min=1, help="Scenes to draw.")] = 200,
+    limit: Annotated[int | None, Sampling(min=1, help="Most photographs.")] = None,
+    wording: Annotated[
+        list[str] | None, Sampling("--wording", help="Only this instruction; repeatable.")
+    ] = None,
+    seed: Annotated[int, Sampling(min=0, help="Which scenes are drawn.")] = 0,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    concurrency: Concurrency = 8,
+    json: Json = False,
+) -> None:
+    """Measure whether captions name the left one first; run again to continue.
+
+    Every image is also shown mirrored, so that what a captioner likes to name first cancels out.
+
+    Example: `counterprior captioning --captioner openai:MODEL --out runs/captions`
+    """
+    from ..corpus_analysis.captioning.asking import WORDINGS
+    from ..corpus_analysis.captioning.run import CaptioningSettings, measure_captions
+    from ..eval.engine.costs import Cost
+
+    settings = CaptioningSettings(
+        out=out,
+        captioners=tuple(captioner or ()),
+        scenes=scenes,
+        boxes=boxes,
+        images=images,
+        people=people,
+        wordings=tuple(wording or WORDINGS),
+        limit=limit,
+        seed=seed,
+        cost=Cost(concurrency, max_usd, prices),
+    )
+    with progress_bar() as progress:
+        print_captioning(measure_captions(settings, progress), out, json)

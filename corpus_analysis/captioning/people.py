@@ -1,0 +1,86 @@
+"""People's captions of photographs: COCO's annotations, or rows of image and caption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError, UsageError
+from ...tables import read_rows
+
+KEYS = ("image", "file_name", "image_id")
+"""What names the image in a row, the first that is there."""
+
+
+@dataclass(frozen=True)
+class PersonsCaption:
+    """What one person wrote."""
+
+    image: str
+    """Id of the image."""
+    text: str
+    """The caption."""
+
+
+@dataclass(frozen=True)
+class PeoplesCaptions:
+    """A file of captions, as far as they are of some images."""
+
+    captions: tuple[PersonsCaption, ...]
+    """In the order of the file."""
+    others: int
+    """Captions of other images."""
+
+
+def read_people(path: Path, ids: Mapping[str, str]) -> PeoplesCaptions:
+    """The captions of the images whose number, file name or address `ids` maps to an id.
+
+    ``*.json`` in COCO's format (`annotations` with `image_id` and `caption`; an image is known by
+    its name, else by its number, which must be the one that the boxes have), or rows with `image`
+    and `caption`, as jsonl, csv or a list. Raises UsageError for a missing file and one without a
+    caption of these images, DataError for one that can't be read.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file of captions")
+    captions, others = [], 0
+    for keys, text in _coco(path) if path.suffix == ".json" and _is_object(path) else _rows(path):
+        image = next((ids[key] for key in keys if key in ids), None)
+        if image is None:
+            others += 1
+        else:
+            captions.append(PersonsCaption(image, text))
+    if not captions:
+        raise UsageError(f"{path}: none of its {others:,} captions is of an image with two things")
+    return PeoplesCaptions(tuple(captions), others)
+
+
+def _is_object(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).lstrip()[:1] == b"{"
+
+
+def _coco(path: Path) -> Iterator[tuple[list[str], str]]:
+    """What the image of each caption may be called, and the caption."""
+    try:
+        data: Any = json.loads(path.read_bytes())
+        names = {
+            image["id"]: [str(image[k]) for k in ("file_name", "coco_url") if image.get(k)]
+            for image in data.get("images", ())
+        }
+        for entry in data["annotations"]:
+            number = entry["image_id"]
+            yield [*names.get(number, ()), str(number)], str(entry["caption"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{path}: not captions in COCO's format ({reason})") from None
+
+
+def _rows(path: Path) -> Iterator[tuple[list[str], str]]:
+    for number, row in read_rows(path):
+        keys = [str(row[key]) for key in KEYS if row.get(key) not in (None, "")]
+        if not keys or not isinstance(row.get("caption"), str):
+            raise DataError(f"{path}:{number}: a row needs `image` and `caption`")
+        yield keys, row["caption"]
