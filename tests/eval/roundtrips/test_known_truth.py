@@ -1,0 +1,76 @@
+"""A teller that forgets and a hand that errs, by a set share: the criteria recover both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trip_doubles as doubles
+
+from counterprior.eval.core import Score
+from counterprior.eval.engine.data import Rows
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.study import study as studies
+from counterprior.eval.study.study import Study, run_study
+
+HERE = "python:trip_doubles:"
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    doubles.reset()
+    monkeypatch.setattr(studies, "read_rows", lambda *_: Rows.of(doubles.rows(14)))
+    yield
+    doubles.reset()
+
+
+def study(**changes: Any) -> dict[str, Any]:
+    return {
+        "data": "the world",
+        "suites": {"consistency": {}},
+        "captioners": {"forgetful": f"{HERE}teller?forgets=0.3&alike=0.6"},
+        "generators": {"clumsy": f"{HERE}hand?errs=0.2"},
+        "editors": {"image": f"{HERE}hand", "text": f"{HERE}teller"},
+        "judges": {"reader": f"{HERE}reader"},
+        **changes,
+    }
+
+
+def scores(root: Path, run: str) -> dict[str, Score]:
+    (judged,) = score_run(root / "runs" / "consistency" / run, ScoreSettings(groups=False))
+    return judged.whole
+
+
+def test_criteria_recover_what_is_forgotten_and_drawn_wrong(tmp_path: Path) -> None:
+    done = run_study(study(), tmp_path)
+    assert not done.failures
+    p, q = 0.3, 0.2
+    kept, drawn = 1 - p, 1 - q
+    # Forgotten cells are grey: half of the ten questions, those answered no, are right anyway.
+    there_and_back = kept * drawn + p / 2
+    truth = {
+        ("image", "given"): 1.0,
+        ("text", "given"): 1.0,
+        ("image~forgetful~clumsy", "cyclic"): there_and_back,
+        ("text~clumsy~forgetful", "cyclic"): there_and_back,
+        # Green or not: wrong cells are red or blue, so that an error shows in the first question,
+        # and in half of the second ones.
+        ("image~forgetful", "edit_first"): kept + p / 2,
+        ("image~forgetful", "edit_last"): kept + p / 2,
+        ("text~clumsy", "edit_last"): 1.0,
+    }
+    for (run, name), share in truth.items():
+        found = scores(tmp_path, run)[name]
+        assert found.interval.low <= 100 * share <= found.interval.high, (run, name, found)
+    a = (kept + 1) / 2
+    both = (kept**2 + 0.6 * p * kept + 1) / 2
+    r = (both - a * a) / (a * (1 - a))
+    forward = scores(tmp_path, "image~forgetful")
+    assert forward["forward"].interval.low <= r <= forward["forward"].interval.high
+    # Recovered by the shares alone: what is left of each model's own facts.
+    drawn_first = scores(tmp_path, "text~clumsy")["edit_first"]
+    assert drawn_first.interval.low <= 100 * (1 - q * 3 / 4) <= drawn_first.interval.high
+    assert Study.open(tmp_path).status()[0].state == "done" and not math.isnan(r)
