@@ -31,7 +31,7 @@ def study(**changes: Any) -> dict[str, Any]:
     return {
         "data": "the world",
         "suites": {"consistency": {}},
-        "captioners": {"forgetful": f"{HERE}teller?forgets=0.3&alike=0.6"},
+        "captioners": {"forgetful": f"{HERE}teller?forgets=0.3&alike=0.6&name=forgetful"},
         "generators": {"clumsy": f"{HERE}hand?errs=0.2"},
         "editors": {"image": f"{HERE}hand", "text": f"{HERE}teller"},
         "judges": {"reader": f"{HERE}reader"},
@@ -44,9 +44,28 @@ def scores(root: Path, run: str) -> dict[str, Score]:
     return judged.whole
 
 
+def stop_after(calls: int) -> None:
+    """Ends the process, as it were, after so many calls of models."""
+
+    def stop() -> None:
+        if doubles.DID.total() == calls:
+            raise KeyboardInterrupt
+
+    doubles.BEFORE[:] = [stop]
+
+
 def test_criteria_recover_what_is_forgotten_and_drawn_wrong(tmp_path: Path) -> None:
+    for calls in (25, 90, 400):  # telling, drawing and judging
+        stop_after(calls)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(study(), tmp_path)
+    doubles.BEFORE.clear()
     done = run_study(study(), tmp_path)
     assert not done.failures
+    # Nothing was asked for twice, though the same captions serve several runs.
+    assert set(doubles.DID.values()) == {1}
+    told = [what for what in doubles.DID if what.startswith("tell forgetful")]
+    assert 14 * 4 < len(told) <= 14 * (1 + 3 + 1 + 3)  # equal images are one
     p, q = 0.3, 0.2
     kept, drawn = 1 - p, 1 - q
     # Forgotten cells are grey: half of the ten questions, those answered no, are right anyway.
