@@ -96,7 +96,7 @@ class TripMember:
         Raises LoadError, BudgetError and LedgerError, which end the run.
         """
         opened = self._open()
-        if isinstance(opened, Captioner):
+        if self.writes:
             yield from self._write(opened, steps)
             return
         several = self._models.plan.concurrency if isinstance(opened, PaidGenerator) else 1
