@@ -31,6 +31,8 @@ MADE: Mapping[StepKind, Modality] = {
 """What a step makes."""
 EDITS: tuple[StepKind, ...] = ("revise", "retouch")
 """Steps that need an edit."""
+TRIP = "round-trip"
+"""Kind of what makes a run of round trips."""
 JOINT = "~"
 """Between the parts of a run's name: where it starts, and its models in their order."""
 

@@ -14,7 +14,7 @@ from ...progress import Progress, silent
 from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
 from .log import TakenStep
 from .models import GivenInput, OpenStep, TripMember, TripModels, prefixed
-from .routes import EDITS, Modality, StepKind, route_of, trip_name
+from .routes import EDITS, TRIP, Modality, StepKind, route_of, trip_name
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -35,7 +35,7 @@ class RoundTrip:
         known = {step: member.identity(step) for step, member in self.members.items()}
         named = [describe(found) for step, found in known.items() if step not in EDITS]
         parts = (prefixed(step, found) for step, found in known.items())
-        about = {"kind": "round-trip", "name": trip_name(self.start, named), "start": self.start}
+        about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
         return {**about, **{name: value for part in parts for name, value in part.items()}}
 
     def generate(self, request: ImageRequest) -> Image.Image | MadeText:
