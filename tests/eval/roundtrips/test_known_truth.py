@@ -101,7 +101,9 @@ def test_criteria_recover_what_is_forgotten_and_drawn_wrong(tmp_path: Path) -> N
     forward = scores(tmp_path, "image~forgetful")
     assert forward["forward"].interval.low <= r <= forward["forward"].interval.high
     # Recovered by the shares alone: what is left of each model's own facts.
-    drawn_first = scores(tmp_path, "text~clumsy")["edit_first"]
+    clumsy = scores(tmp_path, "text~clumsy")
+    drawn_first = clumsy["edit_first"]
+    assert drawn_first.value < clumsy["edit_last"].value == 100
     assert drawn_first.interval.low <= 100 * (1 - q * 3 / 4) <= drawn_first.interval.high
     # Scores of a table that take two runs: here the other model is the same one, and the judge
     # makes no mistake about the start.
