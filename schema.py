@@ -142,6 +142,11 @@ class Row(Struct):
         """The values that `id` hashes."""
         return tuple(getattr(self, name) for name in self.KEY)
 
+    @property
+    def source_image(self) -> EncodedImage | None:
+        """The image that a case starts from; None for text-to-image, and for a row without it."""
+        return None
+
 
 class T2IHomogenization(Row):
     """A neutral prompt on two entities, and the same with mention order swapped.
@@ -286,6 +291,10 @@ class SeededRow(Row):
     """The seed image, RGB."""
     image_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     """SHA-256 of the encoded seed image; empty if there is none."""
+
+    @property
+    def source_image(self) -> EncodedImage | None:
+        return self.seed_image
 
 
 class I2IHomogenization(SeededRow):
@@ -621,6 +630,10 @@ class Consistency(Row):
     """Who wrote caption, edits and questions, in this order."""
     checked_by: list[str]
     """Who checked caption, edits and questions, in this order."""
+
+    @property
+    def source_image(self) -> EncodedImage | None:
+        return self.image
 
 
 ROWS: dict[str, type[Row]] = {

@@ -76,6 +76,10 @@ class Session:
         """The caller of the model that checks."""
         return self._caller(self.settings.reviewer or self.settings.backend, role)
 
+    def further(self, spec: str) -> Caller:
+        """The caller of one more model, where nothing is replayed."""
+        return self._caller(spec, None)
+
     def recorded(self, identity: Mapping[str, str]) -> Caller:
         """The caller of a recorded model, for a replay that knows its models' identities."""
         backend = ReplayBackend(identity)

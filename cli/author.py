@@ -167,6 +167,9 @@ def consistency(
     base: Base = None,
     backend: Backend = "",
     reviewer: Reviewer = "",
+    second_reviewer: Annotated[
+        str, Model(help="Spec of a third model that reviews on its own.")
+    ] = "",
     drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
     replay: Replay = False,
     limit: Annotated[int | None, Sampling(min=1, help="Most images to use.")] = None,
@@ -193,7 +196,12 @@ def consistency(
         concurrency=concurrency,
     )
     game = GameSettings(
-        images=images, drawer=drawer, license=license, limit=limit, smallest_side=smallest_side
+        images=images,
+        drawer=drawer,
+        license=license,
+        limit=limit,
+        smallest_side=smallest_side,
+        second_reviewer=second_reviewer,
     )
     with progress_bar() as progress:
         print_authored(author_consistency(session, game, base, bank, progress))

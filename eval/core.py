@@ -90,6 +90,8 @@ class Case:
     """Image to edit, relative to the run; its stem is its SHA-256. Empty for text-to-image."""
     fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The row's own values by name, for generators that need more than a prompt; not recorded."""
+    key: Mapping[str, str] = field(default_factory=dict)
+    """Question -> its right label, where the row tells; no judge sees it."""
 
     @property
     def id(self) -> str:
@@ -158,6 +160,29 @@ class Generator(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class MadeText:
+    """A text that a case made in place of an image: a caption."""
+
+    content: str
+    """Never empty."""
+    report: str = ""
+    """What there is to say of making it, as JSON; empty where nothing."""
+
+
+@runtime_checkable
+class Maker(Protocol):
+    """Makes what a case asks for: a generator an image, a round trip an image or a text."""
+
+    def generate(self, request: ImageRequest) -> Image | Path | MadeText:
+        """As `Generator.generate`."""
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """As `Generator.identity`."""
+        ...
+
+
 Task = Literal["order", "arrangement", "actor", "binding", "gate", "yes_no"]
 """What is asked, for judges that measure instead of reading the prompt.
 
@@ -188,7 +213,7 @@ class Question:
     answers: Mapping[str, str]
     """Answer as it must be written (`"1"`) -> one of `labels`."""
     images: tuple[Image, ...]
-    """RGB; the one to judge comes last."""
+    """RGB; the one to judge comes last. None where a text is judged."""
     prior: str = ""
     """The label that somebody who only knows the prior would give; empty where none is."""
     digest: str = ""
@@ -197,11 +222,18 @@ class Question:
     """What a measuring judge needs besides the subjects: what `first` and `second` do, on which
     `axis` they lie, the relation that the prompt states (`a`, `relation`, `b`; in a mirror image
     what it is there), and all `objects` that the prompt names, separated by `|`."""
+    text: str = ""
+    """The text to judge, where it is no image; shown before the prompt."""
 
     @property
     def id(self) -> str:
         """Unique in a run: case, name and probe; also the id of a judge's logical call."""
         return f"{self.case}/{self.name}/{self.probe}"
+
+    @property
+    def said(self) -> str:
+        """All that a model is told besides the images: the text to judge, then the prompt."""
+        return f"<text>\n{self.text}\n</text>\n\n{self.prompt}" if self.text else self.prompt
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ MAY_IMPORT = {
 
 EVAL = (
     "stats core rules prompts checkpoints detectors generators judges captioners scorers methods "
-    "trials suites engine quality results people report studies cells study"
+    "roundtrips trials suites engine quality results people report studies cells study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000

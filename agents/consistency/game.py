@@ -41,7 +41,7 @@ class UndrawnError(Exception):
     """A caption that the drawer refuses or can't draw; it isn't tried again."""
 
 
-Fate = Literal["accepted", "screened", "recaptioned", "disputed", "failed"]
+Fate = Literal["accepted", "screened", "recaptioned", "disputed", "discarded", "failed"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ class GameItem:
     comparison: ImageComparison | None = None
     """Questions and edits."""
     fate: Fate | Literal[""] = ""
-    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by the reviewer, so that a
-    person decides; `failed`: a role gave no usable answer. Empty while the game goes on."""
+    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by a reviewer, so that a
+    person decides; `discarded`: both of two reviewers object; `failed`: a role gave no usable
+    answer. Empty while the game goes on."""
     why: str = ""
     """The reason, unless accepted."""
     drawing: bytes = b""
@@ -98,14 +99,25 @@ class GameItem:
 class AnnotationGame:
     """One run over images: stage after stage, with all images of a stage in parallel."""
 
-    def __init__(self, author: Caller, other: Caller, drawer: Drawer, tellings: int = 3) -> None:
-        """`other`, a second model, tells after a bad judgment, judges and reviews.
+    def __init__(
+        self,
+        author: Caller,
+        other: Caller,
+        drawer: Drawer,
+        tellings: int = 3,
+        second: Caller | None = None,
+    ) -> None:
+        """`other`, a second model, tells after a bad judgment, judges and reviews; `second`, a
+        third one, reviews on its own, without the other's review.
 
-        Raises UsageError if both are the same model.
+        Raises UsageError if two of them are the same model.
         """
         if author.author == other.author:
             raise UsageError("the game needs two models: name another one as --reviewer")
+        if second is not None and second.author in (author.author, other.author):
+            raise UsageError("reviews are independent: name a third model as --second-reviewer")
         self._models = (author, other)
+        self._reviewers = (other,) if second is None else (other, second)
         self._drawer = drawer
         self._tellings = tellings
 
@@ -194,18 +206,26 @@ class AnnotationGame:
             item.comparison = _value(item, answer, COMPARER)
 
     def _review(self, items: list[GameItem], progress: Progress) -> None:
-        calls = [
-            Call(
-                f"{_id(i)}/reviewer",
-                REVIEWER.request(*_show(i.image.data), _paper(i)),
-                REVIEWER.read,
-            )
-            for i in items
-        ]
-        for item, answer in _zip(items, self._models[1].call_many(calls, "review", progress)):
-            if (review := _value(item, answer, REVIEWER)) is not None:
-                objections = _objections(item, review)
-                item.end("disputed" if objections else "accepted", "; ".join(objections))
+        said: dict[str, list[str]] = {}
+        for number, reviewer in enumerate(self._reviewers):
+            calls = [
+                Call(
+                    f"{_id(i)}/reviewer{number + 1 if number else ''}",
+                    REVIEWER.request(*_show(i.image.data), _paper(i)),
+                    REVIEWER.read,
+                )
+                for i in items
+            ]
+            stage = "review again" if number else "review"
+            for item, answer in _zip(items, reviewer.call_many(calls, stage, progress)):
+                if (review := _value(item, answer, REVIEWER)) is not None:
+                    told = "; ".join(_objections(item, review))
+                    said.setdefault(item.image.sha256, []).append(told)
+        for item in _playing(items):
+            objections = [told for told in said[item.image.sha256] if told]
+            everybody = len(objections) == len(self._reviewers) > 1
+            fate: Fate = "discarded" if everybody else "disputed" if objections else "accepted"
+            item.end(fate, " | ".join(objections))
 
 
 def _playing(items: list[GameItem], without_comparison: bool = False) -> list[GameItem]:

@@ -24,7 +24,7 @@ from .given_images import CachedDrawer, UnusableImage, read_images
 
 RUN = "consistency"
 
-FATES = ("accepted", "screened", "recaptioned", "disputed", "failed")
+FATES = ("accepted", "screened", "recaptioned", "disputed", "discarded", "failed")
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class GameSettings:
     """Shorter side of an image at least, in pixels; ACON uses 1024."""
     tellings: int = 3
     """Captions per image at most."""
+    second_reviewer: str = ""
+    """Spec of a third model that reviews on its own; a replay has the recorded one."""
 
 
 def author_consistency(
@@ -62,9 +64,10 @@ def author_consistency(
     with open_session(session) as opened:
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
         table = _seated(opened, game, drawings)
-        items = AnnotationGame(table.author, table.other, table.drawer, game.tellings).run(
-            images, progress
+        played = AnnotationGame(
+            table.author, table.other, table.drawer, tellings=game.tellings, second=table.second
         )
+        items = played.run(images, progress)
         with written_bank(base, bank, without="consistency") as folder:
             _write(folder, items, refused, table)
         fates = Counter(str(item.fate) for item in items)
@@ -83,6 +86,7 @@ class _Table:
     other: Caller
     drawer: CachedDrawer
     license: str
+    second: Caller | None = None
 
 
 def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
@@ -91,7 +95,8 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
         given = opened.ledger.inputs(RUN)
         author, other = (opened.recorded(given[seat]) for seat in ("author", "other"))
         drawer = CachedDrawer(None, given["drawer"], drawings)
-        return _Table(author, other, drawer, given["license"])
+        third = opened.recorded(given["second"]) if "second" in given else None
+        return _Table(author, other, drawer, given["license"], third)
     if not re.fullmatch(LICENSE, game.license):
         raise UsageError(
             f"{game.license!r} is no SPDX id: name the license of the images, e.g. "
@@ -104,9 +109,12 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
         generator = PaidGenerator(generator, opened.budget)
     author, other = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
+    second = opened.further(game.second_reviewer) if game.second_reviewer else None
     models = {"author": author.identity, "other": other.identity}
+    models |= {"second": second.identity} if second else {}
     opened.ledger.bind(RUN, {**models, "drawer": identity, "license": game.license})
-    return _Table(author, other, CachedDrawer(generator, identity, drawings), game.license)
+    drawer = CachedDrawer(generator, identity, drawings)
+    return _Table(author, other, drawer, game.license, second)
 
 
 def _write(
@@ -159,6 +167,6 @@ def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
         "edits": [edit.model_dump() for edit in item.comparison.edits],
         "written_by": [teller.author, author.author, author.author],
         "checked_by": [judge.author, other.author, other.author],
-        "review": ["reviewer-model"],
+        "review": ["reviewer-model"] * (1 if table.second is None else 2),
         "calls": list(item.calls),
     }

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ...errors import UsageError
 from ..core import Score
-from . import bandit, checker, gate, people, switched
+from . import bandit, checker, forward, gate, own_errors, people, switched
 from .scope import CellScope
 
 Needs = Literal["own", "base", "rivals"]
@@ -28,6 +28,8 @@ class ScoreKind:
     """What may follow the prefix; a `*` stands for anything."""
     needs: Needs = "own"
     """Which other cells it reads: that without a method, or those of all generators."""
+    reads: Callable[[str, str], Sequence[str]] | None = None
+    """Of all generators' cells only those with these names, by its own name and generator."""
     pools: bool = False
     """Whether it may be of several suites or generators together."""
     lacking: str = "not computed"
@@ -39,6 +41,16 @@ KINDS = {
     "gate": ScoreKind(gate.find, gate.NAMES, pools=True, lacking="no label `accept` of people"),
     "switched": ScoreKind(switched.find, switched.NAMES, needs="base", lacking="no biased case"),
     "checker": ScoreKind(checker.find, checker.NAMES, lacking="the judge is no checker"),
+    "forward": ScoreKind(
+        forward.find, forward.NAMES, "rivals", forward.reads, lacking="no such pair of models"
+    ),
+    "own_errors": ScoreKind(
+        own_errors.find,
+        own_errors.NAMES,
+        "rivals",
+        own_errors.reads,
+        lacking="the start itself is not judged",
+    ),
     "ucb": ScoreKind(bandit.find, bandit.NAMES, needs="rivals", lacking="fewer than 2 to choose"),
 }
 """Prefix -> kind; a score is written ``PREFIX:NAME``."""

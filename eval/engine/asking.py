@@ -66,7 +66,9 @@ class Asking:
         return self._questions(suite, row, case, [_BLANK] * 2)
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
-        """The open questions about an image. Raises ImageError where it can't be read."""
+        """The open questions about an image or a text. Raises ImageError where it can't be read."""
+        if piece.image.is_text:
+            return self._about_text(suite, piece)
         opened = open_image(image_path(self.root, piece.image))
         source = read_source(self.root, piece.case)
         images = [opened] if source is None else [source, opened]
@@ -74,6 +76,17 @@ class Asking:
         return [
             OpenQuestion(q if is_mirrored(q.probe) else replace(q, digest=digest), digest)
             for q in self._questions(suite, piece.row, piece.case, images)
+            if q.id in piece.names
+        ]
+
+    def _about_text(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
+        try:
+            text = image_path(self.root, piece.image).read_text("utf-8")
+        except (OSError, UnicodeError) as error:
+            raise ImageError(f"can't be read: {error}") from None
+        return [
+            OpenQuestion(replace(q, text=text), piece.image.sha256)
+            for q in self._questions(suite, piece.row, piece.case, [])
             if q.id in piece.names
         ]
 

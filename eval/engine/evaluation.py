@@ -25,7 +25,7 @@ from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ...tables import write_rows
-from ..core import ORIGINAL, Case, Generator, Judge, Outcome, probes_of
+from ..core import ORIGINAL, Case, Judge, Maker, Outcome, probes_of
 from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
@@ -68,6 +68,8 @@ class RunSettings:
     """Images of each prompt, 1 to 4."""
     limit: int | None = None
     """Rows to sample; None for all."""
+    variants: tuple[str, ...] = ()
+    """Of the suite's variants, those that the generator makes; all where empty."""
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Evaluation:
             replace(case, source=_source_name(row))
             for row in rows.values()
             for case in suite.cases(row, settings.seeds)
+            if not settings.variants or case.variant in settings.variants
         )
         header = RunHeader(
             suite=settings.suite,
@@ -170,7 +173,7 @@ class Evaluation:
                     f"image; use a release that was built with them"
                 )
 
-    def check_generator(self, generator: Generator) -> None:
+    def check_generator(self, generator: Maker) -> None:
         """Raises UsageError where a generator can't tell two cases apart, or has others, and where
         a method can't work on the rows of this suite."""
         if isinstance(generator, MadeForRows):
@@ -182,7 +185,7 @@ class Evaluation:
 
     def make(
         self,
-        generator: Generator,
+        generator: Maker,
         cases: Sequence[Case] | None = None,
         concurrency: int = 1,
         progress: Progress = silent,
@@ -305,7 +308,7 @@ class Evaluation:
 
     def _in_threads(
         self,
-        generator: Generator,
+        generator: Maker,
         cases: Iterable[Case],
         concurrency: int,
         record: Callable[[MadeImage], None],
@@ -321,7 +324,7 @@ class Evaluation:
             yield from done
 
     def _by_workers(
-        self, generator: Generator, cases: Iterable[Case], scale: Scale, spec: Any
+        self, generator: Maker, cases: Iterable[Case], scale: Scale, spec: Any
     ) -> Iterator[MadeImage]:
         given = generator if spec is None else spec
         root = self.run.root.resolve()
@@ -331,6 +334,10 @@ class Evaluation:
         with closing(farm(task, work, scale)) as found:
             for _, image in found:
                 yield image
+
+    def open_cases(self) -> Iterator[Case]:
+        """The cases that nothing is made of yet, with the fields of their rows."""
+        return (self._full(case) for case in self.cases if not self._is_settled(case))
 
     def _full(self, case: Case) -> Case:
         """A case as a generator gets it: with the fields of its row, which are not recorded."""
@@ -415,10 +422,10 @@ class Evaluation:
     def _keep_sources(self) -> None:
         """The images to edit, for who makes the edits elsewhere, and for the report."""
         for row in self.rows.values():
-            if isinstance(row, SeededRow) and row.seed_image is not None:
+            if (image := row.source_image) is not None:
                 path = self.run.root / _source_name(row)
                 if not path.exists():
-                    write_whole(path, row.seed_image.bytes)
+                    write_whole(path, image.bytes)
 
 
 def outcomes(run: Run, log: VerdictLog, cases: Sequence[Case] | None = None) -> list[Outcome]:
@@ -473,7 +480,7 @@ def _without_image(row: Row) -> Row:
 
 
 def _source_name(row: Row) -> str:
-    if not isinstance(row, SeededRow) or row.seed_image is None:
+    if (image := row.source_image) is None:
         return ""
     # By the bytes themselves: what a row says of them decides no file.
-    return f"sources/{hashlib.sha256(row.seed_image.bytes).hexdigest()}.png"
+    return f"sources/{hashlib.sha256(image.bytes).hexdigest()}.png"

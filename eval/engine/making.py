@@ -21,13 +21,13 @@ from PIL import Image
 from ...errors import DataError, RunFailed
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
-from ..core import Case, Generator, GeneratorError, ImageRequest, Judge
+from ..core import Case, Generator, GeneratorError, ImageRequest, Judge, MadeText, Maker
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
-from .run import MadeImage, stamp_of
+from .run import TEXTS, MadeImage, stamp_of
 from .workers import Numbered
 
-Made = Image.Image | Path | Exception
-"""What a generator gave for a request, or raised of what one image may fail by."""
+Made = Image.Image | Path | MadeText | Exception
+"""What a maker gave for a request, or raised of what one image may fail by."""
 
 ENCODERS = 2
 """Threads that encode and write images."""
@@ -43,12 +43,12 @@ RateImage = Callable[[Case, Image.Image, Judge], float]
 T = TypeVar("T")
 
 
-def batch_of(generator: Generator) -> int:
+def batch_of(generator: Maker) -> int:
     """Requests that a generator takes in one call."""
     return max(1, generator.batch_size) if isinstance(generator, BatchGenerator) else 1
 
 
-def make_batch(generator: Generator, requests: Sequence[ImageRequest]) -> list[Made]:
+def make_batch(generator: Maker, requests: Sequence[ImageRequest]) -> list[Made]:
     """What became of each request; a failure of one, or of the batch, costs no other its image."""
     if len(requests) > 1 and isinstance(generator, BatchGenerator):
         try:
@@ -60,7 +60,7 @@ def make_batch(generator: Generator, requests: Sequence[ImageRequest]) -> list[M
     return [_make_one(generator, request) for request in requests]
 
 
-def _make_one(generator: Generator, request: ImageRequest) -> Made:
+def _make_one(generator: Maker, request: ImageRequest) -> Made:
     try:
         return generator.generate(request)
     except FAILURES as error:
@@ -96,6 +96,8 @@ class ImageStore:
                 return found_image(case, made, known)
             if isinstance(made, Exception):
                 raise made
+            if isinstance(made, MadeText):
+                return self._keep_text(case, made)
             data = made.info.get(ENCODED) or encode_png(made)
         except FileNotFoundError as error:
             return MadeImage(case.id, "missing", message=str(error))
@@ -113,6 +115,13 @@ class ImageStore:
             report=made.info.get(REPORT, ""),
             usd=made.info.get(USD, ""),
         )
+
+    def _keep_text(self, case: Case, made: MadeText) -> MadeImage:
+        data = made.content.encode("utf-8", "backslashreplace")
+        name = f"{TEXTS}/{case.id}.txt"
+        write_whole(self.root / name, data)
+        digest = hashlib.sha256(data).hexdigest()
+        return MadeImage(case.id, "made", name, digest, report=made.report)
 
 
 def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
@@ -172,7 +181,7 @@ class Encoders:
 
 
 def make_images(
-    generator: Generator,
+    generator: Maker,
     store: ImageStore,
     cases: Iterable[Case],
     known: Callable[[str], MadeImage | None],

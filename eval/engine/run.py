@@ -4,6 +4,7 @@ run.json            what was asked for; a resumed run must ask for the same
 cases.jsonl         every image to make: file name, prompt, seed, source
 images.jsonl        what became of each, in the order it happened
 images/             the images that the run made itself
+texts/              the texts of round trips, in place of images
 sources/            the images that edits start from
 manifest.jsonl      images of a spatial suite, as `detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
@@ -28,6 +29,7 @@ from ...errors import DataError, RunFailed, UsageError
 from ...storage import Lock, RecordLog, whole_file, write_json
 from ...tables import Digest, Dollars, parse_as
 from ..core import OBSERVED, Case, describe
+from ..roundtrips.routes import TRIP
 from .records import CaseFile, CaseRecords, RunLock, RunShard, part_of, shard_name
 from .verdicts import VerdictLog
 
@@ -37,6 +39,8 @@ FORMAT = 2
 LEDGERS = "ledgers"
 IMAGES = "images"
 """Stem of the logs of images."""
+TEXTS = "texts"
+"""Folder of the texts that a round trip made in place of images."""
 
 
 class RunError(RunFailed, ValueError):
@@ -85,6 +89,11 @@ class MadeImage:
     """What it cost, US dollars; empty where nothing, or nobody knows."""
     stamp: tuple[int, int] | None = None
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a text was made in place of an image."""
+        return self.status == "made" and self.stamp is None and self.file.endswith(".txt")
 
 
 class Images(Mapping[str, MadeImage]):
@@ -169,6 +178,8 @@ class Run:
         with whole_file(root / "cases.jsonl") as file:
             for case in cases:
                 plain = {name: value for name, value in vars(case).items() if name != "fields"}
+                if not case.key:
+                    del plain["key"]
                 line = json.dumps(plain, sort_keys=True, ensure_ascii=False)
                 file.write(line.encode() + b"\n")
         write_json(path, asdict(header))
@@ -274,6 +285,8 @@ class Run:
         return [*noted, *self._repeats(cases)]
 
     def _repeats(self, cases: Iterable[Case] | None) -> list[str]:
+        if self.header.generator["kind"] == TRIP:  # what comes back alike is what it measures
+            return []
         made = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
         if len(set(made.values())) == len(made):  # as usual; the cases need not be read
             return []

@@ -6,22 +6,26 @@ the same steps for each of its cells, with one call plan for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...agents.budget import Spending
 from ...errors import UsageError
 from ...progress import Progress, silent
-from ..core import Generator, Judge, probes_of
+from ..core import Generator, Judge, Maker, probes_of
 from ..generators import as_generator
 from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
+from ..roundtrips.trip import RoundTrip, TripCase
 from ..suites import open_suite
 from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
+from .making import read_source
+from .records import RunShard
 from .run import Run
 from .verdicts import Tally, VerdictLog, check_tally
 from .workers import HERE, Scale
@@ -53,7 +57,7 @@ class Done:
 
 def generate(
     settings: RunSettings,
-    generator: Generator | str,
+    generator: Maker | str,
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
@@ -65,7 +69,7 @@ def generate(
     spec: what workers open in place of an opened generator. Raises RunError for a folder of another
     run, UsageError for a bad spec, ReleaseError for bad data, BudgetError where a cap ends the run.
     """
-    opened = as_generator(generator)
+    opened = generator if isinstance(generator, RoundTrip) else as_generator(generator)
     with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
         evaluation.check_sources()
@@ -74,12 +78,25 @@ def generate(
             if scale.workers > 1:
                 raise UsageError("--method draws in one process: use --shard instead of --workers")
             opened.prepare(evaluation.run.root, plan)
-        maker, several = capped(opened, plan, evaluation.run)
+        maker: Maker = opened
+        several = 1
+        if not isinstance(opened, RoundTrip):  # whose models are under the cap already
+            maker, several = capped(opened, plan, evaluation.run)
         evaluation.make(
             maker, concurrency=several, progress=progress, scale=scale, spec=spec or generator
         )
         evaluation.write_manifest()
         return Done(evaluation.run)
+
+
+def trip_cases(
+    settings: RunSettings, trip: RoundTrip, found: Rows, shard: RunShard | None = None
+) -> Iterator[TripCase]:
+    """The cases of a run of round trips that nothing is made of yet."""
+    with Evaluation.start(settings, trip.identity(), found, shard) as evaluation:
+        for case in evaluation.open_cases():
+            read = partial(read_source, evaluation.run.root, case)
+            yield TripCase(trip, case, read)  # type: ignore[arg-type]
 
 
 def judge_run(

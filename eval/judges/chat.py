@@ -89,7 +89,7 @@ class ChatJudge:
         request = ChatRequest(
             role="judge",
             system=self._system.text.strip(),
-            user=(*(ImagePart(plain_png(image)) for image in question.images), question.prompt),
+            user=(*(ImagePart(plain_png(image)) for image in question.images), question.said),
             max_tokens=self._max_tokens,
             top_logprobs=self._logprobs,
         )

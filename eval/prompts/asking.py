@@ -180,20 +180,32 @@ def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Ima
     return _question(asked, case, probe, images, texts)
 
 
-def ask_yes_no(case: Case, name: str, prompt: Prompt, question: str, image: Image) -> Question:
-    """A free question whose answer is yes or no."""
+def ask_yes_no(
+    case: Case,
+    name: str,
+    prompt: Prompt,
+    question: str,
+    image: Image | None,
+    probe: str = ORIGINAL,
+) -> Question:
+    """A free question whose answer is yes or no; `swap` exchanges the digits of the answers.
+
+    image: None where a text is judged.
+    """
     labels = ("yes", "no")
     digits = _digits(case, name, ORIGINAL, 2)
+    if names_exchanged(probe):
+        digits = digits[::-1]
     return Question(
         case=case.id,
         name=name,
-        probe=ORIGINAL,
+        probe=probe,
         task="yes_no",
         subjects=(),
         labels=labels,
         prompt=prompt.fill(question=question, answers=_listed(digits, labels)),
         answers=dict(zip(digits, labels, strict=True)),
-        images=(image,),
+        images=() if image is None else (image,),
     )
 
 

@@ -121,7 +121,7 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
         image.sha256: run.run.image_path(image)
         for run in runs
         for image in run.run.images().values()
-        if image.status == "made" and run.run.holds(image)
+        if image.status == "made" and not image.is_text and run.run.holds(image)
     }
     wanted |= {
         Path(case.source).stem: run.run.root / case.source

@@ -83,7 +83,13 @@ class PublishSettings:
     """Of WebP, 1 to 100; None: lossless, no pixel changes."""
 
     def check(self, members: Sequence[Publishable]) -> None:
-        """Raises UsageError for a missing license, an unknown format and a wrong quality."""
+        """Raises UsageError for a missing license, an unknown format and a wrong quality, and for
+        runs of texts."""
+        texts = [m.name for m in members if any(i.is_text for i in m.run.images().values())]
+        if texts:
+            raise UsageError(
+                f"{texts[0]} made texts, and only images are published: name the runs of images"
+            )
         if not self.license:
             made = {
                 m.generator: f"{m.generator} ({m.run.header.generator['kind']})" for m in members

@@ -19,9 +19,20 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ...errors import DataError, UsageError
 from ...specs import Spec
+from ..captioners import CAPTIONERS, PAID_CAPTIONERS
 from ..generators import GENERATORS
 from ..judges import JUDGES, PAID
 from ..methods import METHODS
+from ..roundtrips.routes import (
+    EDITS,
+    JOINT,
+    StepKind,
+    check_start,
+    end_of,
+    routes_of,
+    trip_name,
+    trips_of,
+)
 from ..scorers import SCORERS
 from ..suites import SUITES
 from .layout import (
@@ -83,6 +94,15 @@ class Otherwise(CellPattern, Sampling):
         return self.model_dump(include={*Sampling.model_fields, "spec"}, exclude_none=True)
 
 
+class TripEditors(TablePart):
+    """Who makes the edits of round trips; without one, criteria that need it are left out."""
+
+    image: str = ""
+    """Spec of a generator that edits images."""
+    text: str = ""
+    """Spec of a captioner that writes texts anew."""
+
+
 class StudyFile(TablePart):
     """What a study is of."""
 
@@ -92,10 +112,17 @@ class StudyFile(TablePart):
     """Config -> its sample."""
     generators: dict[str, str] = Field(default={}, min_length=1)
     """Name -> spec."""
+    captioners: dict[str, str] = Field(default={})
+    """Name -> spec of what puts images into words, for round trips with each generator."""
+    any_to_any: dict[str, str] = Field(default={})
+    """Name -> spec of a model that is both a captioner and a generator."""
+    editors: TripEditors = TripEditors()
     methods: dict[str, str | tuple[str, ...]] = Field(default={})
     """Name -> specs of methods, applied one after the other to every generator."""
     judges: dict[str, str] = Field(default={}, min_length=1)
     """Name -> spec."""
+    text_judges: dict[str, str] = Field(default={})
+    """Name -> spec of those that judge the texts of round trips; the judges do where empty."""
     scorers: dict[str, str] = Field(default={})
     """Name -> spec of what scores the quality of all images; no judge has the name."""
     corpora: dict[str, str] = Field(default={}, min_length=1)
@@ -118,6 +145,21 @@ class StudyFile(TablePart):
     """Paid calls under way at the same time."""
     table: TableLayout | None = None
     """What `study table` shows, where no other is named."""
+
+    @property
+    def makers(self) -> dict[str, str]:
+        """Name -> spec of all that make images."""
+        return {**self.generators, **self.any_to_any}
+
+    @property
+    def tellers(self) -> dict[str, str]:
+        """Name -> spec of all that put images into words."""
+        return {**self.captioners, **self.any_to_any}
+
+    @property
+    def all_judges(self) -> dict[str, str]:
+        """Name -> spec of those of images and of texts."""
+        return {**self.judges, **self.text_judges}
 
 
 @dataclass(frozen=True)
@@ -144,11 +186,27 @@ class Cell:
     """Specs of the methods around the generator, the innermost first."""
     scorer: bool = False
     """Whether a scorer looks at the images, and no judge."""
+    start: str = ""
+    """Of a round trip: `image` or `text`; empty for anything else."""
+    steps: tuple[tuple[StepKind, str], ...] = ()
+    """Of a round trip: kind and spec of its models, those of its name first."""
 
     @property
     def model(self) -> str:
         """What makes its images: the generator's spec and those of the methods."""
+        if self.start:
+            return JOINT.join((self.start, *(f"{kind}={spec}" for kind, spec in self.steps)))
         return " + ".join((self.spec, *self.methods))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Of a round trip: those of the suite's variants whose route its models can go."""
+        known = {kind for kind, _ in self.steps}
+        routes = (
+            routes_of(check_start(self.start), sorted(known - set(EDITS))) if self.start else []
+        )
+        fit = tuple(route.name for route in routes if known >= set(route.steps))
+        return tuple(v for v in SUITES[self.suite].variants if v.startswith(fit)) if fit else ()
 
     def __str__(self) -> str:
         return f"{self.suite} x {self.generator} x {self.judge}"
@@ -215,7 +273,7 @@ def write_study(study: StudyFile) -> str:
 def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Name of a generator, with and without each method -> its spec and those of the methods."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for name, spec in study.generators.items():
+    for name, spec in study.makers.items():
         found[name] = spec, ()
         for method, specs in study.methods.items():
             found[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
@@ -225,41 +283,89 @@ def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
 def cells_of(study: StudyFile) -> list[Cell]:
     """Every cell, by generator, suite, judge and scorer in the order of the file."""
     found = []
-    for generator, (spec, methods) in generators_of(study).items():
-        for suite, sampling in study.suites.items():
-            for judge in (*study.judges, *study.scorers):
-                place = suite, generator, judge
-                if study.only and not any(one.fits(*place) for one in study.only):
-                    continue
-                settings: dict[str, Any] = {
-                    "probes": study.probes,
-                    "persona": study.persona,
-                    "limit": None,
-                }
-                settings |= {"seeds": 1, "spec": spec} | sampling.model_dump(exclude_none=True)
-                left_out = False
-                for one in study.exceptions:
-                    if one.fits(*place):
-                        left_out = left_out or not one.changes
-                        settings |= one.changes
-                if not left_out:
-                    cell = Cell(suite, generator, judge, methods=methods, **settings)
-                    found.append(replace(cell, scorer=judge in study.scorers))
+    for suite, generator, made in _runs_of(study):
+        sampling = study.suites[suite]
+        for judge in _viewers_of(study, made):
+            place = suite, generator, judge
+            if study.only and not any(one.fits(*place) for one in study.only):
+                continue
+            settings: dict[str, Any] = {
+                "probes": study.probes,
+                "persona": study.persona,
+                "limit": None,
+            }
+            settings |= {"seeds": 1, **made} | sampling.model_dump(exclude_none=True)
+            left_out = False
+            for one in study.exceptions:
+                if one.fits(*place):
+                    left_out = left_out or not one.changes
+                    settings |= one.changes
+            if not left_out:
+                cell = Cell(suite, generator, judge, **settings)
+                found.append(replace(cell, scorer=judge in study.scorers))
     return found
+
+
+def trips_in(study: StudyFile) -> dict[str, dict[str, Any]]:
+    """Name of each run of round trips -> where it starts, and its steps; those without a criterion
+    that their editors allow are left out."""
+    editors = {"retouch": study.editors.image, "revise": study.editors.text}
+    found = {}
+    for start, kinds, names in trips_of(list(study.tellers), list(study.makers)):
+        specs = {"tell": study.tellers, "draw": study.makers}
+        steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, names, strict=True)]
+        needed = {step for route in routes_of(start, kinds) for step in route.steps}
+        steps += [(kind, spec) for kind, spec in editors.items() if spec and kind in needed]
+        cell = {"spec": "", "start": start, "steps": tuple(steps)}
+        known = {kind for kind, _ in steps}
+        if any(known >= set(route.steps) for route in routes_of(start, kinds)):
+            found[trip_name(start, names)] = cell
+    return found
+
+
+def _runs_of(study: StudyFile) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Suite, name of the run, and what makes it; by generator and suite, round trips last."""
+    for generator, (spec, methods) in generators_of(study).items():
+        for suite in study.suites:
+            if suite not in SUITES or not SUITES[suite].takes_trips:
+                yield suite, generator, {"spec": spec, "methods": methods}
+    for suite in study.suites:
+        if suite in SUITES and SUITES[suite].takes_trips:
+            for name, made in trips_in(study).items():
+                yield suite, name, made
+
+
+def _viewers_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
+    """Judges and scorers of a run; scorers look at images only."""
+    kinds = [kind for kind, _ in made.get("steps", ()) if kind not in EDITS]
+    if made.get("start") and end_of(made["start"], kinds) == "text":
+        yield from study.text_judges or study.judges
+    else:
+        yield from study.judges
+        yield from study.scorers
 
 
 def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     """What no type says: (path of keys, problem), the first in the file first."""
-    needed = {"data": study.data, "suites": study.suites, "generators": study.generators}
+    needed = {"data": study.data, "suites": study.suites, "generators": study.makers}
     for key, given in {**needed, "judges": study.judges}.items():
         if not given and (any(needed.values()) or study.judges or not study.corpora):
             yield (key,), f"missing; a study has {', '.join(needed)} and judges, or corpora"
     for suite in study.suites:
         if suite not in SUITES:
             yield ("suites", suite), unknown("suite", suite, SUITES)
-    models = {"generators": GENERATORS, "judges": {**JUDGES, **PAID}, "scorers": SCORERS}
+    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    models = {
+        "generators": GENERATORS,
+        "captioners": tellers,
+        "any_to_any": GENERATORS.keys() & tellers.keys(),
+        "judges": {**JUDGES, **PAID},
+        "text_judges": {**JUDGES, **PAID},
+        "scorers": SCORERS,
+    }
+    yield from _trip_problems(study)
     for key, kinds in models.items():
-        what = key[:-1]
+        what = _WHAT.get(key, key[:-1])
         seen: dict[str, str] = {}
         for name, text in getattr(study, key).items():
             if not NAME.fullmatch(name):
@@ -282,18 +388,19 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
         texts = study.methods[name]
         for text in (texts,) if isinstance(texts, str) else texts:
             yield from _spec_problems(("methods", name), "method", text, METHODS)
+    runs = dict.fromkeys(name for _, name, _ in _runs_of(study))
+    names = {
+        "suite": list(study.suites),
+        "generator": list(runs),
+        "judge": [*study.all_judges, *study.scorers],
+    }
     for suite, files in study.labels.items():
         if suite not in study.suites:
             yield ("labels", suite), unknown("suite of the study", suite, study.suites)
         for generator in files if isinstance(files, dict) else ():
-            if generator not in generators_of(study):
-                problem = unknown("generator", generator, generators_of(study))
+            if generator not in names["generator"]:
+                problem = unknown("generator", generator, names["generator"])
                 yield ("labels", suite, generator), problem
-    names = {
-        "suite": list(study.suites),
-        "generator": list(generators_of(study)),
-        "judge": [*study.judges, *study.scorers],
-    }
     for key, patterns in (("only", study.only), ("except", study.exceptions)):
         for number, pattern in enumerate(patterns):
             for what, known in names.items():
@@ -315,6 +422,30 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
                 yield ("table", "columns", number, "score"), unknown("scorer", name, study.scorers)
     if study.judges and not cells_of(study):
         yield (), "nothing is left to do after `only` and `except`"
+
+
+_WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges": "judge"}
+
+
+def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
+    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    for key, text, what, kinds in (
+        ("image", study.editors.image, "generator", GENERATORS),
+        ("text", study.editors.text, "captioner", tellers),
+    ):
+        if text:
+            yield from _spec_problems(("editors", key), what, text, kinds)
+    for name in study.any_to_any:
+        if name in study.generators or name in study.captioners:
+            yield ("any_to_any", name), f"{name!r} names another model, too"
+    for name in study.text_judges:
+        if name in study.judges or name in study.scorers:
+            yield ("text_judges", name), f"{name!r} names another judge or scorer, too"
+    trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
+    if trips and not study.tellers:
+        yield ("suites", trips[0]), "needs captioners, or models that are any_to_any"
+    if study.tellers and not trips:
+        yield ("suites",), "captioners and any_to_any are for round trips: no suite has any"
 
 
 def _spec_problems(
@@ -372,11 +503,13 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 _KEYS = _keys(StudyFile)
-_TEXTS = {(key, True) for key in ("generators", "judges", "scorers")}
+_MODELS = ("generators", "captioners", "any_to_any", "editors", "judges", "text_judges", "scorers")
+_TEXTS = {(key, True) for key in _MODELS}
 _TEXTS |= {("data", False), ("prices", False)}
 """(Section, whether an entry is named) whose value is a text; YAML reads `render:` as a mapping."""
 _KEYS_BELOW = {
     ("suites", 2): _keys(Sampling),
+    ("editors", 1): _keys(TripEditors),
     ("only", 2): _keys(CellPattern),
     ("except", 2): _keys(Otherwise),
     ("table", 1): _keys(TableLayout),

@@ -21,16 +21,19 @@ from ...errors import CounterpriorError
 from ...images import open_image, plain_png
 from ...progress import Progress, silent
 from ...specs import Spec
+from ..captioners import PAID_CAPTIONERS
 from ..cells.corpora import read_corpus
-from ..core import Case, Generator, Judge, Question, probes_of
+from ..checkpoints.extras import find_class
+from ..core import Case, Judge, Maker, Question, probes_of
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.run import Run
 from ..engine.verdicts import Tally
-from ..generators import Checked, PaidByImage
+from ..generators import GENERATORS, Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
+from ..roundtrips.models import TripModels
 from ..scorers import Scorer, open_scorer
 from ..suites import open_suite
 from .file import Cell, StudyFile, cells_of, read_study
@@ -155,6 +158,7 @@ class _Planner:
         self.probe = probe
         prices = Path(study.prices) if study.prices else None
         self.calls = Cost(study.concurrency, cap, prices).plan(folder)
+        self.trips = TripModels(self.calls)
         self.found = StudyPlan(len(cells_of(study)))
 
     @property
@@ -168,7 +172,7 @@ class _Planner:
         for model in dict.fromkeys((cell.generator, cell.model) for cell in cells):
             runs = {c.run: c for c in cells if (c.generator, c.model) == model}
             probed |= self._images(model[0], model[1], list(runs.values()))
-        for name, spec in self.study.judges.items():
+        for name, spec in self.study.all_judges.items():
             self._questions(name, spec, [c for c in cells if c.judge == name], probed)
         for name, spec in self.study.scorers.items():
             self._scores(name, spec, [c for c in cells if c.judge == name], probed)
@@ -201,9 +205,9 @@ class _Planner:
 
     def _images(self, name: str, spec: str, runs: Sequence[Cell]) -> dict[str, Path]:
         """The images of one generator, by suite; returns the runs that were probed."""
-        generator: Generator | None = None
+        generator: Maker | None = None
         try:
-            generator = open_model(runs[0])
+            generator = open_model(runs[0], self.trips)
             if isinstance(generator, PaidByImage):
                 PaidGenerator(generator, self.budget)  # it has a price, where there is a cap
         except CounterpriorError as error:
@@ -219,7 +223,9 @@ class _Planner:
                 except CounterpriorError as error:
                     self.found.problems.append(f"generator {name} on {run.suite}: {error}")
             part = PlanPart(name, spec, f"images of {run.suite}", len(left), size=None)
-            if isinstance(generator, PaidByImage):
+            if run.start and _is_paid(run):  # what models share is paid once: not by the run
+                part = replace(part, usd=None, most_usd=None)
+            elif isinstance(generator, PaidByImage):
                 price = self.budget.prices.image(generator.identity())
                 each = None if price is None else price.edit if edits else price.image
                 usd = None if each is None else float(each * len(left))
@@ -233,11 +239,9 @@ class _Planner:
             self.found.images.append(part)
         return probed
 
-    def _probe_images(
-        self, part: PlanPart, generator: Generator, run: Cell, root: Path
-    ) -> PlanPart:
+    def _probe_images(self, part: PlanPart, generator: Maker, run: Cell, root: Path) -> PlanPart:
         """Makes a few images in a folder of its own and measures them."""
-        settings = RunSettings(run.suite, self.study.data, root, seeds=run.seeds, limit=run.limit)
+        settings = _settings(self.study.data, root, run)
         times, size = [], 0
         try:
             with Evaluation.start(settings, generator.identity(), self.rows[run.suite]) as opened:
@@ -305,9 +309,7 @@ class _Planner:
 
     def _probe_questions(self, part: PlanPart, judge: Judge, cell: Cell, root: Path) -> PlanPart:
         """Asks about the probed images and measures it."""
-        settings = RunSettings(
-            cell.suite, self.study.data, root, seeds=cell.seeds, limit=cell.limit
-        )
+        settings = _settings(self.study.data, root, cell)
         tally, times, asked = Tally(), [], 0
         try:
             with Evaluation.start(
@@ -377,7 +379,10 @@ class _Planner:
         rows = sample_rows(self.rows[cell.suite].rows, cell.limit, suite.together)
         source = "source" if self._edits(cell) else ""  # where it lies is said when it is made
         return [
-            replace(case, source=source) for row in rows for case in suite.cases(row, cell.seeds)
+            replace(case, source=source)
+            for row in rows
+            for case in suite.cases(row, cell.seeds)
+            if not cell.variants or case.variant in cell.variants
         ]
 
     def _left(self, cell: Cell, cases: Sequence[Case]) -> list[Case]:
@@ -388,7 +393,8 @@ class _Planner:
         ]
 
     def _edits(self, cell: Cell) -> bool:
-        return hasattr(self.rows[cell.suite].rows[0], "seed_image")
+        row = self.rows[cell.suite].rows[0]
+        return hasattr(row, "seed_image") or row.source_image is not None
 
     def _asked(self, cell: Cell) -> list[Question]:
         suite = open_suite(cell.suite, cell.persona)
@@ -419,6 +425,22 @@ class _Planner:
         most_tokens = int(identity["max_tokens"])
         request = ChatRequest("judge", "", (*pictures, question.prompt), most_tokens)
         return _float(usual), _float(self.budget.worst_case(identity, request).usd)
+
+
+def _settings(data: str, root: Path, cell: Cell) -> RunSettings:
+    """Of the run of a cell, in a folder of its own."""
+    return RunSettings(
+        cell.suite, data, root, seeds=cell.seeds, limit=cell.limit, variants=cell.variants
+    )
+
+
+def _is_paid(cell: Cell) -> bool:
+    """Whether a step of a round trip is paid by call or image."""
+    return any(
+        (kind := Spec.parse(spec).kind) in PAID_CAPTIONERS
+        or (kind in GENERATORS and issubclass(find_class(GENERATORS[kind]), PaidByImage))
+        for _, spec in cell.steps
+    )
 
 
 def _seconds(times: Sequence[float], count: float) -> float:

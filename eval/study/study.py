@@ -5,6 +5,7 @@ DIR/study.json          the models behind its names, as they were when they were
 DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
 DIR/runs/SUITE/NAME/    a run of each generator on each suite
+DIR/steps/              what the steps of round trips made, which several runs share
 
 Every model is opened once: a generator for all of its suites, then a judge or a scorer for all of
 its runs. A cell that fails is recorded and doesn't hold up the others. Shards of a study do their
@@ -18,7 +19,9 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,19 +33,22 @@ from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
 from ..cells.corpora import read_corpus
 from ..checkpoints.placement import LoadError
-from ..core import Generator, Judge
+from ..core import Judge, Maker
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import RunSettings
 from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
-from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
+from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
 from ..engine.verdicts import JudgeFailed, VerdictLog
 from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
 from ..quality.scores import ScoreLog, ScorerFailed, score_images
+from ..roundtrips.models import TripModels
+from ..roundtrips.routes import check_start
+from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
 from .events import CellEvents
 from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
@@ -179,6 +185,7 @@ class Study:
             out=self.root / cell.folder,
             seeds=cell.seeds,
             limit=cell.limit,
+            variants=cell.variants,
         )
 
     def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
@@ -339,9 +346,11 @@ class Study:
                     )
 
 
-def open_model(cell: Cell) -> Generator:
-    """The generator of a cell, with its methods around it. Raises UsageError for a bad spec and for
-    a generator that a method can't reach."""
+def open_model(cell: Cell, models: TripModels) -> Maker:
+    """The generator of a cell, with its methods around it, or its round trip. Raises UsageError for
+    a bad spec and for a generator that a method can't reach."""
+    if cell.start:
+        return RoundTrip(check_start(cell.start), dict(cell.steps), models)
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
@@ -405,6 +414,7 @@ class _Session:
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
+            self._take_steps(cells, generators)
             for model in list(generators):
                 own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
@@ -421,7 +431,8 @@ class _Session:
         found = {}
         known = self.study.models()
         for kind in ("judges", "scorers"):
-            for name, spec in getattr(self.study.file, kind).items():
+            named = self.study.file.all_judges if kind == "judges" else self.study.file.scorers
+            for name, spec in named.items():
                 own = [c for c in cells if c.judge == name]
                 if _is_same(known[kind], name, spec) and all(map(self._is_done, own)):
                     continue
@@ -442,16 +453,37 @@ class _Session:
         check_answering([judge])
         return judge
 
-    def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Generator]:
+    @cached_property
+    def _trips(self) -> TripModels:
+        """The models of all round trips."""
+        return TripModels(self.plan)
+
+    def _take_steps(self, cells: Sequence[Cell], makers: Mapping[tuple[str, str], Maker]) -> None:
+        """The steps of all round trips, each model opened for many of them at a time."""
+        runs = [run for run in _runs(cells) if run.start and (run.generator, run.model) in makers]
+
+        def wanted() -> Iterator[TripCase]:
+            for run in runs:
+                trip = makers[run.generator, run.model]
+                assert isinstance(trip, RoundTrip)
+                settings, found = self.study.run_settings(run), self.rows[run.suite]
+                yield from trip_cases(settings, trip, found, self.scale.shard)
+
+        if runs:
+            # What ends it here ends the runs below, and is said for each of them.
+            with suppress(CounterpriorError):
+                take_steps(wanted, self._trips, self._named("round trips"))
+
+    def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Maker]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
-        found = {}
+        found: dict[tuple[str, str], Maker] = {}
         known = self.study.models()["generators"]
         for model, own in _grouped(cells, lambda cell: (cell.generator, cell.model)):
             spec = model[1]
             if all(_is_same(known, c.run, spec) and self._is_made(c) for c in own):
                 continue
             try:
-                generator = open_model(own[0])
+                generator = open_model(own[0], self._trips)
                 identity = generator.identity()
             except CounterpriorError as error:
                 self._fail(own, error)
@@ -467,11 +499,12 @@ class _Session:
             if (run := self.study.run_of(cell)) is not None:
                 count_images(self.plan, run)
 
-    def _generate(self, cells: Sequence[Cell], generator: Generator) -> None:
+    def _generate(self, cells: Sequence[Cell], generator: Maker) -> None:
         """The images of one generator, on all of its suites."""
         left = _runs(cells)
         for number, run in enumerate(left):
             of_run = [cell for cell in cells if cell.suite == run.suite]
+            alone = bool(run.methods or run.start)
             try:
                 done = generate(
                     self.study.run_settings(run),
@@ -479,9 +512,9 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    # Methods draw in one process.
-                    scale=Scale(shard=self.scale.shard) if run.methods else self.scale,
-                    spec="" if run.methods else run.spec,
+                    # Methods and round trips draw in one process.
+                    scale=Scale(shard=self.scale.shard) if alone else self.scale,
+                    spec="" if alone else run.spec,
                 )
                 done.run.check_made()
             except LoadError as error:  # no other suite can go better
@@ -514,7 +547,7 @@ class _Session:
                 del viewer
                 _release()
                 try:
-                    viewer = self._open_viewer("judges", self.study.file.judges[cell.judge])
+                    viewer = self._open_viewer("judges", self.study.file.all_judges[cell.judge])
                 except CounterpriorError as error:
                     self._fail(cells[number + 1 :], error)
                     return
@@ -528,7 +561,7 @@ class _Session:
             progress=self._named(str(cell)),
             found=self.rows[cell.suite],
             scale=self.scale,
-            specs=[self.study.file.judges[cell.judge]],
+            specs=[self.study.file.all_judges[cell.judge]],
         )
         ((_, tally),) = done.judged
         questions = tally.known + tally.labels.total()

@@ -206,7 +206,9 @@ class _Table:
 
     @cached_property
     def judges(self) -> list[str]:
-        return [name for name in self.study.file.judges if name in {k[2] for k in self.statuses}]
+        return [
+            name for name in self.study.file.all_judges if name in {k[2] for k in self.statuses}
+        ]
 
     @cached_property
     def headings(self) -> list[tuple[ColumnLayout, Heading]]:
@@ -341,7 +343,12 @@ class _Table:
             return []
         if kind.needs == "base":
             return [(suite, generator.partition("+")[0], judge)]
-        return [k for k in self.statuses if k[0] == suite and k[2] == judge]
+        read = kind.reads and kind.reads(score.partition(":")[2], generator)
+        return [
+            k
+            for k in self.statuses
+            if k[0] == suite and k[2] == judge and (read is None or k[1] in read)
+        ]
 
     def _scope(self, score: str, keys: Sequence[CellKey], line: LineLayout) -> CellScope | None:
         """None where a cell of its own has no verdict at all."""
@@ -388,9 +395,9 @@ class _Table:
         elif not gap:
             kind = kind_of(column.score)
             marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))
-        groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
-        if column.score != SUITES[column.suites[0]].headline.score or column.group != ALL:
-            groups = ""
+        groups = ""
+        if column.score == SUITES[column.suites[0]].headline.score and column.group == ALL:
+            groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
         return TableCell(score, gap, groups, paper, tuple(sorted(set(marks))))
 
     @cached_property
@@ -430,7 +437,7 @@ class _Table:
         if printed is None or not printed.of:
             return ""
         if self.layout.rows == "judge":
-            specs = {self.study.file.judges[key[2]] for key in keys if key in self.statuses}
+            specs = {self.study.file.all_judges[key[2]] for key in keys if key in self.statuses}
         else:
             specs = {self.statuses[key].cell.model for key in keys if key in self.statuses}
         other = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())

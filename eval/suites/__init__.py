@@ -8,6 +8,7 @@ from ...errors import UsageError
 from .altered import AlteredWorldsSuite
 from .base import PERSONAS, Suite
 from .beyond import OrderBeyondSuite
+from .consistency import ConsistencySuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
@@ -35,6 +36,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
         OrderBeyondSuite,
         T2IHomogenizationMultilingualSuite,
         OrderBeyondMultilingualSuite,
+        ConsistencySuite,
         OwnPromptsSuite,
     )
 }

@@ -116,6 +116,9 @@ class Suite(ABC, Generic[R]):
     has_gate: ClassVar[bool] = False
     """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
 
+    takes_trips: ClassVar[bool] = False
+    """Whether its cases are made by round trips of captioners and generators."""
+
     scores_by_group: ClassVar[bool] = False
     """Whether the groups of a case decide what it counts in, beyond a breakdown."""
     asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -350,6 +350,38 @@ def test_one_model_cant_play_alone(play: Any) -> None:
         play(reviewer="one")
 
 
+def test_reviewers_are_independent(play: Any) -> None:
+    with pytest.raises(ValueError, match="a third model as --second-reviewer"):
+        play(second_reviewer="two")
+
+
+def test_two_reviewers_decide_on_their_own(play: Any, tmp_path: Path) -> None:
+    objects = {"two": (1, 2), "three": (2,)}  # the third image convinces nobody
+    numbers: dict[bytes, int] = {}
+
+    def cast(role: str, request: ChatRequest) -> Any:
+        said = sound(role, request)
+        if role == "screener":
+            numbers[_shown(request)] = len(numbers)
+        if role != "reviewer":
+            return said
+        model, _, _ = play.asked[-1]
+        return said | {"caption_faithful": numbers[_shown(request)] not in objects[model]}
+
+    counts = play(cast, second_reviewer="three").counts
+    assert [counts[f] for f in ("accepted", "disputed", "discarded")] == [1, 1, 1]
+    told = [item["why"] for item in archive(tmp_path)["images"]]
+    assert sorted(told) == ["", *(" | ".join(["the caption is not faithful"] * n) for n in (1, 2))]
+    (row,) = read_consistency(tmp_path / "bank")
+    assert row.review == ["code", "reviewer-model", "reviewer-model"]
+    before = len(play.asked)
+    assert play(cast, name="again", replay=True).counts == counts and len(play.asked) == before
+
+
+def _shown(request: ChatRequest) -> bytes:
+    return next(part.data for part in request.user if isinstance(part, ImagePart))
+
+
 def test_images_that_cant_be_used_are_named(play: Any, tmp_path: Path, photos: Path) -> None:
     (photos / "broken.png").write_bytes(b"\x89PNG")
     Image.new("RGB", (64, 8)).save(photos / "flat.png")

@@ -157,6 +157,27 @@ def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path,
     fields = {f["name"]: f for r in croissant["recordSet"][1:] for f in r["field"]}
     assert fields["image"]["dataType"] == "sc:ImageObject"
 
+    # What was authored is run: there and back again, with the paper's table.
+    says = [{"role": "captioner", "contains": [], "answer": "A cat beside a dog."}]
+    (tmp_path / "teller.json").write_text(json.dumps(says))
+    study = {
+        "data": str(out),
+        "suites": {"consistency": {}},
+        "captioners": {"LLaVA": f"scripted:{tmp_path / 'teller.json'}"},
+        "generators": {"Flux": "python:study_doubles:painter?name=flux"},
+        "judges": {"Qwen3-VL-8B": "python:study_doubles:reader?name=sees"},
+        "text_judges": {"Qwen2.5": "python:study_doubles:reader?name=reads"},
+    }
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    run = cli("study", "run", tmp_path / "study.yaml", "--out", tmp_path / "study")
+    assert run.returncode == 0 and "4 cells: 4 done" in run.stdout, run.stderr
+    table = cli("study", "table", tmp_path / "study", "--as", "acon-1", "--format", "json")
+    lines = {line["name"]: line["cells"] for line in json.loads(table.stdout)["lines"]}
+    assert set(lines) == {"image: LLaVA to Flux", "text: Flux to LLaVA"}
+    for cells, printed in zip(lines.values(), (61.78, 63.73), strict=True):
+        assert cells[0]["score"]["n"] == 30 and cells[0]["paper"] == printed
+        assert cells[2]["score"] and cells[3]["score"]
+
 
 def built(bank: Path, out: Path, *configs: str) -> dict[str, bytes]:
     out.mkdir()

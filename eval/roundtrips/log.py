@@ -1,0 +1,120 @@
+"""What the steps of round trips made, by what went in: a step is taken once, whoever needs it.
+
+The caption of an image by one captioner is needed by every generator that draws it; it is asked for
+once. Records are `steps.jsonl`, or `steps.I-of-N.jsonl` of a shard, beside the images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock as ThreadLock
+from typing import Literal
+
+from PIL import Image
+
+from ...errors import DataError
+from ...images import ImageError, encode_png, opened
+from ...storage import RecordLog, read_records, write_whole
+from ...tables import Digest, Dollars, parse_as
+from ..core import Caption, GeneratorError
+from ..generators import ENCODED, USD
+
+FOLDER = "steps"
+
+
+@dataclass(frozen=True)
+class TakenStep:
+    """What became of one step."""
+
+    key: str
+    """Of model, input, edit and seed."""
+    step: str
+    """Its kind."""
+    status: Literal["made", "refused"] = "made"
+    """A step that was refused is not taken again; one that failed has no record."""
+    text: str = ""
+    """What was written."""
+    sha256: Digest = ""
+    """Of the PNG that was drawn."""
+    cut: bool = False
+    """Whether the text goes on after the most tokens that its model may write."""
+    message: str = ""
+    """What was said where it was refused."""
+    usd: Dollars = ""
+    """What an image cost, US dollars; calls of captioners are in their ledgers."""
+
+    @property
+    def digest(self) -> str:
+        """Of what was made, as an input of the next step."""
+        return self.sha256 or hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed: int) -> str:
+    """Of a step: another model, input, edit or seed makes another one."""
+    words = json.dumps([step, dict(identity), given, edit, seed], sort_keys=True)
+    return hashlib.sha256(words.encode()).hexdigest()[:24]
+
+
+class StepLog:
+    """The steps that were taken in a run or a study; safe to use from threads."""
+
+    def __init__(self, folder: Path, shard: tuple[int, int] | None = None) -> None:
+        """Reads the steps of all shards. Raises DataError for a damaged log."""
+        self.folder = folder / FOLDER
+        name = "steps.jsonl" if shard is None else f"steps.{shard[0]}-of-{shard[1]}.jsonl"
+        self._path = self.folder / name
+        self._lock = ThreadLock()
+        self._taken: dict[str, TakenStep] = {}
+        for path in sorted(self.folder.glob("steps*.jsonl")):
+            for number, record in enumerate(read_records(path), 1):
+                taken = parse_as(TakenStep, record, f"{path}:{number}")
+                self._taken[taken.key] = taken
+
+    def __iter__(self) -> Iterator[TakenStep]:
+        return iter(list(self._taken.values()))
+
+    def find(self, key: str) -> TakenStep | None:
+        """What became of a step; None where it was not taken yet, or its image is gone."""
+        taken = self._taken.get(key)
+        if taken is not None and taken.sha256 and not self._file(taken).exists():
+            return None
+        return taken
+
+    def add(self, key: str, step: str, made: Caption | Image.Image | GeneratorError) -> TakenStep:
+        """Records what a step made, or that it was refused."""
+        if isinstance(made, GeneratorError):
+            taken = TakenStep(key, step, "refused", message=str(made), usd=made.usd)
+        elif isinstance(made, Caption):
+            taken = TakenStep(key, step, text=made.text, cut=made.cut)
+        else:
+            data = made.info.get(ENCODED) or encode_png(made)
+            # First the image, then the record: a record is never of an image that is not there.
+            digest = hashlib.sha256(data).hexdigest()
+            taken = TakenStep(key, step, sha256=digest, usd=made.info.get(USD, ""))
+            write_whole(self._file(taken), data)
+        with self._lock:
+            with RecordLog(self._path) as log:
+                log.append({name: value for name, value in asdict(taken).items() if value})
+            self._taken[key] = taken
+        return taken
+
+    def image(self, taken: TakenStep) -> Image.Image:
+        """What was drawn, RGB, with its bytes in ``info[ENCODED]``. Raises DataError where the file
+        is no image any more."""
+        path = self._file(taken)
+        try:
+            data = path.read_bytes()
+            with opened(path) as image:
+                image.load()
+        except (OSError, ImageError) as error:
+            raise DataError(f"{path}: {error}; remove it, and it is made again") from None
+        found = image.convert("RGB")
+        found.info[ENCODED] = data
+        return found
+
+    def _file(self, taken: TakenStep) -> Path:
+        return self.folder / "images" / f"{taken.sha256}.png"

@@ -1,0 +1,155 @@
+"""A round trip: what makes the image or text of a case by its route, step after step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from ...agents.budget import BudgetError
+from ...errors import CounterpriorError
+from ...progress import Progress, silent
+from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
+from .log import TakenStep
+from .models import GivenInput, OpenStep, TripMember, TripModels, prefixed
+from .routes import EDITS, TRIP, Modality, StepKind, route_of, trip_name
+
+CUT = json.dumps(
+    {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
+)
+
+
+class RoundTrip:
+    """The models of a run, and where it starts; a maker of images and texts."""
+
+    def __init__(self, start: Modality, steps: Mapping[StepKind, Any], models: TripModels) -> None:
+        """steps: kind -> spec of who takes it, the captioner and the generator in their order, and
+        after them the editors."""
+        self.start = start
+        self.members = {step: models.member(step, value) for step, value in steps.items()}
+        self._models = models
+
+    def identity(self) -> dict[str, str]:
+        known = {step: member.identity(step) for step, member in self.members.items()}
+        named = [describe(found) for step, found in known.items() if step not in EDITS]
+        parts = (prefixed(step, found) for step, found in known.items())
+        about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
+        return {**about, **{name: value for part in parts for name, value in part.items()}}
+
+    def generate(self, request: ImageRequest) -> Image.Image | MadeText:
+        """The end of a case's route; steps that nobody took yet are taken now.
+
+        Raises GeneratorError where a step fails or is refused, and what ends the run.
+        """
+        case = request.case
+        assert case is not None
+        source = request.source
+        assert source is not None or self.start == "text"
+        while isinstance(place := self.place(case, lambda: source), OpenStep):  # type: ignore[arg-type,return-value]
+            if place.key in self._models.failed:
+                raise self._models.failed[place.key]
+            for _ in place.member.take([place]):
+                pass
+        if place.refused is not None:
+            raise GeneratorError(place.refused.message, "refused")
+        if place.given.image is None:
+            return MadeText(place.given.text, CUT if place.cut else "")
+        return place.given.image()
+
+    def place(self, case: Case, source: Callable[[], Image.Image]) -> OpenStep | Arrived:
+        """How far a case is: the step that is to be taken next, or where its route has ended.
+
+        source: reads the row's image.
+        """
+        route, number = route_of(case.variant)
+        given = GivenInput(case.source.rpartition("/")[2].removesuffix(".png"), image=source)
+        if self.start == "text":
+            given = text_input(case.fields["caption"])
+        edit = json.loads(case.fields["edits"])[number - 1] if number else ""
+        cut = False
+        for step in route.steps:
+            told = edit if step in EDITS else ""
+            member = self.members[step]
+            key = member.key(step, given, told, case.seed)
+            taken = self._models.log.find(key)
+            if taken is None:
+                return OpenStep(key, step, member, given, told, case)
+            if taken.status == "refused":
+                return Arrived(given, cut, taken)
+            cut = cut or taken.cut
+            given = self._output(taken)
+        return Arrived(given, cut)
+
+    def _output(self, taken: TakenStep) -> GivenInput:
+        if taken.text:
+            return text_input(taken.text)
+        return GivenInput(taken.sha256, image=lambda: self._models.log.image(taken))
+
+
+class Arrived(NamedTuple):
+    """The end of a route."""
+
+    given: GivenInput
+    """What was made."""
+    cut: bool
+    """Whether a text on the way was cut."""
+    refused: TakenStep | None = None
+    """The step that was refused; nothing was made then."""
+
+
+class TripCase(NamedTuple):
+    """A case of a run of round trips."""
+
+    trip: RoundTrip
+    case: Case
+    """With the fields of its row."""
+    source: Callable[[], Image.Image]
+    """Reads the row's image, RGB."""
+
+
+def text_input(text: str) -> GivenInput:
+    """A text as an input of a step."""
+    return GivenInput(TakenStep("", "", text=text).digest, text=text)
+
+
+def take_steps(
+    wanted: Callable[[], Iterator[TripCase]], models: TripModels, progress: Progress = silent
+) -> None:
+    """Takes every step of many trips, model after model, so that each is loaded a few times only.
+
+    wanted: gives the cases anew each time. What fails here fails again, for each of its cases, when
+    they are made. Raises BudgetError at the cap.
+    """
+    broken: set[TripMember] = set()
+    done = 0
+    while True:
+        ready: dict[TripMember, dict[str, OpenStep]] = {}
+        for one in wanted():
+            place = _place(one)
+            if not isinstance(place, OpenStep) or place.key in models.failed:
+                continue
+            if place.member not in broken:
+                ready.setdefault(place.member, {})[place.key] = place
+        if not ready:
+            return
+        total = done + sum(map(len, ready.values()))
+        for member, steps in ready.items():
+            try:
+                for _ in member.take(steps.values()):
+                    done += 1
+                    progress("steps", done, total)
+            except BudgetError:
+                raise
+            except CounterpriorError:  # said for each run of it
+                broken.add(member)
+            member.release()
+
+
+def _place(one: TripCase) -> OpenStep | Arrived | None:
+    """None where a model can't be opened: the run that needs it says so."""
+    try:
+        return one.trip.place(one.case, one.source)
+    except CounterpriorError:
+        return None
