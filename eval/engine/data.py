@@ -30,7 +30,7 @@ class Rows(NamedTuple):
         return cls(rows, rows_digest([row.model_dump() for row in rows]))
 
 
-_HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "status"}
+_HIDDEN = {"canary", "image", "license", "provenance", "review", "seed_image", "status"}
 
 
 def row_fields(row: Row) -> dict[str, str]:

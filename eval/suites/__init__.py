@@ -10,6 +10,7 @@ from .base import PERSONAS, Suite
 from .beyond import OrderBeyondSuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
+from .gold import T2ICorrectnessGoldSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
 from .relations import OwnPromptsSuite, SpatialMultiSuite
@@ -21,6 +22,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
     for suite in (
         T2IHomogenizationSuite,
         T2ICorrectnessSuite,
+        T2ICorrectnessGoldSuite,
         I2IHomogenizationSuite,
         I2ICorrectnessSuite,
         CounterfactualSuite,
