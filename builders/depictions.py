@@ -16,14 +16,14 @@ from typing import get_args
 from pydantic import Field
 
 from ..images import encode_png
+from ..scenes.people import Point
 from ..scenes.vector import (
-    Box,
+    Extent,
     PlacedPart,
-    Point,
-    Shape,
     ShapeError,
     Turn,
     VectorImage,
+    VectorShape,
     VectorStyle,
     can_write,
     color,
@@ -49,7 +49,7 @@ COVERED = 0.12
 class PartLook(Struct):
     """How one part looks."""
 
-    draw: tuple[Shape, ...]
+    draw: tuple[VectorShape, ...]
     """Shapes in the part's box, later ones before earlier ones."""
     size: Point = (0.25, 0.25)
     """Width and height of its box, shares of the stage."""
@@ -74,15 +74,15 @@ class Depiction(Struct):
     """Part of the fact -> how it looks; drawn in this order."""
     each: PartLook | None = None
     """How all other parts of the fact look, e.g. a key with `{part}` on it; None to leave them."""
-    scene: tuple[Shape, ...] = ()
+    scene: tuple[VectorShape, ...] = ()
     """What is behind everything on the stage and stays as it is in a swapped image, e.g. a pole."""
-    behind: tuple[Shape, ...] = ()
+    behind: tuple[VectorShape, ...] = ()
     """What belongs to the parts and is behind them, e.g. the body of a fish."""
-    over: tuple[Shape, ...] = ()
+    over: tuple[VectorShape, ...] = ()
     """What is before the parts, on the stage."""
     ground: str = ""
     """Color behind the stage; a light one if empty."""
-    area: Box = (0.15, 0.15, 0.85, 0.85)
+    area: Extent = (0.15, 0.15, 0.85, 0.85)
     """Where on the stage the outermost centers go that the fact places."""
     whole: bool = False
     """Whether it is one body, e.g. a fish or a flag: seen the other way round, and in a swapped
@@ -198,7 +198,7 @@ class Drawable:
         }
 
     @property
-    def _doubled(self) -> tuple[list[PlacedPart], Box]:
+    def _doubled(self) -> tuple[list[PlacedPart], Extent]:
         extra, other = self._part(self._chosen), self._other
         if spare := self.depiction.spare:
             place = self._part(spare)
@@ -363,7 +363,7 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
                 yield f"{one.name} stands after {other.name}, the fact has it before"
 
 
-def _shape_faults(where: str, shapes: tuple[Shape, ...], reach: float) -> Iterator[str]:
+def _shape_faults(where: str, shapes: tuple[VectorShape, ...], reach: float) -> Iterator[str]:
     for shape in shapes:
         for name in filter(None, (shape.fill, shape.stroke)):
             color(name)

@@ -20,12 +20,12 @@ from PIL import Image, ImageColor, ImageDraw, ImageFilter, ImageFont, ImageOps
 
 from ..errors import DataError
 from ..schema import Struct
+from .people import Point
 from .sprites import sprite
 
 SIZE = 384
 """Side of a drawn image, pixels."""
-Point = tuple[float, float]
-Box = tuple[float, float, float, float]
+Extent = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 VectorStyle = Literal["flat", "outlined", "shaded", "blueprint", "ink"]
 LINE_STYLES: dict[str, tuple[str, str]] = {
@@ -45,12 +45,12 @@ class ShapeError(DataError):
     """A shape that can't be drawn."""
 
 
-class Shape(Struct):
+class VectorShape(Struct):
     """One shape: exactly one of the first nine fields is given."""
 
-    rect: Box | None = None
+    rect: Extent | None = None
     """A rectangle."""
-    ellipse: Box | None = None
+    ellipse: Extent | None = None
     """The ellipse in a box."""
     polygon: tuple[Point, ...] = ()
     """Corners of a closed polygon."""
@@ -60,7 +60,7 @@ class Shape(Struct):
     """Points joined by a smooth curve; closed where it has a fill."""
     path: str = ""
     """An SVG path of M, L, H, V, C, Q and Z, absolute."""
-    arc: Box | None = None
+    arc: Extent | None = None
     """Part of the outline of an ellipse, by `degrees`."""
     text: str = ""
     """Upright text; `{part}` stands for the label of the part."""
@@ -96,7 +96,7 @@ class PlacedPart:
 
     name: str
     """Which part."""
-    shapes: tuple[Shape, ...]
+    shapes: tuple[VectorShape, ...]
     center: Point
     """Of its box on the stage."""
     size: Point
@@ -105,7 +105,7 @@ class PlacedPart:
     """What `{part}` stands for."""
 
     @property
-    def box(self) -> Box:
+    def box(self) -> Extent:
         """Its box on the stage."""
         (x, y), (w, h) = self.center, self.size
         return x - w / 2, y - h / 2, x + w / 2, y + h / 2
@@ -134,11 +134,11 @@ class VectorImage:
 
     parts: tuple[PlacedPart, ...]
     """Drawn in this order."""
-    scene: tuple[Shape, ...] = ()
+    scene: tuple[VectorShape, ...] = ()
     """On the stage, behind everything; may reach beyond it."""
-    behind: tuple[Shape, ...] = ()
+    behind: tuple[VectorShape, ...] = ()
     """On the stage, behind all parts; may reach beyond it."""
-    over: tuple[Shape, ...] = ()
+    over: tuple[VectorShape, ...] = ()
     """On the stage, before all parts."""
     ground: str = ""
     """Color of the whole image behind the stage; empty: a light one that the seed draws."""
@@ -148,7 +148,7 @@ class VectorImage:
     """Of the scene."""
     upright: bool = True
     """Whether parts keep their shape whatever the turn, which then moves only their places."""
-    stage: Box = (0.0, 0.0, 1.0, 1.0)
+    stage: Extent = (0.0, 0.0, 1.0, 1.0)
     """Where in the image the stage is, before the seed moves it."""
     style: VectorStyle = "flat"
     seed: int = 0
@@ -253,7 +253,7 @@ class _Pen:
         self._turn = image.turn
         self._style = image.style
 
-    def draw(self, shape: Shape, part: PlacedPart, turned: bool) -> None:
+    def draw(self, shape: VectorShape, part: PlacedPart, turned: bool) -> None:
         """One shape of a part; where it is not `turned`, only the place of the part turns."""
         kind = shape.kind
         if kind in ("text", "sprite"):
@@ -282,7 +282,9 @@ class _Pen:
         x, y = self._turn((x, y))
         return self._place((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h))
 
-    def _colors(self, shape: Shape) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None, float]:
+    def _colors(
+        self, shape: VectorShape
+    ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None, float]:
         bare = not shape.fill and not shape.stroke
         if self._style in LINE_STYLES:
             paper, ink = map(color, LINE_STYLES[self._style])
@@ -294,7 +296,7 @@ class _Pen:
         return fill, stroke, shape.width
 
     def _text(
-        self, shape: Shape, part: PlacedPart, center: Point, *, width: float, height: float
+        self, shape: VectorShape, part: PlacedPart, center: Point, *, width: float, height: float
     ) -> None:
         text = shape.text.replace("{part}", part.label or part.name)
         pixels = max(6, round(shape.height * height * self._unit))
@@ -309,7 +311,7 @@ class _Pen:
         self._draw.text(center, text, ink, font, "mm")
 
     def _sprite(
-        self, shape: Shape, center: Point, *, size: tuple[float, float], turned: bool
+        self, shape: VectorShape, center: Point, *, size: tuple[float, float], turned: bool
     ) -> None:
         try:
             art = sprite(shape.sprite)
@@ -356,7 +358,7 @@ def can_write(text: str) -> bool:
     return all(c == " " or bytes(font.getmask(c)) != missing for c in text)
 
 
-def outline(shape: Shape) -> list[Point]:
+def outline(shape: VectorShape) -> list[Point]:
     """Points of a shape's outline in its box. Raises ShapeError for a text, a sprite or a path that
     can't be read."""
     match shape.kind:
@@ -380,7 +382,7 @@ def outline(shape: Shape) -> list[Point]:
     raise ShapeError(f"a {shape.kind} has no outline")
 
 
-def _round(box: Box, start: float, end: float) -> Iterator[Point]:
+def _round(box: Extent, start: float, end: float) -> Iterator[Point]:
     cx, cy, rx, ry = *_center(box), (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
     steps = max(2, math.ceil(abs(end - start) / 6))
     for step in range(steps + 1):
@@ -388,7 +390,7 @@ def _round(box: Box, start: float, end: float) -> Iterator[Point]:
         yield cx + rx * math.cos(angle), cy + ry * math.sin(angle)
 
 
-def _center(box: Box) -> Point:
+def _center(box: Extent) -> Point:
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
 
 

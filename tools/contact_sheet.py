@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 
 from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.depictions import depiction_faults, read_depictions
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.scenes.vector import draw_vector
@@ -28,7 +29,12 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--pairs", type=int, default=8)
     asked = parser.parse_args()
-    drawables = Banks(asked.bank).drawables
+    banks = Banks(asked.bank)
+    for domain, listed in read_depictions(asked.bank).items():
+        for depiction in listed:
+            for fault in depiction_faults(depiction, banks.facts):
+                print(f"{domain}, {depiction.id}: {fault}")
+    drawables = banks.drawables
     chosen = [
         one
         for name, one in sorted(drawables.items())

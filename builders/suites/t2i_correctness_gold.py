@@ -25,10 +25,10 @@ LEAST_DIFFERENCE = 0.0007
 VISIBLE = 24
 """Difference of a pixel's brightness that is seen, of 255."""
 
-Version = tuple[GoldLayout, VectorStyle, int]
+GoldVersion = tuple[GoldLayout, VectorStyle, int]
 
 
-def images_of(drawable: Drawable) -> Iterator[Version]:
+def images_of(drawable: Drawable) -> Iterator[GoldVersion]:
     """Layout, style and seed of every image of a pair.
 
     Right and swapped come in the same styles and seeds; which styles those are is drawn per pair.
@@ -52,7 +52,7 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectnessGold]:
     return rows
 
 
-def _row(source: T2ICorrectness, drawable: Drawable, version: Version) -> T2ICorrectnessGold:
+def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2ICorrectnessGold:
     layout, style, seed = version
     data = draw_gold(drawable.image(layout, style, seed))
     name = f"{source.provenance.entry}-{layout}-{style}-{seed}"
