@@ -293,6 +293,8 @@ class T2ICorrectnessGold(Row):
     """What is on the right in a right image."""
     context: str
     """Where the two are, with the viewpoint if it matters."""
+    prompt: str
+    """The row's aligned prompt."""
     frame: Frame
     """Who looks, from where."""
     fact: str

@@ -94,6 +94,13 @@ class Depiction(Struct):
     styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
     """Styles in which both things can be told; add `blueprint` and `ink` where no color decides."""
 
+    @property
+    def has_sprites(self) -> bool:
+        """Whether it shows art of the sprite atlas."""
+        looks = [*self.parts.values(), *([self.each] if self.each else [])]
+        drawn = [*self.scene, *self.behind, *self.over, *(s for look in looks for s in look.draw)]
+        return any(shape.sprite for shape in drawn)
+
 
 @dataclass(frozen=True)
 class Drawable:

@@ -18,6 +18,8 @@ from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
 
+TEXTS, ART = "CC-BY-4.0", "Apache-2.0"
+"""Licenses of texts and shapes, and of the sprites."""
 STYLES_EACH = 2
 """Right and swapped images of a pair, each in a style and with a seed of its own."""
 LEAST_DIFFERENCE = 0.0007
@@ -63,6 +65,7 @@ def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2
         left=source.left,
         right=source.right,
         context=source.context,
+        prompt=source.aligned_prompt,
         frame=source.frame,
         fact=source.fact,
         tell_left=source.tell_left,
@@ -73,6 +76,7 @@ def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2
         image=EncodedImage(bytes=data, path=f"{name}.png"),
         image_sha256=hashlib.sha256(data).hexdigest(),
         review=["code"],
+        license=f"{TEXTS} AND {ART}" if drawable.depiction.has_sprites else TEXTS,
         provenance=Provenance(
             bank=f"{source.provenance.bank} {drawable.entry}",
             entry=source.provenance.entry,
@@ -122,6 +126,7 @@ SUITE = SuiteRecipe(
     group=lambda row: ("pair", row.provenance.entry),
     breakdown=("layout", "style"),
     composition=Composition(by="domain", counts=("layout",), distinct=("source_id",)),
+    license=None,
     seeded_as="t2i_correctness",
     optional=True,
 )

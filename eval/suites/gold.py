@@ -46,9 +46,8 @@ class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
     }
 
     def cases(self, row: T2ICorrectnessGold, seeds: int) -> Iterator[Case]:
-        prompt = f"{row.left} and {row.right} {row.context}"
         groups = {"domain": row.domain, "layout": row.layout, "style": row.style}
-        return self.seeded(row, seeds, {row.layout: prompt}, (row.family,), groups)
+        return self.seeded(row, seeds, {row.layout: row.prompt}, (row.family,), groups)
 
     def questions(
         self, row: T2ICorrectnessGold, case: Case, images: Sequence[Image], probe: str
