@@ -138,8 +138,9 @@ class Drawable:
         elif layout == "doubled":
             parts, stage = self._doubled
         elif layout == "above":
-            if depiction.whole:
-                turn = scene_turn = Turn(turn.mirrored, turn.upside, quarter=True)
+            lying = Turn(turn.mirrored, turn.upside, quarter=True)
+            if depiction.whole and self._is_steep(lying):
+                turn = scene_turn = lying
             else:
                 parts = self._cleared(self._stacked)
         return VectorImage(
@@ -190,6 +191,11 @@ class Drawable:
         """Its height at another's place: its own where the depiction gives one."""
         look = self.depiction.parts.get(part.name)
         return part.center[1] if look is not None and look.y is not None else place.center[1]
+
+    def _is_steep(self, turn: Turn) -> bool:
+        """Whether a turn has one of the two clearly above the other, and not beside it."""
+        (x, y), (u, v) = (turn(self._part(name).center) for name in (self.left, self.right))
+        return abs(y - v) > 2.5 * abs(x - u)
 
     @property
     def _stacked(self) -> dict[str, PlacedPart]:
@@ -308,14 +314,24 @@ def drawable_pairs(
             for fault in depiction_faults(depiction, facts):
                 raise BankError(f"{entry}, {depiction.id}: {fault}")
             for name in depiction.pairs:
-                if name in found or name not in pairs:
-                    why = "is drawn twice" if name in found else "is no pair of the bank"
+                if why := _unusable(name, pairs, found):
                     raise BankError(f"{entry}, {depiction.id}: pairs: {name} {why}")
                 try:
                     found[name] = _drawable(pairs[name], depiction, facts, entry)
                 except FactError as error:
                     raise BankError(f"{entry}, {depiction.id}: {name}: {error}") from None
     return found
+
+
+def _unusable(
+    name: str, pairs: Mapping[str, ConstrainedPair], drawn: Mapping[str, Drawable]
+) -> str:
+    """Why a depiction can't name a pair; empty where it can."""
+    if name not in pairs:
+        return "is no pair of the bank"
+    if pairs[name].status == "retired":
+        return "is retired"
+    return "is drawn twice" if name in drawn else ""
 
 
 def _drawable(

@@ -147,6 +147,11 @@ def _judge(card: JudgeCard) -> str:
     parts += [f"{n:,} {label}" for label, n in card.failures.items()]
     for probe, found in card.probes.items():
         parts.append(f"{probe}: same answer {_share(found.consistency)} of {found.n:,}")
+    if card.gold:
+        seen = {layout: said.get("correct", 0) for layout, said in card.gold.items()}
+        shown = {layout: sum(said.values()) for layout, said in card.gold.items()}
+        counts = (f"{layout} {seen[layout]:,} of {shown[layout]:,}" for layout in shown)
+        parts.append(f"gold images called correct: {', '.join(counts)}")
     return f"judge: {'; '.join(parts)}"
 
 

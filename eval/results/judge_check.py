@@ -83,19 +83,19 @@ def read_checks(root: Path) -> list[JudgeCheck]:
     return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
 
 
-def believed(
-    outcomes: Sequence[Outcome], checks: Sequence[JudgeCheck], comparable: Mapping[str, str]
-) -> tuple[list[Outcome], str]:
-    """The outcomes of the pairs on which a judge was not misled, and a note of what is left out.
+def check_for(checks: Sequence[JudgeCheck], comparable: Mapping[str, str]) -> JudgeCheck:
+    """The check of a judge. Raises DataError for one that was not checked with these prompts."""
+    for check in checks:
+        if check.comparable == dict(comparable):
+            return check
+    raise DataError(
+        f"the judge was not checked with these prompts: run `counterprior judge-check` with it "
+        f"(checked: {', '.join(one.judge for one in checks) or 'none'})"
+    )
 
-    Raises DataError for a judge that was not checked with these prompts.
-    """
-    check = next((one for one in checks if one.comparable == dict(comparable)), None)
-    if check is None:
-        raise DataError(
-            f"the judge was not checked with these prompts: run `counterprior judge-check` with it "
-            f"(checked: {', '.join(one.judge for one in checks) or 'none'})"
-        )
+
+def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outcome], str]:
+    """The outcomes of the pairs on which a judge was not misled, and a note of what is left out."""
     kept = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
     rows = {outcome.case.row for outcome in outcomes}
     names = [entry for row, entry in check.misled.items() if row in rows]

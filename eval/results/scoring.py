@@ -22,7 +22,7 @@ from ..stats.agreement import krippendorff_alpha
 from ..suites import SUITES, open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
-from .judge_check import believed, read_checks
+from .judge_check import believed, check_for, read_checks
 
 SCORES = "scores.json"
 
@@ -219,8 +219,10 @@ def _score(
     card = judge_card(log.identity, suite, answers, told)
     notes = _notes(run, log, judged)
     if settings.gold is not None:
-        judged, left_out = believed(judged, read_checks(settings.gold), card.comparable)
+        check = check_for(read_checks(settings.gold), card.comparable)
+        judged, left_out = believed(judged, check)
         notes += [left_out] if left_out else []
+        card = replace(card, gold=check.confusion)
     scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)

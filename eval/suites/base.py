@@ -116,6 +116,8 @@ class Suite(ABC, Generic[R]):
     has_gate: ClassVar[bool] = False
     """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
 
+    gold: ClassVar[str] = ""
+    """Config of images with known labels on which its judges are checked; empty for none."""
     scores_by_group: ClassVar[bool] = False
     """Whether the groups of a case decide what it counts in, beyond a breakdown."""
     asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -146,6 +146,7 @@ def test_bad_depictions_are_named(change: dict[str, Any], reason: str) -> None:
     ("pairs", "reason"),
     [
         (("flags-and-heraldry-nowhere",), "is no pair"),
+        (("sports-fields-kendo-flags",), "is retired"),
         (("flags-and-heraldry-mali-green-yellow",), "rests on fact 'flag-mali'"),
         ((FRANCE, FRANCE), "is drawn twice"),
     ],

@@ -4,18 +4,22 @@ import json
 import math
 import random
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import gold_judges
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 from releases import small_release
 
 from counterprior.builders import suite
 from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import as_released
 from counterprior.builders.depictions import Depiction, read_depictions
 from counterprior.builders.suites import t2i_correctness
+from counterprior.cards.facts import read_facts
+from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
 from counterprior.eval.engine.data import Rows, read_rows
 from counterprior.eval.engine.evaluation import RunSettings
@@ -23,6 +27,9 @@ from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.results.judge_check import JudgeCheck, read_checks
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.judge_check import check_judges
+from counterprior.images import encode_png
+from counterprior.release import iter_records
+from counterprior.schema import T2ICorrectnessGold
 
 GOLD = "t2i_correctness_gold"
 FEW = {"flag-france", "clock-9-15"}
@@ -84,6 +91,7 @@ def test_misled_pairs_are_left_out_of_scores_and_said(release: Path, tmp_path: P
     (judged,) = score_run(run.out, chosen)
     assert judged.whole["accuracy_reverse"].n == 1  # the pair without gold images
     assert any("3 pairs are left out" in note for note in judged.result.notes)
+    assert judged.result.card.gold["swapped"] == {"correct": 6}
     (plain,) = score_run(run.out, ScoreSettings(judges=chosen.judges))
     assert plain.whole["accuracy_reverse"].n == 4
 
@@ -102,6 +110,21 @@ def test_the_images_are_those_of_the_release(release: Path, tmp_path: Path) -> N
     found = check_judges(str(release), tmp_path / "gold", [gold_judges.seeing()])
     digests = {image.sha256 for image in found.done.run.images().values()}
     assert digests == {row.image_sha256 for row in read_rows(str(release), GOLD).rows}
+
+
+def test_validate_compares_the_pixels_with_the_bank(release: Path) -> None:
+    (config,) = read_facts(release).configs
+    records = list(iter_records(release, GOLD))
+    rows = [T2ICorrectnessGold.model_validate(record) for record in records]
+    origin = Origin("", lambda name, seed: None, as_released)
+    assert not list(differences(config, records, list(rows), origin))
+    with Image.open(BytesIO(records[0]["image"]["bytes"])) as image:
+        same = encode_png(image, level=9)
+        other = encode_png(ImageOps.mirror(image.convert("RGB")))
+    for data, faults in ((same, 0), (other, 1), (b"nothing", 1), (None, 1)):
+        forged = [records[0] | {"image": data and {"bytes": data, "path": "a.png"}}, *records[1:]]
+        found = list(differences(config, forged, list(rows), origin))
+        assert [problem.field for problem in found] == ["image"] * faults
 
 
 def draw_nothing(prompt: str, seed: int) -> Image.Image:
