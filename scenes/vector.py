@@ -453,7 +453,7 @@ def _path(text: str) -> Iterator[Point]:
 
 
 def _bezier(points: Sequence[Point]) -> Iterator[Point]:
-    steps = 1 if len(points) == 2 else 12
+    steps = 1 if len(points) == 2 else 24
     for step in range(1, steps + 1):
         t, left = step / steps, list(points)
         while len(left) > 1:
