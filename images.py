@@ -106,8 +106,8 @@ def _check_cost(image: Image.Image) -> None:
         raise ImageError(f"is a JPEG of {passes} scans, more than {MOST_SCANS}")
 
 
-def encode_png(image: Image.Image) -> bytes:
-    """The image as PNG: the same bytes for the same pixels under one Pillow.
+def encode_png(image: Image.Image, level: int = 6) -> bytes:
+    """The image as PNG: the same bytes for the same pixels and level (1-9) under one Pillow.
 
     Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
     """
@@ -115,7 +115,7 @@ def encode_png(image: Image.Image) -> bytes:
     if isinstance(scene := image.info.get("scene"), str):
         metadata.add_text("scene", scene)
     buffer = BytesIO()
-    image.convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata)
+    image.convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata)
     return buffer.getvalue()
 
 

@@ -63,6 +63,11 @@ Basis = Literal["code-derived", "stated"]
 """Whether code derives a pair's left thing from a fact table, or the entry states it."""
 
 
+GoldLayout = Literal["right", "swapped", "missing", "doubled", "above"]
+"""What a gold image of a constrained pair shows: both things where they belong, exchanged, one of
+them missing, one of them twice, or one above the other."""
+
+
 class Struct(BaseModel):
     """A frozen record whose fields are documented by the string under each."""
 
@@ -272,6 +277,51 @@ class T2ICorrectness(Row):
 
     def key(self) -> tuple[Any, ...]:
         return (self.provenance.entry,)
+
+
+class T2ICorrectnessGold(Row):
+    """A drawn image of a row of `t2i_correctness`, whose layout is known.
+
+    Drawn by code from the row's fact table and its frame, not from its left and right.
+    """
+
+    suite: Literal["t2i_correctness_gold"] = "t2i_correctness_gold"
+    source_id: str
+    """Id of the row of `t2i_correctness`."""
+    domain: str
+    """Field of knowledge of the row."""
+    family: str
+    """Layout fact that the row rests on."""
+    left: str
+    """What is on the left in a right image."""
+    right: str
+    """What is on the right in a right image."""
+    context: str
+    """Where the two are, with the viewpoint if it matters."""
+    prompt: str
+    """The row's aligned prompt."""
+    frame: Frame
+    """Who looks, from where."""
+    fact: str
+    """Fact table that the image is drawn from."""
+    tell_left: str
+    """How a judge recognizes the left thing in an image."""
+    tell_right: str
+    """How a judge recognizes the right thing in an image."""
+    layout: GoldLayout
+    """What is drawn: `right`; `swapped`, the two things exchanged; `missing`, one left out;
+    `doubled`, one there twice; `above`, one above the other."""
+    style: str
+    """How it is drawn, e.g. `flat`, `shaded` or `ink`."""
+    drawn_seed: int
+    """Seed of size, position and background."""
+    image: EncodedImage
+    """The drawn image, RGB."""
+    image_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the encoded image."""
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.provenance.entry, self.layout, self.style, self.drawn_seed)
 
 
 class SeededRow(Row):
@@ -639,6 +689,7 @@ class Consistency(Row):
 ROWS: dict[str, type[Row]] = {
     "t2i_homogenization": T2IHomogenization,
     "t2i_correctness": T2ICorrectness,
+    "t2i_correctness_gold": T2ICorrectnessGold,
     "i2i_homogenization": I2IHomogenization,
     "i2i_correctness": I2ICorrectness,
     "counterfactual": Counterfactual,

@@ -15,6 +15,7 @@ from .bank import read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
+from .depictions import Drawable, drawable_pairs, read_depictions
 from .facts import FactTables, read_facts
 from .languages import Language, read_languages
 from .manifest import Composition
@@ -72,6 +73,11 @@ class Banks:
     @cached_property
     def pairs(self) -> dict[str, list[ConstrainedPair]]:
         return read_pairs(self.root)
+
+    @cached_property
+    def drawables(self) -> dict[str, Drawable]:
+        known = {pair.id: pair for pairs in self.pairs.values() for pair in pairs}
+        return drawable_pairs(read_depictions(self.root), known, self.facts)
 
     @cached_property
     def sequences(self) -> list[Sequence]:

@@ -133,6 +133,9 @@ def score(
     card: Annotated[
         Path | None, Input(help="scores.json of another labeled run, to correct with.")
     ] = None,
+    gold: Annotated[
+        Path | None, Input(help="Folder of judge-check: leave out pairs that misled the judge.")
+    ] = None,
     judge: JudgeNames = None,
     across_judges: AcrossJudges = False,
     partial: Partial = False,
@@ -148,6 +151,7 @@ def score(
     settings = ScoreSettings(
         labels=labels,
         card=card,
+        gold=gold,
         judges=tuple(judge or ()),
         across_judges=across_judges,
         partial=partial,

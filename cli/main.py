@@ -36,6 +36,7 @@ PANELS: dict[str, Commands] = {
         "score": evaluate.score,
         "quality": quality.quality,
         "report": evaluate.report,
+        "judge-check": studies.judge_check,
         "plan": studies.plan,
         "race": studies.race,
         "selftest": studies.selftest,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..eval.engine.steps import Done
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
     from ..eval.results.scoring import Result
+    from ..eval.studies.judge_check import CheckedJudges
     from ..eval.studies.selftest import Check
 
 
@@ -53,6 +54,42 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
     for folder, alpha in {result.folder: result.alpha for result in results}.items():
         for question, value in alpha.items():
             print(f"{folder}, {question}: Krippendorff's alpha of all who answered {value:.3f}")
+
+
+def print_judge_checks(found: CheckedJudges) -> None:
+    """Prints how often each judge recognizes gold images, by domain, and where it was misled."""
+    from ..eval.results.tables import show, show_interval
+
+    output = console(width=120)
+    names = ("recognized", "swapped_called_correct", "controls_recognized")
+    for check, judged in zip(found.checks, found.judged, strict=True):
+        by_group = {(s.group, s.name): s for s in judged.result.scores}
+        groups = [g for g in dict.fromkeys(g for g, _ in by_group) if g == "all" or "domain=" in g]
+        numbers = ("right and swapped", "95 %", "n", "swapped called correct", "controls")
+        title = f"{check.judge} on gold images (percent)"
+        shown = table("domain", *numbers, numbers=numbers, title=title)
+        for group in groups:
+            told, misled, controls = (by_group[group, name] for name in names)
+            shown.add_row(
+                group.removeprefix("domain="),
+                show(told.value, "%"),
+                show_interval(told.interval, "%"),
+                f"{told.n:,}",
+                show(misled.value, "%"),
+                show(controls.value, "%"),
+            )
+        output.print(shown)
+        for layout, said in check.confusion.items():
+            counts = ", ".join(f"{n:,} {label}" for label, n in said.items())
+            output.print(f"{layout}: {counts}", style="dim", highlight=False)
+        verb = f"{len(check.misled):,} of {check.pairs:,} pairs are excluded for this judge"
+        output.print(f"{verb}, since it calls their swapped image correct", highlight=False)
+        for entry in check.misled.values():
+            output.print(f"  {entry}", style="dim", highlight=False)
+        if check.unchecked:
+            output.print(
+                f"{len(check.unchecked):,} pairs are unchecked: no verdict on their swapped image"
+            )
 
 
 def print_checks(checks: Sequence[Check]) -> None:
@@ -110,6 +147,11 @@ def _judge(card: JudgeCard) -> str:
     parts += [f"{n:,} {label}" for label, n in card.failures.items()]
     for probe, found in card.probes.items():
         parts.append(f"{probe}: same answer {_share(found.consistency)} of {found.n:,}")
+    if card.gold:
+        seen = {layout: said.get("correct", 0) for layout, said in card.gold.items()}
+        shown = {layout: sum(said.values()) for layout, said in card.gold.items()}
+        counts = (f"{layout} {seen[layout]:,} of {shown[layout]:,}" for layout in shown)
+        parts.append(f"gold images called correct: {', '.join(counts)}")
     return f"judge: {'; '.join(parts)}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,17 +16,19 @@ from .options import (
     Input,
     Json,
     JudgeNames,
+    Judges,
     Limit,
     MaxUsd,
     Methods,
     Model,
     Output,
     Prices,
+    Revision,
     Sampling,
 )
 from .progress import progress_bar
 from .show_metrics import print_metrics
-from .show_results import print_checks
+from .show_results import print_checks, print_done, print_judge_checks
 
 
 def plan(
@@ -51,6 +55,36 @@ def plan(
     settings = PlanSettings(difference=difference, alpha=alpha, power=power)
     found = plan_items(runs or (), rate or (), discordance, settings, judge or ())
     print_metrics(found, json)
+
+
+def judge_check(
+    judges: Judges,
+    out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    data: Data = "dist/counterprior",
+    revision: Revision = None,
+    limit: Limit = None,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    json: Json = False,
+) -> None:
+    """Test judges on gold images, whose layout is known: on which pairs can each be believed?
+
+    Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
+    """
+    from ..eval.engine.costs import Cost
+    from ..eval.studies.judge_check import check_judges
+
+    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
+    with progress_bar() as progress:
+        found = check_judges(
+            data, out, judges, revision=revision, limit=limit, cost=cost, progress=progress
+        )
+    if json:
+        print(dumps([asdict(check) for check in found.checks], indent=2))
+        return
+    print_done(found.done)
+    print_judge_checks(found)
 
 
 def race(

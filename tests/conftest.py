@@ -85,8 +85,11 @@ def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: s
 
 @pytest.fixture(scope="session")
 def full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that `counterprior build` makes; read only."""
-    return _built_once(tmp_path_factory, "full")
+    """Every config that a bank must have, as `counterprior build` makes it; read only."""
+    from counterprior.builders.suites import SUITES
+
+    names = [name for name, suite in SUITES.items() if not suite.optional]
+    return _built_once(tmp_path_factory, "full", *(f"--config={name}" for name in names))
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,9 @@ def test_every_part_of_a_struct_is_described(config: str) -> None:
 
 def test_only_the_configs_with_pictures_have_image_columns() -> None:
     found = {config for config in ROWS if image_columns(config)}
-    assert found == {"i2i_homogenization", "i2i_correctness", "consistency"}
+    assert found == {
+        *("i2i_homogenization", "i2i_correctness", "t2i_correctness_gold", "consistency")
+    }
 
 
 def test_an_id_depends_on_the_key_only() -> None:

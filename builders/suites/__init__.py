@@ -21,6 +21,7 @@ from . import (
     spatial_uc,
     spatial_visor,
     t2i_correctness,
+    t2i_correctness_gold,
     t2i_homogenization,
     t2i_homogenization_multilingual,
 )
@@ -30,6 +31,7 @@ SUITES: dict[str, SuiteRecipe[Any]] = {
     for module in (
         t2i_homogenization,
         t2i_correctness,
+        t2i_correctness_gold,
         i2i_homogenization,
         i2i_correctness,
         counterfactual,

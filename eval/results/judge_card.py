@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL
@@ -72,6 +72,8 @@ class JudgeCard:
     """Probe -> report."""
     agreement: Mapping[str, HumanAgreement]
     """Question -> agreement with people, where there are labels."""
+    gold: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Layout of gold images -> label that it gave -> images; empty where it was not checked."""
 
     @property
     def comparable(self) -> Mapping[str, str]:

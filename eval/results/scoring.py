@@ -22,6 +22,7 @@ from ..stats.agreement import krippendorff_alpha
 from ..suites import SUITES, open_suite
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
+from .judge_check import believed, check_for, read_checks
 
 SCORES = "scores.json"
 
@@ -34,6 +35,8 @@ class ScoreSettings:
     """People's labels of some of the cases."""
     card: Path | None = None
     """scores.json of another run, whose labels say how the same judge errs."""
+    gold: Path | None = None
+    """Folder of `judge-check`: pairs on which a judge was misled there are left out."""
     judges: tuple[str, ...] = ()
     """Only these judges, see `Run.chosen_judges`; all where empty."""
     across_judges: bool = False
@@ -214,6 +217,12 @@ def _score(
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
     card = judge_card(log.identity, suite, answers, told)
+    notes = _notes(run, log, judged)
+    if settings.gold is not None:
+        check = check_for(read_checks(settings.gold), card.comparable)
+        judged, left_out = believed(judged, check)
+        notes += [left_out] if left_out else []
+        card = replace(card, gold=check.confusion)
     scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
@@ -226,7 +235,7 @@ def _score(
         scores=scores,
         cases=len(judged),
         alpha=alpha,
-        notes=tuple(_notes(run, log, judged)),
+        notes=tuple(notes),
     )
     return JudgedRun(result, judged, log)
 

@@ -199,6 +199,11 @@ class _Planner:
             )
         if not self.probe:
             self.found.notes.append("Time and disk are measured with --probe.")
+        for suite in (name for name in self.rows if open_suite(name).gold):
+            self.found.notes.append(
+                f"Check the judges of {suite} first, on images whose layout is known: "
+                f"`counterprior judge-check`."
+            )
         cap = self.budget.max_usd
         if cap is not None and (usd := self.found.usd) is not None and usd > cap:
             self.found.problems.append(f"the cap of {cap} USD is below the estimate of {usd:.2f}")

@@ -11,6 +11,7 @@ from .beyond import OrderBeyondSuite
 from .consistency import ConsistencySuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
+from .gold import T2ICorrectnessGoldSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
 from .relations import OwnPromptsSuite, SpatialMultiSuite
@@ -22,6 +23,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
     for suite in (
         T2IHomogenizationSuite,
         T2ICorrectnessSuite,
+        T2ICorrectnessGoldSuite,
         I2IHomogenizationSuite,
         I2ICorrectnessSuite,
         CounterfactualSuite,

@@ -119,6 +119,8 @@ class Suite(ABC, Generic[R]):
     takes_trips: ClassVar[bool] = False
     """Whether its cases are made by round trips of captioners and generators."""
 
+    gold: ClassVar[str] = ""
+    """Config of images with known labels on which its judges are checked; empty for none."""
     scores_by_group: ClassVar[bool] = False
     """Whether the groups of a case decide what it counts in, beyond a breakdown."""
     asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {}

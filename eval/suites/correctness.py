@@ -110,6 +110,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Does the image follow the world or the order of mention? The right layout is the same."""
 
     name = "t2i_correctness"
+    gold = "t2i_correctness_gold"
     prompts = ("arrangement",)
     worths = {"arrangement": RIGHT}
     headline = correctness_headline("arrangement")

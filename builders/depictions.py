@@ -1,0 +1,408 @@
+"""Depictions: how the parts of a fact look, from which code draws gold images of constrained pairs.
+
+A depiction never says where a thing is for the viewer. The fact places the parts, the frame turns
+them, and where a depiction places a part itself (`at`), code holds it to the order of the fact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import get_args
+
+from pydantic import Field
+
+from ..images import encode_png
+from ..scenes.people import Point
+from ..scenes.vector import (
+    Extent,
+    PlacedPart,
+    ShapeError,
+    Turn,
+    VectorImage,
+    VectorShape,
+    VectorStyle,
+    can_write,
+    color,
+    draw_vector,
+    outline,
+)
+from ..schema import Frame, GoldLayout, Struct
+from .bank import BankError, by_name, read_folder
+from .constrained import ConstrainedPair
+from .facts import SAME, FactError, FactTables
+
+LAYOUTS: tuple[GoldLayout, ...] = get_args(GoldLayout)
+HALF_TURNS: frozenset[Frame] = frozenset({"turned", "south-up", "sky-south-up"})
+"""Frames in which top and bottom are exchanged too."""
+REACH = 0.35
+"""How far shapes behind the parts may reach beyond the stage."""
+SHRUNK = 0.72
+"""Width of the stage in a doubled layout, which leaves room for the second copy."""
+COVERED = 0.12
+"""Share of another part's box that a moved part may cover before the other one is left out."""
+
+
+class PartLook(Struct):
+    """How one part looks."""
+
+    draw: tuple[VectorShape, ...]
+    """Shapes in the part's box, later ones before earlier ones."""
+    size: Point = (0.25, 0.25)
+    """Width and height of its box, shares of the stage."""
+    at: Point | None = None
+    """Center of its box where the fact's axis runs to the right; None where the fact places it."""
+    y: float | None = None
+    """Height of its center on the stage, from the top, where the fact does not tell."""
+    label: str = ""
+    """What `{part}` in a text stands for; the name of the part if empty."""
+
+
+class Depiction(Struct):
+    """The parts of one fact, ready to be drawn."""
+
+    id: str
+    """Slug."""
+    fact: str
+    """Fact table that places the parts."""
+    pairs: tuple[str, ...]
+    """Ids of the constrained pairs for whose prompt it is a right image."""
+    parts: dict[str, PartLook] = Field(default_factory=dict)
+    """Part of the fact -> how it looks; drawn in this order."""
+    each: PartLook | None = None
+    """How all other parts of the fact look, e.g. a key with `{part}` on it; None to leave them."""
+    scene: tuple[VectorShape, ...] = ()
+    """What is behind everything on the stage and stays as it is in a swapped image, e.g. a pole."""
+    behind: tuple[VectorShape, ...] = ()
+    """What belongs to the parts and is behind them, e.g. the body of a fish."""
+    over: tuple[VectorShape, ...] = ()
+    """What is before the parts, on the stage."""
+    ground: str = ""
+    """Color behind the stage; a light one if empty."""
+    area: Extent = (0.15, 0.15, 0.85, 0.85)
+    """Where on the stage the outermost centers go that the fact places."""
+    whole: bool = False
+    """Whether it is one body, e.g. a fish or a flag: seen the other way round, and in a swapped
+    image, all of it is mirrored. Else things change places and keep their shape."""
+    plan: bool = False
+    """Whether it is seen from above, so that the opposite frame is half a turn."""
+    spare: str = ""
+    """Part whose place a second copy takes in a doubled image; beside the stage if empty."""
+    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
+    """Styles in which both things can be told; add `blueprint` and `ink` where no color decides."""
+
+    @property
+    def has_sprites(self) -> bool:
+        """Whether it shows art of the sprite atlas."""
+        looks = [*self.parts.values(), *([self.each] if self.each else [])]
+        drawn = [*self.scene, *self.behind, *self.over, *(s for look in looks for s in look.draw)]
+        return any(shape.sprite for shape in drawn)
+
+
+@dataclass(frozen=True)
+class Drawable:
+    """A pair with what it takes to draw it."""
+
+    pair: ConstrainedPair
+    depiction: Depiction
+    left: str
+    """Part that the left phrase names."""
+    right: str
+    """Part that the right phrase names."""
+    places: Mapping[str, Point]
+    """Part -> where the fact has it."""
+    sign: int
+    """1 where the fact's axis runs to the viewer's right, else -1."""
+    entry: str
+    """File of the depiction, relative to the bank."""
+
+    def image(self, layout: GoldLayout, style: VectorStyle, seed: int) -> VectorImage:
+        """The pair in a layout. What it shows does not depend on which thing the entry calls left.
+
+        right: as the fact has it. swapped: the two exchanged. missing: one of them left out.
+        doubled: one of them there twice. above: one above the other.
+        """
+        depiction, turn = self.depiction, self._turn
+        scene_turn = turn
+        parts, stage = list(self._standing), (0.0, 0.0, 1.0, 1.0)
+        if layout == "swapped":
+            if depiction.whole:
+                turn = Turn(not turn.mirrored, turn.upside)
+            else:
+                parts = self._cleared(self._exchanged)
+        elif layout == "missing":
+            parts = [part for part in parts if part.name != self._chosen]
+        elif layout == "doubled":
+            parts, stage = self._doubled
+        elif layout == "above":
+            lying = Turn(turn.mirrored, turn.upside, quarter=True)
+            if depiction.whole and self._is_steep(lying):
+                turn = scene_turn = lying
+            else:
+                parts = self._cleared(self._stacked)
+        return VectorImage(
+            parts=tuple(parts),
+            scene=depiction.scene,
+            scene_turn=scene_turn,
+            behind=depiction.behind,
+            over=depiction.over,
+            ground=depiction.ground,
+            turn=turn,
+            upright=not depiction.whole,
+            stage=stage,
+            style=style,
+            seed=int(_hash(f"{self.pair.id}/{seed}"), 16) % 2**31,
+        )
+
+    @property
+    def _turn(self) -> Turn:
+        away = self.sign < 0
+        upside = self.pair.frame in HALF_TURNS or (self.depiction.plan and away)
+        return Turn(mirrored=away, upside=upside)
+
+    @property
+    def _chosen(self) -> str:
+        """The one that is missing or doubled: either, by the hash of the pair."""
+        return sorted((self.left, self.right))[int(_hash(self.pair.id), 16) % 2]
+
+    @cached_property
+    def _standing(self) -> tuple[PlacedPart, ...]:
+        """Every part where the fact has it, axis to the right."""
+        return tuple(_standing(self.depiction, self.places))
+
+    def _part(self, name: str) -> PlacedPart:
+        return next(part for part in self._standing if part.name == name)
+
+    @property
+    def _exchanged(self) -> dict[str, PlacedPart]:
+        """Both at each other's outer edge, so that a wide and a narrow thing stay on the stage."""
+        first, last = sorted(
+            (self._part(self.left), self._part(self.right)), key=lambda part: part.center[0]
+        )
+        return {
+            last.name: _moved(last, (first.box[0] + last.size[0] / 2, self._level(last, first))),
+            first.name: _moved(first, (last.box[2] - first.size[0] / 2, self._level(first, last))),
+        }
+
+    def _level(self, part: PlacedPart, place: PlacedPart) -> float:
+        """Its height at another's place: its own where the depiction gives one."""
+        look = self.depiction.parts.get(part.name)
+        return part.center[1] if look is not None and look.y is not None else place.center[1]
+
+    def _is_steep(self, turn: Turn) -> bool:
+        """Whether a turn has one of the two clearly above the other, and not beside it."""
+        (x, y), (u, v) = (turn(self._part(name).center) for name in (self.left, self.right))
+        return abs(y - v) > 2.5 * abs(x - u)
+
+    @property
+    def _stacked(self) -> dict[str, PlacedPart]:
+        one, other = self._part(self.left), self._part(self.right)
+        tall = max(one.size[1], other.size[1])
+        apart = max(1.15 * tall, min(abs(one.center[0] - other.center[0]), 0.98 - tall))
+        shrink = min(1.0, 0.96 / (apart + tall))
+        x = (one.center[0] + other.center[0]) / 2
+        up = (0.5 - shrink * apart / 2, 0.5 + shrink * apart / 2)
+        return {
+            part.name: _moved(part, (x, y), shrink)
+            for part, y in zip((one, other), up, strict=True)
+        }
+
+    @property
+    def _doubled(self) -> tuple[list[PlacedPart], Extent]:
+        extra, other = self._part(self._chosen), self._other
+        if spare := self.depiction.spare:
+            place = self._part(spare)
+            parts = [part for part in self._standing if part.name != spare]
+            return [*parts, _moved(extra, place.center)], (0.0, 0.0, 1.0, 1.0)
+        # Beyond the other one, so that it is on both sides of it.
+        room = (1 - SHRUNK) / SHRUNK
+        extra = _moved(extra, extra.center, min(1.0, room / extra.size[0]))
+        after = other.center[0] > extra.center[0]
+        edges = [edge for part in self._standing for edge in (part.box[0], part.box[2])]
+        far = (max(edges) + extra.size[0] / 2) if after else (min(edges) - extra.size[0] / 2)
+        seen_after = after != self._turn.mirrored
+        far = (
+            min(far, 1 + room - extra.size[0] / 2) if after else max(far, extra.size[0] / 2 - room)
+        )
+        lower = 1 - SHRUNK
+        stage = (
+            0.0 if seen_after else lower,
+            lower / 2,
+            SHRUNK if seen_after else 1.0,
+            SHRUNK + lower / 2,
+        )
+        return [*self._standing, _moved(extra, (far, extra.center[1]))], stage
+
+    @property
+    def _other(self) -> PlacedPart:
+        return self._part(self.right if self._chosen == self.left else self.left)
+
+    def _cleared(self, moved: dict[str, PlacedPart]) -> list[PlacedPart]:
+        """All parts with those moved, without others that would be covered."""
+        return [
+            moved.get(part.name, part)
+            for part in self._standing
+            if part.name in moved or not any(_covers(m, part) for m in moved.values())
+        ]
+
+
+def _standing(depiction: Depiction, places: Mapping[str, Point]) -> Iterator[PlacedPart]:
+    looks = dict(depiction.parts)
+    if depiction.each is not None:
+        looks = {**{name: depiction.each for name in places if name not in looks}, **looks}
+    drawn = [name for name, look in looks.items() if look.at is None]
+    spread = [_range([places[name][axis] for name in drawn]) for axis in (0, 1)]
+    x0, y0, x1, y1 = depiction.area
+    for name, look in looks.items():
+        x, y = places[name]
+        center = look.at or (
+            x0 + (x1 - x0) * _share(x, spread[0]),
+            y1 - (y1 - y0) * _share(y, spread[1]),
+        )
+        if look.y is not None:
+            center = center[0], look.y
+        yield PlacedPart(name, look.draw, center, look.size, look.label)
+
+
+def _range(values: list[float]) -> tuple[float, float]:
+    return (min(values), max(values)) if values else (0.0, 0.0)
+
+
+def _share(value: float, ends: tuple[float, float]) -> float:
+    low, high = ends
+    return (value - low) / (high - low) if high - low > SAME else 0.5
+
+
+def _moved(part: PlacedPart, center: Point, scale: float = 1.0) -> PlacedPart:
+    size = part.size[0] * scale, part.size[1] * scale
+    return PlacedPart(part.name, part.shapes, center, size, part.label)
+
+
+def _covers(one: PlacedPart, other: PlacedPart) -> bool:
+    (a, b, c, d), (e, f, g, h) = one.box, other.box
+    shared = max(0.0, min(c, g) - max(a, e)) * max(0.0, min(d, h) - max(b, f))
+    return shared > COVERED * min(one.size[0] * one.size[1], other.size[0] * other.size[1])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_depictions(bank: Path) -> dict[str, list[Depiction]]:
+    """Depictions by file; none where the bank has no such folder.
+
+    Raises BankError for an entry that can't be read or an id that is used twice.
+    """
+    files = read_folder(bank / "depictions", Depiction)
+    by_name((d for listed in files.values() for d in listed), "id", str(bank / "depictions"))
+    return files
+
+
+def drawable_pairs(
+    depictions: Mapping[str, list[Depiction]],
+    pairs: Mapping[str, ConstrainedPair],
+    facts: FactTables,
+) -> dict[str, Drawable]:
+    """Every pair that a depiction names, by id. Raises BankError naming file, entry and fault."""
+    found: dict[str, Drawable] = {}
+    for domain, listed in depictions.items():
+        for depiction in listed:
+            entry = f"depictions/{domain}.yaml"
+            for fault in depiction_faults(depiction, facts):
+                raise BankError(f"{entry}, {depiction.id}: {fault}")
+            for name in depiction.pairs:
+                if why := _unusable(name, pairs, found):
+                    raise BankError(f"{entry}, {depiction.id}: pairs: {name} {why}")
+                try:
+                    found[name] = _drawable(pairs[name], depiction, facts, entry)
+                except FactError as error:
+                    raise BankError(f"{entry}, {depiction.id}: {name}: {error}") from None
+    return found
+
+
+def _unusable(
+    name: str, pairs: Mapping[str, ConstrainedPair], drawn: Mapping[str, Drawable]
+) -> str:
+    """Why a depiction can't name a pair; empty where it can."""
+    if name not in pairs:
+        return "is no pair of the bank"
+    if pairs[name].status == "retired":
+        return "is retired"
+    return "is drawn twice" if name in drawn else ""
+
+
+def _drawable(
+    pair: ConstrainedPair, depiction: Depiction, facts: FactTables, entry: str
+) -> Drawable:
+    if pair.fact != depiction.fact:
+        raise FactError(f"rests on fact {pair.fact!r}, the depiction draws {depiction.fact!r}")
+    left, right = (facts.part(pair.fact, phrase) for phrase in (pair.left, pair.right))
+    places = dict(facts.places(pair.fact))
+    for name in (left, right):
+        places.setdefault(name, facts.place(pair.fact, name))  # a number of a number line
+        if name not in depiction.parts and depiction.each is None:
+            raise FactError(f"part {name!r} is not drawn")
+    sign = facts.sign(pair.fact, pair.frame, pair.scope)
+    return Drawable(pair, depiction, left, right, places, sign, entry)
+
+
+def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
+    """What is wrong with a depiction: parts, order, shapes, colors, letters, boxes."""
+    if depiction.fact not in facts.facts:
+        yield f"fact: {depiction.fact!r} is unknown"
+        return
+    places = facts.places(depiction.fact)
+    for name in depiction.parts:
+        if name not in places:
+            yield f"parts: {name!r} is no part of fact {depiction.fact}"
+            return
+    try:
+        yield from _shape_faults("scene", depiction.scene, REACH)
+        yield from _shape_faults("behind", depiction.behind, REACH)
+        yield from _shape_faults("over", depiction.over, REACH)
+        looks = depiction.parts | ({"each": depiction.each} if depiction.each else {})
+        for name, look in looks.items():
+            yield from _shape_faults(name, look.draw, 0.02)
+    except ShapeError as error:
+        yield str(error)
+        return
+    standing = list(_standing(depiction, places))
+    if depiction.spare and depiction.spare not in {part.name for part in standing}:
+        yield f"spare: {depiction.spare!r} is not drawn"
+    for part in standing:
+        if part.shapes and not all(-0.02 <= edge <= 1.02 for edge in part.box):
+            yield f"{part.name}: its box {[round(x, 3) for x in part.box]} leaves the stage"
+        if not can_write(part.label or part.name) and any(
+            "{part}" in shape.text for shape in part.shapes
+        ):
+            yield f"{part.name}: the font lacks a letter of {part.label or part.name!r}"
+    for one in standing:
+        for other in standing:
+            apart = places[one.name][0] - places[other.name][0]
+            if apart < -SAME and one.center[0] > other.center[0] + SAME:
+                yield f"{one.name} stands after {other.name}, the fact has it before"
+
+
+def _shape_faults(where: str, shapes: tuple[VectorShape, ...], reach: float) -> Iterator[str]:
+    for shape in shapes:
+        for name in filter(None, (shape.fill, shape.stroke)):
+            color(name)
+        if shape.kind == "text":
+            if not can_write(shape.text.replace("{part}", "")):
+                yield f"{where}: the font lacks a letter of {shape.text!r}"
+            points = [shape.at]
+        elif shape.kind == "sprite":
+            points = [shape.at]
+        else:
+            points = outline(shape)
+        if any(not -reach <= value <= 1 + reach for point in points for value in point):
+            yield f"{where}: {shape.kind} leaves its box"
+
+
+@lru_cache(maxsize=2048)
+def draw_gold(image: VectorImage) -> bytes:
+    """The PNG of one gold image. Raises ShapeError for what can't be drawn."""
+    return encode_png(draw_vector(image), level=3)

@@ -1,0 +1,132 @@
+"""`t2i_correctness_gold`: drawn images of constrained pairs, whose layout is known (gold)."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import combinations
+
+from ...images import opened
+from ...scenes.vector import VectorStyle
+from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2ICorrectnessGold
+from ..checks import equal_fault
+from ..depictions import LAYOUTS, Drawable, draw_gold
+from ..manifest import Composition
+from ..suite import Banks, Fault, SuiteRecipe
+from . import t2i_correctness
+
+TEXTS, ART = "CC-BY-4.0", "Apache-2.0"
+"""Licenses of texts and shapes, and of the sprites."""
+STYLES_EACH = 2
+"""Right and swapped images of a pair, each in a style and with a seed of its own."""
+LEAST_DIFFERENCE = 0.0007
+"""Share of the pixels that must differ visibly between two layouts of a pair in one style."""
+VISIBLE = 24
+"""Difference of a pixel's brightness that is seen, of 255."""
+
+GoldVersion = tuple[GoldLayout, VectorStyle, int]
+
+
+def images_of(drawable: Drawable) -> Iterator[GoldVersion]:
+    """Layout, style and seed of every image of a pair.
+
+    Right and swapped come in the same styles and seeds; which styles those are is drawn per pair.
+    """
+    styles = drawable.depiction.styles
+    first = int(hashlib.sha256(drawable.pair.id.encode()).hexdigest(), 16)
+    for seed in range(STYLES_EACH):
+        for layout in LAYOUTS[:2]:
+            yield layout, styles[(first + seed) % len(styles)], seed
+    for seed, layout in enumerate(LAYOUTS[2:], STYLES_EACH):
+        yield layout, styles[(first + seed) % len(styles)], seed
+
+
+def build(banks: Banks, rng: random.Random) -> list[T2ICorrectnessGold]:
+    """The images of every released pair that a depiction draws."""
+    rows = []
+    for source in t2i_correctness.build(banks, rng):
+        drawable = banks.drawables.get(source.provenance.entry)
+        if drawable is not None:
+            rows += [_row(source, drawable, version) for version in images_of(drawable)]
+    return rows
+
+
+def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2ICorrectnessGold:
+    layout, style, seed = version
+    data = draw_gold(drawable.image(layout, style, seed))
+    name = f"{source.provenance.entry}-{layout}-{style}-{seed}"
+    return T2ICorrectnessGold(
+        source_id=source.id,
+        domain=source.domain,
+        family=source.family,
+        left=source.left,
+        right=source.right,
+        context=source.context,
+        prompt=source.aligned_prompt,
+        frame=source.frame,
+        fact=source.fact,
+        tell_left=source.tell_left,
+        tell_right=source.tell_right,
+        layout=layout,
+        style=style,
+        drawn_seed=seed,
+        image=EncodedImage(bytes=data, path=f"{name}.png"),
+        image_sha256=hashlib.sha256(data).hexdigest(),
+        review=["code"],
+        license=f"{TEXTS} AND {ART}" if drawable.depiction.has_sprites else TEXTS,
+        provenance=Provenance(
+            bank=f"{source.provenance.bank} {drawable.entry}",
+            entry=source.provenance.entry,
+            author=source.provenance.author,
+            calls=source.provenance.calls,
+        ),
+    )
+
+
+def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
+    entries = {pair.id: pair for pairs in banks.pairs.values() for pair in pairs}
+    alike: defaultdict[tuple[str, str, int], list[T2ICorrectnessGold]] = defaultdict(list)
+    for row in rows:
+        alike[row.provenance.entry, row.style, row.drawn_seed].append(row)
+        # A release made from another bank holds entries that this one doesn't know.
+        if row.provenance.entry in entries:
+            pair = entries[row.provenance.entry]
+            for name in ("left", "right", "context", "frame", "fact"):
+                yield from equal_fault(row, name, getattr(pair, name))
+    for same in alike.values():
+        for one, other in combinations(same, 2):
+            share = difference(one.image.bytes, other.image.bytes)
+            if share < LEAST_DIFFERENCE:
+                reason = f"looks like the layout {one.layout}: {share:.2%} of the pixels differ"
+                yield Fault(other.id, "image", reason)
+
+
+def difference(first: bytes, second: bytes) -> float:
+    """Share of the pixels that visibly differ between two images of one size, in [0, 1]."""
+    import numpy as np
+
+    levels = []
+    for data in (first, second):
+        with opened(BytesIO(data)) as image:
+            levels.append(np.asarray(image.convert("RGB"), dtype=np.int16))
+    return float((np.abs(levels[0] - levels[1]).max(axis=-1) > VISIBLE).mean())
+
+
+SUITE = SuiteRecipe(
+    name="t2i_correctness_gold",
+    rows=None,
+    source="OTS-Bench, T2I correctness",
+    summary="Drawn images of constrained pairs whose layout is known, right and wrong: can a judge "
+    "of t2i_correctness be believed?",
+    build=build,
+    faults=faults,
+    group=lambda row: ("pair", row.provenance.entry),
+    breakdown=("layout", "style"),
+    composition=Composition(by="domain", counts=("layout",), distinct=("source_id",)),
+    license=None,
+    seeded_as="t2i_correctness",
+    optional=True,
+)

@@ -1,0 +1,461 @@
+"""Vector images: shapes in a unit box, drawn in several styles; text stays upright in every view.
+
+Coordinates are shares of a box, x to the right and y downward. A part has a box of its own on the
+stage; the stage is a square inside the image, a little smaller and shifted from seed to seed.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageColor, ImageDraw, ImageFilter, ImageFont, ImageOps
+
+from ..errors import DataError
+from ..schema import Struct
+from .people import Point
+from .sprites import sprite
+
+SIZE = 384
+"""Side of a drawn image, pixels."""
+Extent = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+VectorStyle = Literal["flat", "outlined", "shaded", "blueprint", "ink"]
+LINE_STYLES: dict[str, tuple[str, str]] = {
+    "blueprint": ("#1f4e8c", "#eaf2ff"),
+    "ink": ("#fbfaf5", "#1d1d22"),
+}
+"""Styles of lines in one color: paper and pen."""
+KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "sprite")
+"""What a shape can be; each is one of these."""
+
+_SUPER = 2
+_OUTLINE = "#2b2b2b"
+_PAPERS = ("#f4efe6", "#e9f0ee", "#eef0f6", "#f3ecec", "#eef2e4", "#f5f1d9", "#e6e9ee", "#f6f6f4")
+
+
+class ShapeError(DataError):
+    """A shape that can't be drawn."""
+
+
+class VectorShape(Struct):
+    """One shape: exactly one of the first nine fields is given."""
+
+    rect: Extent | None = None
+    """A rectangle."""
+    ellipse: Extent | None = None
+    """The ellipse in a box."""
+    polygon: tuple[Point, ...] = ()
+    """Corners of a closed polygon."""
+    line: tuple[Point, ...] = ()
+    """Points joined by straight lines; an outline, never filled."""
+    curve: tuple[Point, ...] = ()
+    """Points joined by a smooth curve; closed where it has a fill."""
+    path: str = ""
+    """An SVG path of M, L, H, V, C, Q and Z, absolute."""
+    arc: Extent | None = None
+    """Part of the outline of an ellipse, by `degrees`."""
+    text: str = ""
+    """Upright text; `{part}` stands for the label of the part."""
+    sprite: str = ""
+    """Name in the sprite atlas, e.g. `horse`, which fills `at` and `size`."""
+    fill: str = ""
+    """Color of the inside: a CSS name or `#rrggbb`; empty for none."""
+    stroke: str = ""
+    """Color of the outline; empty for none, black for lines and arcs."""
+    width: float = 0.008
+    """Width of the outline, share of the stage."""
+    degrees: tuple[float, float] = (0.0, 360.0)
+    """Start and end of an arc, clockwise from the right."""
+    at: Point = (0.5, 0.5)
+    """Center of a text or sprite."""
+    height: float = 0.6
+    """Height of a text, share of its box."""
+    size: Point = (1.0, 1.0)
+    """Width and height in which a sprite fits, or that a text must not exceed in width."""
+
+    @property
+    def kind(self) -> str:
+        """Which of `KINDS` it is. Raises ShapeError unless it is exactly one."""
+        given = [name for name in KINDS if getattr(self, name)]
+        if len(given) != 1:
+            raise ShapeError(f"a shape is one of {', '.join(KINDS)}, not {given or 'nothing'}")
+        return given[0]
+
+
+@dataclass(frozen=True)
+class PlacedPart:
+    """Shapes in a box on the stage."""
+
+    name: str
+    """Which part."""
+    shapes: tuple[VectorShape, ...]
+    center: Point
+    """Of its box on the stage."""
+    size: Point
+    """Width and height of its box."""
+    label: str = ""
+    """What `{part}` stands for."""
+
+    @property
+    def box(self) -> Extent:
+        """Its box on the stage."""
+        (x, y), (w, h) = self.center, self.size
+        return x - w / 2, y - h / 2, x + w / 2, y + h / 2
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How the stage as a whole is seen."""
+
+    mirrored: bool = False
+    """Left and right exchanged."""
+    upside: bool = False
+    """Top and bottom exchanged; with `mirrored` it is half a turn."""
+    quarter: bool = False
+    """Turned clockwise by a quarter, after the others: left comes on top."""
+
+    def __call__(self, point: Point) -> Point:
+        x, y = point
+        x, y = (1 - x if self.mirrored else x), (1 - y if self.upside else y)
+        return (1 - y, x) if self.quarter else (x, y)
+
+
+@dataclass(frozen=True)
+class VectorImage:
+    """Everything that decides the pixels of one image."""
+
+    parts: tuple[PlacedPart, ...]
+    """Drawn in this order."""
+    scene: tuple[VectorShape, ...] = ()
+    """On the stage, behind everything; may reach beyond it."""
+    behind: tuple[VectorShape, ...] = ()
+    """On the stage, behind all parts; may reach beyond it."""
+    over: tuple[VectorShape, ...] = ()
+    """On the stage, before all parts."""
+    ground: str = ""
+    """Color of the whole image behind the stage; empty: a light one that the seed draws."""
+    turn: Turn = Turn()
+    """Of stage and shapes."""
+    scene_turn: Turn = Turn()
+    """Of the scene."""
+    upright: bool = True
+    """Whether parts keep their shape whatever the turn, which then moves only their places."""
+    stage: Extent = (0.0, 0.0, 1.0, 1.0)
+    """Where in the image the stage is, before the seed moves it."""
+    style: VectorStyle = "flat"
+    seed: int = 0
+
+
+def draw_vector(image: VectorImage) -> Image.Image:
+    """RGB image of `SIZE` x `SIZE` pixels; a function of its argument alone.
+
+    Raises ShapeError for an unknown color, sprite or path.
+    """
+    side = SIZE * _SUPER
+    rng = random.Random(f"vector/{image.seed}")
+    scale = rng.uniform(0.84, 0.95)
+    shift = rng.uniform(0.02, 0.98 - scale), rng.uniform(0.02, 0.98 - scale)
+    paper = rng.choice(_PAPERS)
+    back = Image.new("RGB", (side, side), _ground(image, paper))
+    x0, y0, x1, y1 = image.stage
+
+    def place(point: Point) -> Point:
+        x, y = point
+        x, y = x0 + x * (x1 - x0), y0 + y * (y1 - y0)
+        return (shift[0] + x * scale) * side, (shift[1] + y * scale) * side
+
+    unit = scale * side * min(x1 - x0, y1 - y0)
+    whole = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
+    scene = _Pen(back, place, unit, replace(image, turn=image.scene_turn))
+    for shape in image.scene:
+        scene.draw(shape, whole, turned=True)
+    pen = _Pen(back, place, unit, image)
+    if image.style != "shaded":
+        _draw_things(pen, image, whole)
+        return back.reduce(_SUPER)
+    things = Image.new("RGBA", (side, side), (0, 0, 0, 0))
+    _draw_things(_Pen(things, place, unit, image), image, whole)
+    return _shaded(
+        back.reduce(_SUPER),
+        things.reduce(_SUPER),
+        rng,
+    )
+
+
+def _draw_things(pen: _Pen, image: VectorImage, whole: PlacedPart) -> None:
+    for shape in image.behind:
+        pen.draw(shape, whole, turned=True)
+    for part in image.parts:
+        for shape in part.shapes:
+            pen.draw(shape, part, turned=not image.upright)
+    for shape in image.over:
+        pen.draw(shape, whole, turned=True)
+
+
+def _ground(image: VectorImage, paper: str) -> tuple[int, ...]:
+    if image.style in LINE_STYLES:
+        return color(LINE_STYLES[image.style][0])
+    return color(image.ground or paper)
+
+
+def color(name: str) -> tuple[int, ...]:
+    """RGB of a color. Raises ShapeError for an unknown one.
+
+    >>> color("navy")
+    (0, 0, 128)
+    """
+    try:
+        return ImageColor.getrgb(name)[:3]
+    except ValueError:
+        raise ShapeError(f"no color {name!r}: use a CSS name or #rrggbb") from None
+
+
+def _shaded(back: Image.Image, things: Image.Image, rng: random.Random) -> Image.Image:
+    """With a shadow, light from one side, soft edges and an uneven ground."""
+    shadow = things.getchannel("A").filter(ImageFilter.BoxBlur(5))
+    offset = Image.new("L", shadow.size)
+    offset.paste(shadow.point([i * 2 // 5 for i in range(256)]), (rng.randint(-6, 6), 6))
+    back.paste((20, 20, 25), (0, 0), offset)
+    back.paste(things, (0, 0), things)
+    back = back.filter(ImageFilter.BoxBlur(0.5))
+    noise = np.random.default_rng(rng.randrange(2**32)).integers(-7, 8, (24, 24, 3))
+    angle = rng.uniform(0, 2 * math.pi)
+    ys, xs = np.mgrid[-1:1:24j, -1:1:24j]
+    light = 14 * (math.cos(angle) * xs + math.sin(angle) * ys)
+    field = (128 + light[..., None] + noise).clip(0, 255).astype(np.uint8)
+    spread = Image.fromarray(field).resize(back.size, Image.Resampling.BILINEAR)
+    lit = np.asarray(back, dtype=np.int16) + np.asarray(spread, dtype=np.int16) - 128
+    return Image.fromarray(lit.clip(0, 255).astype(np.uint8))
+
+
+class _Pen:
+    """Draws shapes of a box on one layer."""
+
+    def __init__(
+        self,
+        layer: Image.Image,
+        place: Callable[[Point], Point],
+        unit: float,
+        image: VectorImage,
+    ) -> None:
+        self._layer = layer
+        self._draw = ImageDraw.Draw(layer)
+        self._place = place
+        self._unit = unit
+        self._turn = image.turn
+        self._style = image.style
+
+    def draw(self, shape: VectorShape, part: PlacedPart, turned: bool) -> None:
+        """One shape of a part; where it is not `turned`, only the place of the part turns."""
+        kind = shape.kind
+        if kind in ("text", "sprite"):
+            x, y = self._at(shape.at, part, turned)
+            w, h = part.size
+            if turned and self._turn.quarter:
+                w, h = h, w
+            if kind == "text":
+                self._text(shape, part, (x, y), width=w * shape.size[0], height=h)
+            else:
+                self._sprite(shape, (x, y), size=(w, h), turned=turned)
+            return
+        points = [self._at(p, part, turned) for p in outline(shape)]
+        fill, stroke, width = self._colors(shape)
+        if fill is not None:
+            self._draw.polygon(points, fill)
+        if stroke is not None:
+            closed = kind in ("rect", "ellipse", "polygon") or bool(shape.fill)
+            pixels = max(1, round(width * self._unit))
+            self._draw.line([*points, *points[:2]] if closed else points, stroke, pixels, "curve")
+
+    def _at(self, point: Point, part: PlacedPart, turned: bool) -> Point:
+        (x, y), (w, h) = part.center, part.size
+        if turned:
+            return self._place(self._turn((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h)))
+        x, y = self._turn((x, y))
+        return self._place((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h))
+
+    def _colors(
+        self, shape: VectorShape
+    ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None, float]:
+        bare = not shape.fill and not shape.stroke
+        if self._style in LINE_STYLES:
+            paper, ink = map(color, LINE_STYLES[self._style])
+            return (paper if shape.fill else None), ink, max(shape.width, 0.006)
+        fill = color(shape.fill) if shape.fill else None
+        stroke = color(shape.stroke) if shape.stroke else (color("black") if bare else None)
+        if stroke is None and self._style == "outlined":
+            return fill, color(_OUTLINE), 0.006
+        return fill, stroke, shape.width
+
+    def _text(
+        self, shape: VectorShape, part: PlacedPart, center: Point, *, width: float, height: float
+    ) -> None:
+        text = shape.text.replace("{part}", part.label or part.name)
+        pixels = max(6, round(shape.height * height * self._unit))
+        font = _font(pixels)
+        room = width * self._unit
+        if (length := font.getlength(text)) > room:
+            font = _font(max(6, int(pixels * room / length)))
+        if self._style in LINE_STYLES:
+            ink = color(LINE_STYLES[self._style][1])
+        else:
+            ink = color(shape.fill or "black")
+        self._draw.text(center, text, ink, font, "mm")
+
+    def _sprite(
+        self, shape: VectorShape, center: Point, *, size: tuple[float, float], turned: bool
+    ) -> None:
+        try:
+            art = sprite(shape.sprite)
+        except KeyError:
+            raise ShapeError(f"no sprite {shape.sprite!r} in the atlas") from None
+        if turned and self._turn.mirrored:
+            art = ImageOps.mirror(art)
+        if turned and self._turn.upside:
+            art = ImageOps.flip(art)
+        if turned and self._turn.quarter:
+            art = art.transpose(Image.Transpose.ROTATE_270)
+        room = (size[0] * shape.size[0] * self._unit, size[1] * shape.size[1] * self._unit)
+        factor = min(room[0] / art.width, room[1] / art.height)
+        art = art.resize(
+            (max(1, round(art.width * factor)), max(1, round(art.height * factor))),
+            Image.Resampling.LANCZOS,
+        )
+        if self._style in LINE_STYLES:
+            paper, ink = LINE_STYLES[self._style]
+            gray = ImageOps.colorize(art.convert("L"), ink, paper)
+            gray.putalpha(art.getchannel("A"))
+            art = gray
+        corner = round(center[0] - art.width / 2), round(center[1] - art.height / 2)
+        self._layer.paste(art, corner, art)
+
+
+@lru_cache(maxsize=256)
+def _font(pixels: int) -> ImageFont.FreeTypeFont:
+    # Ships inside Pillow: the same letters on every machine.
+    font = ImageFont.load_default(pixels)
+    assert isinstance(font, ImageFont.FreeTypeFont)
+    return font
+
+
+@lru_cache(maxsize=1024)
+def can_write(text: str) -> bool:
+    """Whether the font has every character of a text.
+
+    >>> can_write("A1°"), can_write("Ω")
+    (True, False)
+    """
+    font = _font(20)
+    missing = bytes(font.getmask("\U000f1234"))
+    return all(c == " " or bytes(font.getmask(c)) != missing for c in text)
+
+
+def outline(shape: VectorShape) -> list[Point]:
+    """Points of a shape's outline in its box. Raises ShapeError for a text, a sprite or a path that
+    can't be read."""
+    match shape.kind:
+        case "rect":
+            assert shape.rect
+            x0, y0, x1, y1 = shape.rect
+            return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+        case "ellipse" | "arc":
+            box = shape.ellipse or shape.arc
+            assert box
+            start, end = shape.degrees if shape.arc else (0.0, 354.0)
+            return list(_round(box, start, end))
+        case "polygon":
+            return list(shape.polygon)
+        case "line":
+            return list(shape.line)
+        case "curve":
+            return _smooth(shape.curve, closed=bool(shape.fill))
+        case "path":
+            return list(_path(shape.path))
+    raise ShapeError(f"a {shape.kind} has no outline")
+
+
+def _round(box: Extent, start: float, end: float) -> Iterator[Point]:
+    cx, cy, rx, ry = *_center(box), (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
+    steps = max(2, math.ceil(abs(end - start) / 6))
+    for step in range(steps + 1):
+        angle = math.radians(start + (end - start) * step / steps)
+        yield cx + rx * math.cos(angle), cy + ry * math.sin(angle)
+
+
+def _center(box: Extent) -> Point:
+    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+
+
+def _smooth(points: Sequence[Point], closed: bool) -> list[Point]:
+    """A Catmull-Rom curve through the points."""
+    if len(points) < 3:
+        return list(points)
+    ring = [points[-1], *points, *points[:2]] if closed else [points[0], *points, points[-1]]
+    made: list[Point] = []
+    for a, b, c, d in zip(ring, ring[1:], ring[2:], ring[3:], strict=False):
+        for step in range(8):
+            t = step / 8
+            made.append((_spline(a[0], b[0], c[0], d[0], t), _spline(a[1], b[1], c[1], d[1], t)))
+    return made if closed else [*made, points[-1]]
+
+
+def _spline(*values: float) -> float:
+    a, b, c, d, t = values
+    return (
+        2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3
+    ) / 2
+
+
+_ARGUMENTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Q": 4, "Z": 0}
+
+
+def _path(text: str) -> Iterator[Point]:
+    words = re.findall(r"[A-Za-z]|-?\d*\.?\d+", text)
+    here = start = (0.0, 0.0)
+    place, command = 0, ""
+    while place < len(words):
+        if words[place].isalpha():
+            command = words[place]
+            place += 1
+        count = _ARGUMENTS.get(command)
+        try:
+            given = list(map(float, words[place : place + (count or 0)]))
+        except ValueError:
+            given = []
+        if count is None or len(given) != count:
+            raise ShapeError(f"path {text!r}: {command!r} is no command with its numbers")
+        place += count
+        if command == "Z":
+            yield start
+            here = start
+            command = ""
+            continue
+        corners = list(zip(given[::2], given[1::2], strict=False))
+        if command == "H":
+            corners = [(given[0], here[1])]
+        elif command == "V":
+            corners = [(here[0], given[0])]
+        if command == "M":
+            start, command = corners[0], "L"
+            here = start
+            yield here
+        else:
+            yield from _bezier([here, *corners])
+            here = corners[-1]
+
+
+def _bezier(points: Sequence[Point]) -> Iterator[Point]:
+    steps = 1 if len(points) == 2 else 24
+    for step in range(1, steps + 1):
+        t, left = step / steps, list(points)
+        while len(left) > 1:
+            left = [(a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in pairwise(left)]
+        yield left[0]

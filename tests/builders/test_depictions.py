@@ -1,0 +1,158 @@
+"""Gold images: they show what the fact says, whatever the entry says; bad depictions are named."""
+
+import hashlib
+import random
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.depictions import (
+    LAYOUTS,
+    Depiction,
+    Drawable,
+    depiction_faults,
+    draw_gold,
+    drawable_pairs,
+)
+from counterprior.builders.suite import Banks
+from counterprior.builders.suites.t2i_correctness_gold import SUITE, difference, images_of
+from counterprior.scenes.vector import PlacedPart, Turn, VectorImage, VectorShape, draw_vector
+
+BANKS = Banks(DEFAULT_BANK)
+FRANCE = "flags-and-heraldry-france-blue-red"
+
+
+def seen(drawable: Drawable, layout: Any) -> dict[str, list[tuple[float, float]]]:
+    """Where the viewer sees each of the two things, every copy of it."""
+    image = drawable.image(layout, "flat", 0)
+    found: dict[str, list[tuple[float, float]]] = {drawable.left: [], drawable.right: []}
+    for part in image.parts:
+        if part.name in found:
+            found[part.name].append(image.turn(part.center))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(BANKS.drawables))
+def test_every_depicted_pair_shows_its_layouts(name: str) -> None:
+    drawable = BANKS.drawables[name]
+    for layout, before in (("right", True), ("swapped", False)):
+        ((left,), (right,)) = seen(drawable, layout).values()
+        assert (left[0] < right[0]) == before and abs(left[0] - right[0]) > 0.04, layout
+    assert sorted(map(len, seen(drawable, "missing").values())) == [0, 1]
+    assert sorted(map(len, seen(drawable, "doubled").values())) == [1, 2]
+    ((left,), (right,)) = seen(drawable, "above").values()
+    assert abs(left[1] - right[1]) > 2 * abs(left[0] - right[0])
+
+
+def test_a_wrong_key_does_not_change_the_image() -> None:
+    right = BANKS.drawables[FRANCE]
+    pair = right.pair.model_copy(update={"left": right.pair.right, "right": right.pair.left})
+    depictions = {"flags_and_heraldry": [right.depiction.model_copy(update={"pairs": (pair.id,)})]}
+    wrong = drawable_pairs(depictions, {pair.id: pair}, BANKS.facts)[pair.id]
+    for layout in LAYOUTS:
+        assert draw_gold(wrong.image(layout, "flat", 0)) == draw_gold(
+            right.image(layout, "flat", 0)
+        )
+    ((left,), (other,)) = seen(wrong, "right").values()
+    assert left[0] > other[0]  # so the test above fails
+
+
+@pytest.mark.parametrize(
+    ("pair", "layout", "blue_first"),
+    [
+        (FRANCE, "right", True),
+        (FRANCE, "swapped", False),
+        ("flags-and-heraldry-france-reverse-red-blue", "right", False),
+        ("flags-and-heraldry-france-reverse-red-blue", "swapped", True),
+    ],
+)
+def test_the_pixels_show_it_too(pair: str, layout: Any, blue_first: bool) -> None:
+    for style in ("flat", "shaded"):
+        image = draw_vector(BANKS.drawables[pair].image(layout, style, 3))
+        pixels = np.asarray(image, dtype=int)
+        blue = (pixels[..., 2] > pixels[..., 0] + 60).nonzero()[1].mean()
+        red = (pixels[..., 0] > pixels[..., 2] + 90).nonzero()[1].mean()
+        assert (blue < red) == blue_first
+
+
+def test_text_stays_upright_where_all_is_mirrored() -> None:
+    def drawn(turn: Turn, at: float) -> Image.Image:
+        letter = VectorShape(text="F", height=0.9)
+        part = PlacedPart("f", (letter,), (at, 0.5), (0.3, 0.3))
+        return draw_vector(VectorImage((part,), turn=turn, upright=False, ground="white"))
+
+    mirrored = drawn(Turn(mirrored=True), 0.75)
+    assert mirrored.tobytes() == drawn(Turn(), 0.25).tobytes()
+    assert mirrored.tobytes() != ImageOps.mirror(mirrored).tobytes()
+
+
+def test_rows_are_a_function_of_the_bank_and_pass_their_checks() -> None:
+    few = Banks(DEFAULT_BANK)
+    few.__dict__["drawables"] = {FRANCE: BANKS.drawables[FRANCE]}
+    rows = SUITE.build(few, random.Random(0))
+    draw_gold.cache_clear()
+    assert rows == SUITE.build(few, random.Random(1)) and not list(SUITE.faults(rows, few))
+    assert [(r.layout, r.style, r.drawn_seed) for r in rows] == list(
+        images_of(few.drawables[FRANCE])
+    )
+    for row in rows:
+        assert hashlib.sha256(row.image.bytes).hexdigest() == row.image_sha256
+        with Image.open(BytesIO(row.image.bytes)) as image:
+            assert image.mode == "RGB" and image.size == (384, 384)
+    right, swapped = rows[:2]
+    assert difference(right.image.bytes, swapped.image.bytes) > 0.2
+    same = swapped.model_copy(update={"image": right.image})
+    (fault,) = SUITE.faults([right, same], few)
+    assert fault.row == swapped.id and "looks like the layout right" in fault.message
+
+
+GREEN = {"draw": [{"rect": [0, 0, 1, 1], "fill": "green"}], "at": [0.2, 0.5]}
+WHITE = {"draw": [{"rect": [0, 0, 1, 1], "fill": "white"}], "at": [0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, ""),
+        ({"fact": "flag-atlantis"}, "is unknown"),
+        ({"parts": {"purple": GREEN}}, "no part of fact flag-italy"),
+        ({"parts": {"green": WHITE | {"at": [0.8, 0.5]}, "white": WHITE}}, "stands after"),
+        ({"parts": {"green": GREEN | {"at": [0.05, 0.5]}}}, "leaves the stage"),
+        ({"parts": {"green": GREEN | {"draw": [{"rect": [0, 0, 2, 1]}]}}}, "leaves its box"),
+        ({"parts": {"green": GREEN | {"draw": [{"text": "Ω"}]}}}, "lacks a letter"),
+        ({"parts": {"green": GREEN | {"draw": [{"text": "{part}"}], "label": "Ö"}}}, "of 'Ö'"),
+        ({"scene": [{"rect": [0, 0, 1, 1], "fill": "greeen"}]}, "no color 'greeen'"),
+        ({"over": [{"path": "M 0 0 X 1"}]}, "no command"),
+        ({"over": [{"fill": "red"}]}, "a shape is one of"),
+        ({"spare": "red"}, "is not drawn"),
+    ],
+)
+def test_bad_depictions_are_named(change: dict[str, Any], reason: str) -> None:
+    good = {
+        "id": "italy",
+        "fact": "flag-italy",
+        "pairs": [],
+        "parts": {"green": GREEN, "white": WHITE},
+    }
+    faults = list(depiction_faults(Depiction.model_validate(good | change), BANKS.facts))
+    assert (not faults) if not reason else any(reason in fault for fault in faults), faults
+
+
+@pytest.mark.parametrize(
+    ("pairs", "reason"),
+    [
+        (("flags-and-heraldry-nowhere",), "is no pair"),
+        (("sports-fields-kendo-flags",), "is retired"),
+        (("flags-and-heraldry-mali-green-yellow",), "rests on fact 'flag-mali'"),
+        ((FRANCE, FRANCE), "is drawn twice"),
+    ],
+)
+def test_pairs_that_a_depiction_can_not_draw_are_named(pairs: Any, reason: str) -> None:
+    depiction = BANKS.drawables[FRANCE].depiction.model_copy(update={"pairs": pairs})
+    known = {pair.id: pair for listed in BANKS.pairs.values() for pair in listed}
+    with pytest.raises(BankError, match=reason):
+        drawable_pairs({"flags": [depiction]}, known, BANKS.facts)
