@@ -1,0 +1,131 @@
+"""Runs of clips: made, found and broken ones, judged frame by frame, whose truth is known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from counterprior.clips import Clip, encode_mp4, encode_webp
+from counterprior.errors import UsageError
+from counterprior.eval.core import ImageRequest
+from counterprior.eval.engine.data import Rows
+from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcomes
+from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.steps import JudgeSettings, judge_run
+from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.studies.evaluation import write_prompts
+from counterprior.eval.trials import rows
+from counterprior.scenes.drawing import draw_scene
+
+SUITE = "t2i_homogenization"
+ANIMALS = rows.pairs(rows.STOUT)[:3]
+
+
+def whole(run: Path) -> dict[str, Any]:
+    """Score -> its value, of a run under one judge."""
+    (judged,) = score_run(run, ScoreSettings())
+    return {name: score.value for name, score in judged.whole.items()}
+
+
+def test_what_the_renderer_is_set_to_do_over_time_is_found_again(tmp_path: Path) -> None:
+    generator = RenderGenerator(order_bias=1, video=5, swaps_at=0.6, swaps=0.5)
+    settings = RunSettings(SUITE, "memory", tmp_path / "run")
+    found = Rows.of([rows.neutral(a, b) for a, b in ANIMALS])
+    truth = {}
+    with Evaluation.start(settings, generator.identity(), found) as evaluation:
+        evaluation.make(generator)
+        # Killed in the middle: what is judged is not asked again.
+        evaluation.ask(PixelJudge(), cases=evaluation.cases[:2], frames="count=5")
+        log, tally = evaluation.ask(PixelJudge(), frames="count=5")
+        assert tally.known == 10 and tally.labels.total() == 5 * 4
+        for case in evaluation.cases:
+            scenes = generator.scenes(ImageRequest(case.prompt, case.seed))
+            first = sorted(case.clusters[1:], key=case.prompt.lower().index)[0]
+            truth[case.id] = [scene.left_to_right()[0] == first for scene in scenes]
+        judged = outcomes(evaluation.run, log)
+    for outcome in judged:
+        said = [outcome.frames[n]["order", "original"].label for n in sorted(outcome.frames)]
+        assert said == ["first_left" if left else "first_right" for left in truth[outcome.case.id]]
+    shares = list(truth.values())
+    changed = [one[0] != one[-1] for one in shares]
+    assert any(changed) and not all(changed)
+    expected = {
+        "signed_index": sum(1 if sum(one) > 2 else -1 for one in shares),
+        "order_first_frame": sum(one[0] for one in shares),
+        "order_last_frame": sum(one[-1] for one in shares),
+        "order_most_frames": sum(sum(one) > 2 for one in shares),
+        "order_frame_share": sum(sum(one) / 5 for one in shares),
+        "order_changed": sum(changed),
+    }
+    scores = whole(tmp_path / "run")
+    for name, value in expected.items():
+        assert scores[name] == pytest.approx(100 * value / len(shares)), name
+    # Three of five frames come before the walk.
+    assert scores["order_first_frame"] == scores["order_most_frames"]
+    # The same bytes and verdicts when it is made again.
+    image = next(iter(Run.open(tmp_path / "run").images().values()))
+    case = Run.open(tmp_path / "run").cases()[0]
+    again = generator.generate(ImageRequest(case.prompt, case.seed))
+    assert isinstance(again, Clip)
+    assert again.data == (tmp_path / "run" / image.file).read_bytes()
+    with (
+        Evaluation.start(settings, generator.identity(), found) as evaluation,
+        pytest.raises(UsageError, match=f"{case.id}: no frame 9 in a clip of 5"),
+    ):
+        evaluation.ask(PixelJudge(), frames="0,9")
+
+
+def test_an_edit_shows_its_source_first() -> None:
+    prompt = "A cat and a dog."
+    before = RenderGenerator().generate(ImageRequest(prompt, 3))
+    assert not isinstance(before, Clip)
+    request = ImageRequest("The dog is lying down on the ground.", 3, source=before)
+    scenes = RenderGenerator(video=3, swaps_at=0.5).scenes(request)
+    assert [scene.pose_of("dog") for scene in scenes] == ["", "lying", "lying"]
+
+
+def test_clips_of_a_folder_are_judged_and_broken_ones_named(
+    text_release: Path, tmp_path: Path, cli: Any
+) -> None:
+    folder, run = tmp_path / "clips", tmp_path / "run"
+    folder.mkdir()
+    asked = ("--suite", SUITE, "--data", text_release, "--limit", 2)
+    prompts = tmp_path / "prompts.jsonl"
+    write_prompts(prompts, SUITE, data=str(text_release), limit=2)
+    cases = [json.loads(line) for line in prompts.read_text().splitlines()]
+    makers = {".mp4": encode_mp4, ".webp": encode_webp}
+    renderer = RenderGenerator(video=4, swaps_at=0.5)
+    for number, case in enumerate(cases):
+        ending = list(makers)[number % 2]
+        scenes = renderer.scenes(ImageRequest(case["prompt"], case["seed"]))
+        clip = makers[ending]([draw_scene(scene) for scene in scenes], 4)
+        (folder / f"{case['id']}{ending}").write_bytes(clip.data)
+    broken, empty = (folder / f"{cases[n]['id']}.mp4" for n in (0, 2))
+    broken.write_bytes(broken.read_bytes()[:2000])
+    empty.write_bytes(b"")
+    done = cli(
+        "eval", *asked, "--generator", f"folder:{folder}", "--judge", "pixels",
+        "--frames", "first,last", "--out", run, "--json",
+    )  # fmt: off
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)
+    scores = {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+    assert scores["order_changed"]["value"] == 100.0
+    assert scores["order_changed"]["n"] + scores["order_changed"]["excluded"].get("short", 0) == 2
+    assert scores["order_changed"]["excluded"]["error"] == 2
+    images = Run.open(run).images()
+    failed = {case: image.message for case, image in images.items() if image.status == "error"}
+    assert set(failed) == {cases[0]["id"], cases[2]["id"]}
+    assert str(broken) in failed[cases[0]["id"]] and "clip" in failed[cases[0]["id"]]
+    assert str(empty) in failed[cases[2]["id"]]
+    kept = {path.name for path in (run / "frames").glob("*/*")}
+    assert kept == {"0.png", "3.png"}
+    # A clip that is replaced is a new one, judged anew.
+    other = folder / f"{cases[1]['id']}.webp"
+    other.write_bytes(encode_webp([draw_scene(s) for s in scenes], 2).data)
+    done_again = judge_run(run, ["pixels"], JudgeSettings(frames="first,last"))
+    ((_, tally),) = done_again.judged
+    assert (tally.labels.total(), tally.known) == (2, 2)
