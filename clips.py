@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from io import BytesIO
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from .errors import UsageError
-from .images import LEAST_SIDE, MOST_PIXELS, ImageError, opened
+from .images import LEAST_SIDE, MOST_PIXELS, ImageError, open_image, opened
 
 MOST_FRAMES = 3000
 """Frames above which a clip is refused: two minutes of 25 a second."""
@@ -85,6 +86,12 @@ def read_clip(data: bytes) -> Clip:
     for _ in clip_frames(data):
         count += 1
     return Clip(data, ending_of(data), count, _rate(data))
+
+
+def open_made(path: Path) -> Image.Image | Clip:
+    """The image or clip in a file that a program wrote. Raises ImageError, also for no file."""
+    data = path.read_bytes() if path.is_file() else b""
+    return read_clip(data) if ending_of(data) else open_image(path)
 
 
 def clip_frames(data: bytes) -> Iterator[Image.Image]:

@@ -1,4 +1,4 @@
-"""Whatever makes, edits or finds an image: one module an adapter, one line in `GENERATORS` each."""
+"""Whatever makes, edits or finds an image or clip: a module an adapter, a line in `GENERATORS`."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ GENERATORS = {
     "hub": f"{__name__}.hub:PublishedImages",
     "inference": f"{__name__}.inference:HostedModel",
     "openai-image": f"{__name__}.openai_image:OpenAIImages",
+    "openai-video": f"{__name__}.openai_video:OpenAIVideos",
     "render": f"{__name__}.render:RenderGenerator",
 }
 """Kind of a spec -> ``module:Class``, imported when it is opened."""
