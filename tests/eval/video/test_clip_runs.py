@@ -1,5 +1,6 @@
 """Runs of clips: made, found and broken ones, judged frame by frame, whose truth is known."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, judge_run
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.evaluation import write_prompts
 from counterprior.eval.trials import rows
@@ -129,3 +131,16 @@ def test_clips_of_a_folder_are_judged_and_broken_ones_named(
     done_again = judge_run(run, ["pixels"], JudgeSettings(frames="first,last"))
     ((_, tally),) = done_again.judged
     assert (tally.labels.total(), tally.known) == (2, 2)
+    # In the report every clip has its player, and the answers their frames.
+    page = (write_report([run], tmp_path / "site").parent / "gallery-run.html").read_text()
+    shown = json.loads(
+        page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    )
+    players = {image["id"]: image.get("clip", "") for image in shown["images"]}
+    assert {case for case, clip in players.items() if not clip} == set(failed)
+    for case, clip in players.items():
+        if clip:
+            digest = hashlib.sha256((tmp_path / "site" / clip).read_bytes()).hexdigest()
+            assert digest == Run.open(run).images()[case].sha256
+    frames = [a["frame"] for image in shown["images"] for part in image["answers"] for a in part]
+    assert sorted(frames) == [0, 0, 3, 3]
