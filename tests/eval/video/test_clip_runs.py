@@ -5,21 +5,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 
-from counterprior.clips import Clip, encode_mp4, encode_webp
+from counterprior.cards.publication import write_card
+from counterprior.clips import Clip, encode_mp4, encode_webp, read_clip
 from counterprior.errors import UsageError
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, judge_run
+from counterprior.eval.generators import REPORT
+from counterprior.eval.generators.hub import PublishedImages
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.report.publishing import PublishSettings, build_publication
+from counterprior.eval.report.restoring import recompute
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.evaluation import write_prompts
 from counterprior.eval.trials import rows
+from counterprior.publication import iter_rows, read_publication
 from counterprior.scenes.drawing import draw_scene
 
 SUITE = "t2i_homogenization"
@@ -144,3 +151,32 @@ def test_clips_of_a_folder_are_judged_and_broken_ones_named(
             assert digest == Run.open(run).images()[case].sha256
     frames = [a["frame"] for image in shown["images"] for part in image["answers"] for a in part]
     assert sorted(frames) == [0, 0, 3, 3]
+
+
+def test_clips_are_published_as_mp4_and_score_the_same(tmp_path: Path) -> None:
+    generator = RenderGenerator(video=4, swaps_at=0.5)
+    settings = RunSettings(SUITE, "memory", tmp_path / "run")
+    found = Rows.of([rows.neutral(*ANIMALS[0])])
+    with Evaluation.start(settings, generator.identity(), found) as evaluation:
+        evaluation.make(generator)
+        evaluation.ask(PixelJudge())
+        cases = list(evaluation.cases)
+    out = tmp_path / "published"
+    build_publication([tmp_path / "run"], out, PublishSettings("cc-by-4.0"), write_card)
+    published = read_publication(out)
+    assert published.runs[0].clips == 2 and "as MP4" in (out / "README.md").read_text()
+    shown = list(iter_rows(out, published.of("images")))
+    assert [(row["image"], row["frames"], row["rate"]) for row in shown] == [(None, 4, 8.0)] * 2
+    for row in shown:
+        clip = read_clip(row["video"]["bytes"])
+        assert (clip.ending, clip.frames, clip.rate) == (".mp4", 4, 8)
+        assert row["video"]["path"] == f"{row['case']}.mp4"
+    assert {row["frame"] for row in iter_rows(out, published.of("verdicts"))} == {0, 1, 3}
+    assert recompute(out).problems == []
+    # Somebody else can judge them, and is told that they are not the judged bytes.
+    images = PublishedImages(out, published)
+    again = images.generate(ImageRequest(cases[0].prompt, cases[0].seed, case=cases[0]))
+    assert isinstance(again, Clip) and again.ending == ".mp4"
+    assert "encoded anew" in again.info[REPORT]
+    loaded = datasets.load_dataset(str(out), "images", split="test")
+    assert isinstance(loaded.features["video"], datasets.Video)
