@@ -15,6 +15,7 @@ from ...images import ImageError
 from ...schema import Row
 from ..core import Case, Judge, Question, Verdict, is_mirrored
 from ..judges import CallPlan, as_judge
+from ..prompts.asking import ask_together
 from ..suites import open_suite
 from ..suites.base import Suite
 from ..video.frames import USUAL, FrameChoice
@@ -59,6 +60,8 @@ class Asking:
     """Of `core.PROBES`."""
     frames: str = USUAL
     """Which frames of a clip, as text of a `FrameChoice`."""
+    together: bool = False
+    """Whether one question shows all frames of a clip; else each is asked about."""
 
     def open_suite(self) -> Suite[Any]:
         """The suite, which words the questions."""
@@ -73,19 +76,28 @@ class Asking:
         """All questions about a case's image, or its clip's frames, over blank images: what is
         asked does not depend on pixels, so only what is needed is decoded."""
         blank = self._questions(suite, row, case, [_BLANK] * 2)
-        return [replace(q, frame=n) for n in numbers_of(self.choice, image) for q in blank]
+        of_frames = [[replace(q, frame=n) for q in blank] for n in numbers_of(self.choice, image)]
+        return self._asked(of_frames)
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         """The open questions about an image or clip. Raises ImageError where it can't be read."""
         source = read_source(self.root, piece.case)
         before = [] if source is None else [source.convert("RGB")]
-        found = []
-        for number, image, digest in shown_frames(self.root, piece.image, self.choice):
-            for q in self._questions(suite, piece.row, piece.case, [*before, image]):
-                about = replace(q, frame=number, digest="" if is_mirrored(q.probe) else digest)
-                if about.id in piece.names:
-                    found.append(OpenQuestion(about, piece.image.sha256))
-        return found
+        of_frames = [
+            [
+                replace(q, frame=number, digest="" if is_mirrored(q.probe) else digest)
+                for q in self._questions(suite, piece.row, piece.case, [*before, image])
+            ]
+            for number, image, digest in shown_frames(self.root, piece.image, self.choice)
+        ]
+        asked = (q for q in self._asked(of_frames) if q.id in piece.names)
+        return [OpenQuestion(q, piece.image.sha256) for q in asked]
+
+    def _asked(self, of_frames: Sequence[Sequence[Question]]) -> list[Question]:
+        """What is asked, from the questions about each frame, or about an image."""
+        if self.together and of_frames[0] and of_frames[0][0].frame is not None:
+            return [ask_together(one) for one in zip(*of_frames, strict=True)]
+        return [q for of_frame in of_frames for q in of_frame]
 
     def _questions(
         self, suite: Suite[Any], row: Row, case: Case, images: Sequence[Image.Image]

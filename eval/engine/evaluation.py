@@ -247,7 +247,9 @@ class Evaluation:
         open `spec`, with what it keeps beside `ledgers`, or get the judge itself.
         """
         root = self.run.root.resolve()
-        asking = Asking(root, self.suite.name, persona, probes_of(controls), frames)
+        together = bool(getattr(judge, "takes_clips", False))
+        probes = probes_of(controls)
+        asking = Asking(root, self.suite.name, persona, probes, frames, together)
         identity = judge.identity()
         log = self.run.judge(judging_identity(identity, persona, asking.choice.text))
         cases = self.cases if cases is None else cases

@@ -119,7 +119,9 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                 o.case
                 for o in judged[log.root]
                 if o.image == "made"
-                and (not o.verdicts or len(o.frames) < _due(images[o.case.id], choice))
+                and (
+                    not o.verdicts or (o.frames and len(o.frames) < _due(images[o.case.id], choice))
+                )
             ]
             if replaced or waiting:  # e.g. after a kill of `judge`
                 what = (

@@ -180,3 +180,27 @@ def test_clips_are_published_as_mp4_and_score_the_same(tmp_path: Path) -> None:
     assert "encoded anew" in again.info[REPORT]
     loaded = datasets.load_dataset(str(out), "images", split="test")
     assert isinstance(loaded.features["video"], datasets.Video)
+
+
+def test_a_judge_may_be_shown_all_frames_at_once(tmp_path: Path, server: Any) -> None:
+    server.answer = lambda body: "1"
+    generator = RenderGenerator(video=4, swaps_at=0.5)
+    settings = RunSettings(SUITE, "memory", tmp_path / "run")
+    found = Rows.of([rows.neutral(*ANIMALS[0])])
+    with Evaluation.start(settings, generator.identity(), found) as evaluation:
+        evaluation.make(generator)
+    spec = server.spec("openai", "attempts=1&timeout=5&clips=together")
+    for _ in range(2):  # the second time nothing is open
+        done = judge_run(tmp_path / "run", [spec], JudgeSettings(frames="count=4"), found=found)
+    assert done.judged[0][1].known == 2 and len(server.asked) == 2
+    for asked in server.asked:
+        *shown, text = asked.body["messages"][-1]["content"]
+        assert len({part["image_url"]["url"] for part in shown}) == 4
+        assert text["text"].startswith("The last 4 pictures that you see are frames of one video")
+        assert "A: " in text["text"]
+    (judged,) = score_run(tmp_path / "run", ScoreSettings())
+    assert judged.result.card.asked == 2 and judged.whole["valid"].n == 2
+    assert not [name for name in judged.whole if "frame" in name]
+    assert judged.log.identity["clips"].startswith("together ")
+    with pytest.raises(UsageError, match="clips is frames or together, not 'all'"):
+        judge_run(tmp_path / "run", [spec.replace("together", "all")], found=found)
