@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from ...errors import DataError, UsageError
 from ...specs import Spec
@@ -24,6 +24,7 @@ from ..judges import JUDGES, PAID
 from ..methods import METHODS
 from ..scorers import SCORERS
 from ..suites import SUITES
+from ..video.frames import USUAL, FrameChoice
 from .layout import (
     SCORER,
     ColumnLayout,
@@ -41,6 +42,17 @@ Control = Literal["mirror", "swap"]
 Manner = Literal["standard", "strict"]
 
 
+def _frames(text: str) -> str:
+    try:
+        return FrameChoice(text).text
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+ShownFrames = Annotated[str, AfterValidator(_frames)]
+"""Which frames of a clip are judged, as text of a `FrameChoice`."""
+
+
 class StudyError(DataError):
     """A study file that can't be used; the message names file, line and field."""
 
@@ -56,6 +68,8 @@ class Sampling(TablePart):
     """Controls of the judge; the study's where None."""
     persona: Manner | None = None
     """How free questions are answered; the study's where None."""
+    frames: ShownFrames | None = None
+    """Which frames of a clip are judged; the study's where None."""
 
 
 class CellPattern(TablePart):
@@ -104,6 +118,8 @@ class StudyFile(TablePart):
     """Controls of every judge, of `core.CONTROLS`."""
     persona: Manner = "standard"
     """How free questions are answered."""
+    frames: ShownFrames = USUAL
+    """Which frames of a clip are judged."""
     only: tuple[CellPattern, ...] = ()
     """Where given, cells that none of them fits are left out."""
     exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")
@@ -140,6 +156,8 @@ class Cell:
     """Controls of the judge."""
     persona: str
     """How free questions are answered."""
+    frames: str = USUAL
+    """Which frames of a clip are judged."""
     methods: tuple[str, ...] = ()
     """Specs of the methods around the generator, the innermost first."""
     scorer: bool = False
@@ -161,7 +179,8 @@ class Cell:
     @property
     def asked(self) -> list[str]:
         """What decides which questions are asked about an image."""
-        return [] if self.scorer else [*self.probes, self.persona]
+        frames = [] if self.frames == USUAL else [self.frames]
+        return [] if self.scorer else [*self.probes, self.persona, *frames]
 
     @property
     def run(self) -> str:
@@ -234,6 +253,7 @@ def cells_of(study: StudyFile) -> list[Cell]:
                 settings: dict[str, Any] = {
                     "probes": study.probes,
                     "persona": study.persona,
+                    "frames": study.frames,
                     "limit": None,
                 }
                 settings |= {"seeds": 1, "spec": spec} | sampling.model_dump(exclude_none=True)

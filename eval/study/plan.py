@@ -316,7 +316,9 @@ class _Planner:
                 made = [c for c in opened.cases[:PROBED] if c.id in opened.run.present()]
                 for case in made:
                     began = monotonic()
-                    _, tally = opened.ask(judge, cell.probes, cell.persona, [case])
+                    _, tally = opened.ask(
+                        judge, cell.probes, cell.persona, [case], frames=cell.frames
+                    )
                     times.append(monotonic() - began)
                     asked = max(asked, tally.labels.total())
         except CounterpriorError as error:

@@ -37,7 +37,7 @@ from ..engine.evaluation import RunSettings
 from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
-from ..engine.verdicts import JudgeFailed, VerdictLog
+from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
 from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
@@ -191,7 +191,7 @@ class Study:
         known = self.models()["judges"].get(cell.judge)
         if known is None or cell.scorer:
             return None
-        wanted = {**known["identity"], "persona": cell.persona}
+        wanted = judging_identity(known["identity"], cell.persona, cell.frames)
         return next((log for log in run.judges() if dict(log.identity) == wanted), None)
 
     def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
@@ -523,7 +523,7 @@ class _Session:
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
-            JudgeSettings(cell.probes, cell.persona),
+            JudgeSettings(cell.probes, cell.persona, frames=cell.frames),
             cost=self.plan,
             progress=self._named(str(cell)),
             found=self.rows[cell.suite],

@@ -416,7 +416,8 @@ class _Table:
         asked = f", asked also {' and '.join(probes)}" if probes else ""
         persona = identity.get("persona", "standard")
         strict = f", persona {persona}" if persona != "standard" else ""
-        return f"{_sample(header)}{asked}{strict}"
+        frames = f", frames {identity['frames']}" if "frames" in identity else ""
+        return f"{_sample(header)}{asked}{strict}{frames}"
 
     def _kinds(self, suite: str) -> dict[str, None]:
         """Every way in which the runs of a suite were made, in the order of the table."""
