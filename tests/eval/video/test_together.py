@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterprior.errors import UsageError
@@ -16,9 +16,11 @@ from counterprior.eval.video.together import changes, clip_verdicts, majority, s
 
 SIDES = ("first_left", "first_right")
 KEY = ("order", "original")
+few = settings(max_examples=40)
 labels = st.lists(st.sampled_from([*SIDES, "invalid", "unparsed", "error"]), min_size=1, max_size=9)
 
 
+@few
 @given(labels, st.randoms())
 def test_most_frames_decide_whatever_their_order(said, rng) -> None:
     together = majority([Verdict(label) for label in said])
@@ -36,6 +38,7 @@ def test_most_frames_decide_whatever_their_order(said, rng) -> None:
         assert counts[0] == said.count("invalid") or counts[0] == counts[1]
 
 
+@few
 @given(labels)
 def test_share_and_changes_are_of_frames_with_a_scored_label(said) -> None:
     verdicts = [Verdict(label) for label in said]
@@ -91,6 +94,7 @@ def test_scores_over_time_of_clips_that_are_set() -> None:
     assert clip_scores(suite, [Outcome(outcomes[0].case, outcomes[0].verdicts)]) == []
 
 
+@few
 @given(st.integers(1, 200), st.sampled_from([1, 8, 23.98, 60]), st.data())
 def test_frames_are_there_and_in_order(frames, rate, data) -> None:
     text = data.draw(
