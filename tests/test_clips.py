@@ -1,7 +1,9 @@
 """Clips of strangers: every frame or a named failure; and our own, which come back as they were."""
 
 from io import BytesIO
+from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -75,3 +77,32 @@ def test_a_broken_file_is_a_named_failure(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("counterprior.clips.MOST_FRAMES", 6)
     with pytest.raises(ClipError, match="more than 6 frames"):
         read_clip(data)
+
+
+def film(path: Path, frames: int, codec: str = "libx264") -> bytes:
+    """A film whose index comes first, so that its end can be missing; it may hold no frame."""
+    options = {"movflags": "+faststart"} if path.suffix == ".mp4" else {}
+    with av.open(str(path), "w", options=options) as container:
+        stream = container.add_stream(codec, rate=4, options={"threads": "1"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        container.start_encoding()
+        for number in range(frames):
+            noise = Image.effect_noise((64, 64), 20 + number).convert("RGB")
+            container.mux(stream.encode(av.VideoFrame.from_image(noise)))
+        container.mux(stream.encode())
+    return path.read_bytes()
+
+
+def test_a_film_without_frames_or_without_its_end_is_named(tmp_path: Path) -> None:
+    data = film(tmp_path / "whole.mp4", 8)
+    assert read_clip(data).frames == 8
+    with av.open(str(tmp_path / "whole.mp4")) as container:
+        places = [packet.pos for packet in container.demux(video=0) if packet.size]
+    with pytest.raises(ClipError, match=r"breaks off: [1-7] of 8 frames"):
+        read_clip(data[: places[-2]])
+    with pytest.raises(ClipError, match="holds no video"):
+        read_clip(film(tmp_path / "empty.mp4", 0))
+    webm = film(tmp_path / "some.webm", 3, "libvpx-vp9")
+    assert (read_clip(webm).frames, read_clip(webm).rate) == (3, 4)
+    with pytest.raises(ClipError, match="no readable clip: End of file"):
+        read_clip(film(tmp_path / "empty.webm", 0, "libvpx-vp9"))
