@@ -4,7 +4,7 @@ README.md           the card, rendered from publication.json
 publication.json    what it holds: runs, generators, judges with their cards, headline scores
 checksums.json      SHA-256 of every file, as in a release
 study.yaml          the study file, where there was one
-images/             every case with its embedded image, or why there is none
+images/             every case with its embedded image or clip, or why there is none
 verdicts/           every verdict that the scores stand on
 scores/             every score
 """
@@ -35,7 +35,7 @@ HOLDOUT = "holdout"
 UNSHIPPED = "0.0.0"
 """Version of a publication that was never pushed."""
 
-Column = Literal["string", "int64", "float64", "bool", "list", "image"]
+Column = Literal["string", "int64", "float64", "bool", "list", "image", "video"]
 """What a column holds; a `list` is of strings."""
 
 _WHOSE: dict[str, Column] = {"suite": "string", "generator": "string"}
@@ -62,6 +62,9 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "weights": "string",
         "source": "string",
         "report": "string",
+        "video": "video",
+        "frames": "int64",
+        "rate": "float64",
     },
     "verdicts": {
         **_WHOSE,
@@ -80,6 +83,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "sided": "bool",
         "key": "string",
         "usd": "string",
+        "frame": "int64",
     },
     "scores": {
         **_WHOSE,
@@ -177,6 +181,8 @@ class PublishedRun(Struct):
     """Logical digest of the cases and of the judged bytes, whatever format is published."""
     judges: list[PublishedJudge]
     """Who judged it."""
+    clips: int = 0
+    """How many of the images are clips."""
 
     @property
     def name(self) -> str:
@@ -281,8 +287,8 @@ def features(config: str) -> dict[str, Any]:
     """The features of a config in the JSON form of a parquet footer."""
 
     def feature(column: Column) -> dict[str, Any]:
-        if column == "image":
-            return {"_type": "Image"}
+        if column in ("image", "video"):
+            return {"_type": column.capitalize()}
         value = {"dtype": "string" if column == "list" else column, "_type": "Value"}
         return {"feature": value, "_type": "Sequence"} if column == "list" else value
 
@@ -293,10 +299,8 @@ def arrow_schema(config: str) -> pa.Schema:
     """Arrow schema of a config, with the footer metadata from which `datasets` reads features."""
     import pyarrow as pa
 
-    special = {
-        "list": pa.list_(pa.string()),
-        "image": pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
-    }
+    file = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    special = {"list": pa.list_(pa.string()), "image": file, "video": file}
     fields = [
         (name, special[column] if column in special else pa.type_for_alias(column))
         for name, column in COLUMNS[config].items()

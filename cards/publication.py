@@ -243,6 +243,19 @@ def _number(value: float | None, unit: str) -> str:
 
 
 def _format(publication: Publication) -> str:
+    has_clips = any(run.clips for run in publication.runs)
+    return _image_format(publication) + (CLIPS if has_clips else "")
+
+
+CLIPS = (
+    " Clips are in `video`, as MP4: judged MP4 files byte for byte, others encoded anew, which "
+    "their `sha256` then tells. `frames` and `rate` are of the judged clip; `frame` in verdicts "
+    'counts from 0. To load them without a decoder: `images.cast_column("video", '
+    "Video(decode=False))`."
+)
+
+
+def _image_format(publication: Publication) -> str:
     if publication.image_format == "png":
         return (
             "The images are the judged files, byte for byte: `sha256` is the digest of the bytes "

@@ -299,8 +299,8 @@ class Repository:
             self.persist(fetch)
         return wanted
 
-    def download_columns(self, commit: str, file: str, into: Path, left_out: str) -> None:
-        """Fetches a parquet file of a commit without one of its columns, by ranges of its bytes."""
+    def download_columns(self, commit: str, file: str, into: Path, left_out: Sequence[str]) -> None:
+        """Fetches a parquet file of a commit without some columns, by ranges of its bytes."""
         import pyarrow.parquet as pq
         from huggingface_hub import HfFileSystem
 
@@ -313,7 +313,7 @@ class Repository:
                 pq.ParquetFile(remote, pre_buffer=False) as opened,
             ):
                 schema = opened.schema_arrow
-                kept = [name for name in schema.names if name != left_out]
+                kept = [name for name in schema.names if name not in left_out]
                 with pq.ParquetWriter(path, schema.empty_table().select(kept).schema) as written:
                     for number in range(opened.num_row_groups):
                         written.write_table(opened.read_row_group(number, columns=kept))

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..clips import ClipError, read_clip
 from ..images import pixels_digest
 from ..publication import CONFIGS, PUBLICATION, Publication, read_publication
 from ..release import CHECKSUMS, Problem, ReleaseError, load, read_checksums, sha256_file
@@ -152,7 +153,7 @@ def _verify_publication(
         problems += card_problems(root, publication)
         for file in publication.of("images"):
             if file.file in tree:
-                repository.download_columns(commit, file.file, root, left_out="image")
+                repository.download_columns(commit, file.file, root, left_out=("image", "video"))
         checked = check_numbers(root)
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
@@ -179,6 +180,8 @@ def _loading(publication: Publication, where: str, commit: str | None) -> Iterat
             try:
                 if config == "images":
                     stream = datasets.load_dataset(where, config, streaming=True, **given)
+                    if "video" in (stream.column_names or ()):
+                        stream = stream.cast_column("video", datasets.Video(decode=False))
                     for row in islice(stream, SAMPLES):
                         yield from _image_problems(publication, row)
                 elif (found := len(datasets.load_dataset(where, config, **given))) != rows:
@@ -189,8 +192,11 @@ def _loading(publication: Publication, where: str, commit: str | None) -> Iterat
 
 
 def _image_problems(publication: Publication, row: dict[str, Any]) -> Iterator[Problem]:
-    """Whether a loaded image is the one that its row tells of."""
+    """Whether a loaded image or clip is the one that its row tells of."""
     image = row["image"]
+    if (video := row.get("video")) is not None:
+        yield from _clip_problems(row, video["bytes"])
+        return
     if (image is None) == (row["status"] == "made"):
         yield Problem("images", f"is {row['status']}", row["case"], "image")
     elif image is not None:
@@ -199,3 +205,13 @@ def _image_problems(publication: Publication, row: dict[str, Any]) -> Iterator[P
         digest = pixels_digest(image)
         if not publication.lossy and digest != row["pixels_sha256"]:
             yield Problem("images", "has other pixels than were judged", row["case"], "image")
+
+
+def _clip_problems(row: dict[str, Any], data: bytes) -> Iterator[Problem]:
+    try:
+        frames = read_clip(data).frames
+    except ClipError as error:
+        yield Problem("images", f"its clip {error}", row["case"], "video")
+        return
+    if frames != row["frames"]:
+        yield Problem("images", f"has {frames} frames, not {row['frames']}", row["case"], "video")

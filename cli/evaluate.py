@@ -16,6 +16,7 @@ from .options import (
     Data,
     Devices,
     EngineName,
+    Frames,
     GeneratorSpec,
     Input,
     Json,
@@ -105,6 +106,7 @@ def judge(
     revision: Revision = None,
     probes: Probes = "",
     persona: Persona = "standard",
+    frames: Frames = "first,middle,last",
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
@@ -120,7 +122,7 @@ def judge(
     from ..eval.engine.costs import Cost
     from ..eval.engine.steps import JudgeSettings, judge_run
 
-    settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
+    settings = JudgeSettings(controls(probes), persona, revision=revision, frames=frames)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
@@ -185,6 +187,7 @@ def evaluate(
     seeds: Seeds = 1,
     probes: Probes = "",
     persona: Persona = "standard",
+    frames: Frames = "first,middle,last",
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
@@ -207,7 +210,7 @@ def evaluate(
     suite, data = _what_to_draw(suite, data, prompts, implied)
     maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
-    settings = JudgeSettings(controls=controls(probes), persona=persona, revision=revision)
+    settings = JudgeSettings(controls(probes), persona, revision=revision, frames=frames)
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:

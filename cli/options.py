@@ -42,6 +42,9 @@ Judges = Annotated[
 ]
 Probes = Annotated[str, Model(help="Controls of the judge, separated by commas: mirror,swap.")]
 Persona = Annotated[str, Model(help="standard or strict: how to answer free questions.")]
+Frames = Annotated[
+    str, Model(help="Of clips: first,middle,last, numbers, count=8, or rate=2 a second.")
+]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]

@@ -128,11 +128,12 @@ def _scores(result: Result, groups: bool) -> Table:
 
 def _explained(result: Result) -> Iterator[str]:
     """What each score means, what its interval can't promise, and notes on the run."""
+    from ..eval.results.clips import score_meanings
     from ..eval.results.tables import remarks
     from ..eval.suites import open_suite
 
     names = {score.name for score in result.scores if score.group == "all"}
-    for name, meaning in open_suite(result.run.suite).meanings.items():
+    for name, meaning in score_meanings(open_suite(result.run.suite)).items():
         if name in names:
             yield f"{name}: {meaning}"
     yield from remarks(result)

@@ -116,8 +116,8 @@ def table(
 
     Example: `counterprior study table studies/first --as ots-bench-4 --format tex`
     """
+    from ..eval.design.recipes import find_layout
     from ..eval.study.formats import format_table
-    from ..eval.study.recipes import find_layout
     from ..eval.study.study import Study
     from ..eval.study.table import study_table
 
@@ -167,7 +167,7 @@ def recipes(
 
     Example: `counterprior study recipes ots-bench-4 > study.yaml`
     """
-    from ..eval.study.recipes import read_recipe, recipe_names
+    from ..eval.design.recipes import read_recipe, recipe_names
 
     if name:
         print(read_recipe(name).text, end="")

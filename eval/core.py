@@ -19,6 +19,8 @@ from .stats.intervals import NOTHING, Interval
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from ..clips import Clip
+
 ORIGINAL = "original"
 CONTROLS = ("mirror", "swap")
 """Controls of a judge: the mirrored image, and the subjects named in the other order.
@@ -145,10 +147,10 @@ class GeneratorError(RunFailed):
 
 @runtime_checkable
 class Generator(Protocol):
-    """Makes or finds one image for one request."""
+    """Makes or finds one image, or one clip, for one request."""
 
-    def generate(self, request: ImageRequest) -> Image | Path:
-        """The image, or the path of a file that holds it.
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
+        """The image or clip, or the path of a file that holds it.
 
         Raises GeneratorError or ValueError for a request it can't draw, and FileNotFoundError where
         it looks images up and has none.
@@ -174,7 +176,7 @@ class MadeText:
 class Maker(Protocol):
     """Makes what a case asks for: a generator an image, a round trip an image or a text."""
 
-    def generate(self, request: ImageRequest) -> Image | Path | MadeText:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path | MadeText:
         """As `Generator.generate`."""
         ...
 
@@ -218,6 +220,8 @@ class Question:
     """The label that somebody who only knows the prior would give; empty where none is."""
     digest: str = ""
     """SHA-256 of the file whose pixels the image to judge has; empty where that is not known."""
+    frame: int | None = None
+    """Which frame of a clip the image to judge is, from 0; None for an image."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a measuring judge needs besides the subjects: what `first` and `second` do, on which
     `axis` they lie, the relation that the prompt states (`a`, `relation`, `b`; in a mirror image
@@ -227,8 +231,9 @@ class Question:
 
     @property
     def id(self) -> str:
-        """Unique in a run: case, name and probe; also the id of a judge's logical call."""
-        return f"{self.case}/{self.name}/{self.probe}"
+        """Unique in a run: case, name, probe and frame; also the id of a judge's logical call."""
+        frame = "" if self.frame is None else f"/{self.frame}"
+        return f"{self.case}/{self.name}/{self.probe}{frame}"
 
     @property
     def said(self) -> str:
@@ -345,9 +350,12 @@ class Outcome:
     case: Case
     """What was asked for."""
     verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
-    """(question, probe) -> verdict; no entry where it was not asked."""
+    """(question, probe) -> verdict, of a clip that of most frames; no entry where it was not
+    asked."""
     image: str = "made"
     """`made`, or why there is no image: `missing`, `refused` or `error`."""
+    frames: Mapping[int, Mapping[tuple[str, str], Verdict]] = field(default_factory=dict)
+    """Of a clip: number of each judged frame -> its verdicts; empty for an image."""
 
     def verdict(self, question: str, probe: str = ORIGINAL) -> Verdict:
         """The verdict; what is wrong with the image where there is none to judge; `missing` where
@@ -384,7 +392,7 @@ class Score:
     n: int
     """Items that count."""
     unit: str
-    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1)."""
+    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1, or a count)."""
     excluded: Mapping[str, int] = field(default_factory=dict)
     """Items that don't count, by label."""
     group: str = ALL

@@ -111,6 +111,14 @@ class PipelineClass:
         found = self.inputs.items()
         return {name: types for name, types in found if types and name not in DECIDED}
 
+    def default(self, name: str) -> Any:
+        """What an argument of a call is where it isn't given; None for one without a default."""
+        if self.blocks is not None:
+            return next((p.default for p in self.blocks.inputs if p.name == name), None)
+        parameter = inspect.signature(self.kind.__call__).parameters.get(name)
+        known = parameter is not None and parameter.default is not inspect.Parameter.empty
+        return parameter.default if parameter is not None and known else None
+
     @property
     def edits(self) -> bool:
         """Whether it takes an image."""

@@ -11,12 +11,15 @@ from typing import Any
 from PIL import Image
 
 from ...agents.budget import Budget, PriceTable
-from ...images import ImageError, open_image
+from ...images import ImageError
 from ...schema import Row
 from ..core import Case, Judge, Question, Verdict, is_mirrored
 from ..judges import CallPlan, as_judge
+from ..prompts.asking import ask_together
 from ..suites import open_suite
 from ..suites.base import Suite
+from ..video.frames import USUAL, FrameChoice
+from .frames import numbers_of, shown_frames
 from .making import check_same, read_source
 from .run import MadeImage, image_path
 from .verdicts import Answered, OpenQuestion, answers
@@ -55,29 +58,49 @@ class Asking:
     """How free questions are answered."""
     probes: tuple[str, ...]
     """Of `core.PROBES`."""
+    frames: str = USUAL
+    """Which frames of a clip, as text of a `FrameChoice`."""
+    together: bool = False
+    """Whether one question shows all frames of a clip; else each is asked about."""
 
     def open_suite(self) -> Suite[Any]:
         """The suite, which words the questions."""
         return open_suite(self.suite, self.persona)
 
-    def planned(self, suite: Suite[Any], row: Row, case: Case) -> list[Question]:
-        """All questions about a case, over blank images: what is asked does not depend on pixels,
-        so only what is needed is decoded."""
-        return self._questions(suite, row, case, [_BLANK] * 2)
+    @property
+    def choice(self) -> FrameChoice:
+        """Which frames of a clip. Raises UsageError for a text that names none."""
+        return FrameChoice(self.frames)
+
+    def planned(self, suite: Suite[Any], row: Row, case: Case, image: MadeImage) -> list[Question]:
+        """All questions about a case's image, or its clip's frames, over blank images: what is
+        asked does not depend on pixels, so only what is needed is decoded."""
+        blank = self._questions(suite, row, case, [_BLANK] * 2)
+        of_frames = [[replace(q, frame=n) for q in blank] for n in numbers_of(self.choice, image)]
+        return self._asked(of_frames)
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
-        """The open questions about an image or a text. Raises ImageError where it can't be read."""
+        """The open questions about an image, a clip or a text. Raises ImageError where it can't be
+        read."""
         if piece.image.is_text:
             return self._about_text(suite, piece)
-        opened = open_image(image_path(self.root, piece.image))
         source = read_source(self.root, piece.case)
-        images = [opened] if source is None else [source, opened]
-        digest = piece.image.sha256
-        return [
-            OpenQuestion(q if is_mirrored(q.probe) else replace(q, digest=digest), digest)
-            for q in self._questions(suite, piece.row, piece.case, images)
-            if q.id in piece.names
+        before = [] if source is None else [source.convert("RGB")]
+        of_frames = [
+            [
+                replace(q, frame=number, digest="" if is_mirrored(q.probe) else digest)
+                for q in self._questions(suite, piece.row, piece.case, [*before, image])
+            ]
+            for number, image, digest in shown_frames(self.root, piece.image, self.choice)
         ]
+        asked = (q for q in self._asked(of_frames) if q.id in piece.names)
+        return [OpenQuestion(q, piece.image.sha256) for q in asked]
+
+    def _asked(self, of_frames: Sequence[Sequence[Question]]) -> list[Question]:
+        """What is asked, from the questions about each frame, or about an image."""
+        if self.together and of_frames[0] and of_frames[0][0].frame is not None:
+            return [ask_together(one) for one in zip(*of_frames, strict=True)]
+        return [q for of_frame in of_frames for q in of_frame]
 
     def _about_text(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         try:
@@ -93,8 +116,7 @@ class Asking:
     def _questions(
         self, suite: Suite[Any], row: Row, case: Case, images: Sequence[Image.Image]
     ) -> list[Question]:
-        shown = [image.convert("RGB") for image in images]
-        return [q for probe in self.probes for q in suite.questions(row, case, shown, probe)]
+        return [q for probe in self.probes for q in suite.questions(row, case, images, probe)]
 
 
 def unreadable(case: Case, error: ImageError) -> MadeImage:
@@ -127,7 +149,8 @@ class AskJudge:
 
     def lost(self, piece: CaseToJudge, deaths: int) -> CaseAnswers:
         """The verdicts on an image on which that many workers died."""
-        planned = self.asking.planned(self.asking.open_suite(), piece.row, piece.case)
+        suite = self.asking.open_suite()
+        planned = self.asking.planned(suite, piece.row, piece.case, piece.image)
         failed = Verdict("error", f"{deaths} workers died judging it")
         return [
             Answered.of(OpenQuestion(question, piece.image.sha256), failed)

@@ -25,13 +25,15 @@ from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ...tables import write_rows
-from ..core import ORIGINAL, Case, Judge, Maker, Outcome, probes_of
+from ..core import ORIGINAL, Case, Judge, Maker, Outcome, Verdict, probes_of
 from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
 from ..methods import Method
 from ..suites import open_suite
 from ..suites.base import Suite
+from ..video.frames import USUAL
+from ..video.together import clip_verdicts
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
 from .making import (
@@ -46,7 +48,7 @@ from .making import (
 )
 from .records import RunLock, RunShard
 from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
-from .verdicts import Answered, OpenQuestion, Tally, VerdictLog
+from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 from .workers import HERE, Scale, farm
 
 MANIFEST = "manifest.jsonl"
@@ -236,8 +238,11 @@ class Evaluation:
         scale: Scale = HERE,
         spec: Any = None,
         ledgers: Path | None = None,
+        frames: str = USUAL,
     ) -> tuple[VerdictLog, Tally]:
         """Asks what has no verdict yet and records each verdict as it comes.
+
+        frames: which frames of a clip are shown, as text of a `FrameChoice`.
 
         A verdict is known by question, image and judge: an image that was made anew is judged anew,
         and no question is asked twice. Failures of the judge itself (`error`) are asked again. A
@@ -245,9 +250,11 @@ class Evaluation:
         open `spec`, with what it keeps beside `ledgers`, or get the judge itself.
         """
         root = self.run.root.resolve()
-        asking = Asking(root, self.suite.name, persona, probes_of(controls))
+        together = bool(getattr(judge, "takes_clips", False))
+        probes = probes_of(controls)
+        asking = Asking(root, self.suite.name, persona, probes, frames, together)
         identity = judge.identity()
-        log = self.run.judge({**identity, "persona": persona})
+        log = self.run.judge(judging_identity(identity, persona, asking.choice.text))
         cases = self.cases if cases is None else cases
         tally = Tally()
         todo = self._to_judge(asking, log, cases, tally, progress)
@@ -300,7 +307,7 @@ class Evaluation:
             if image is None or image.status != "made":
                 continue
             row = self.rows[case.row]
-            planned = asking.planned(suite, row, case)
+            planned = asking.planned(suite, row, case, image)
             names = [q.id for q in planned if log.needs(OpenQuestion(q, image.sha256))]
             tally.known += len(planned) - len(names)
             if names:
@@ -389,7 +396,7 @@ class Evaluation:
         source = read_source(self.run.root, case)
         images = [image.convert("RGB")] if source is None else [source, image.convert("RGB")]
         digest = hashlib.sha256(image.info.get(ENCODED) or encode_png(image)).hexdigest()
-        log = self.run.judge({**judge.identity(), "persona": self.suite.persona})
+        log = self.run.judge(judging_identity(judge.identity(), self.suite.persona))
         asked = [
             OpenQuestion(question, digest)
             for question in self.suite.questions(self.rows[case.row], case, images, ORIGINAL)
@@ -445,15 +452,18 @@ def outcomes_of(
 ) -> list[Outcome]:
     """As `outcomes`, of a judge's answers about the images that are present."""
     images = run.images()
-    said: dict[str, dict[tuple[str, str], Any]] = {}
+    said: dict[str, dict[int | None, dict[tuple[str, str], Verdict]]] = {}
     for answered in answers:
-        of_case = said.setdefault(answered.case, {})
-        of_case[answered.question, answered.probe] = answered.verdict
+        of_frame = said.setdefault(answered.case, {}).setdefault(answered.frame, {})
+        of_frame[answered.question, answered.probe] = answered.verdict
     found = []
     for case in sorted(run.cases() if cases is None else cases, key=lambda case: case.id):
         made = images[case.id].status if case.id in images else "missing"
         status = "missing" if made == "made" and case.id not in present else made
-        found.append(Outcome(case, said.get(case.id, {}), status))
+        of_case = said.get(case.id, {})
+        frames = {number: part for number, part in of_case.items() if number is not None}
+        verdicts = of_case.get(None) or clip_verdicts(frames)
+        found.append(Outcome(case, verdicts, status, frames))
     return found
 
 

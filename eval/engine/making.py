@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from PIL import Image
 
+from ...clips import Clip, ending_of, read_clip
 from ...errors import DataError, RunFailed
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
@@ -26,7 +27,7 @@ from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
 from .run import TEXTS, MadeImage, stamp_of
 from .workers import Numbered
 
-Made = Image.Image | Path | MadeText | Exception
+Made = Image.Image | Clip | Path | MadeText | Exception
 """What a maker gave for a request, or raised of what one image may fail by."""
 
 ENCODERS = 2
@@ -68,7 +69,7 @@ def _make_one(generator: Maker, request: ImageRequest) -> Made:
 
 
 class ImageStore:
-    """The image files of a run."""
+    """The files of a run that hold its images and clips."""
 
     def __init__(self, root: Path, rate: RateImage | None = None) -> None:
         """rate: how methods ask a judge of an image; None where images are made elsewhere."""
@@ -87,7 +88,8 @@ class ImageStore:
         )
 
     def keep(self, case: Case, made: Made, known: MadeImage | None = None) -> MadeImage:
-        """Writes a case's image, or looks at the file that was found, and says what became of it.
+        """Writes a case's image or clip, or looks at the file that was found, and says what became
+        of it.
 
         known: what was recorded of it last, so that a file of the same bytes is not decoded again.
         """
@@ -98,14 +100,16 @@ class ImageStore:
                 raise made
             if isinstance(made, MadeText):
                 return self._keep_text(case, made)
-            data = made.info.get(ENCODED) or encode_png(made)
+            film = made if isinstance(made, Clip) else None
+            data = made.data if isinstance(made, Clip) else _png(made)
         except FileNotFoundError as error:
             return MadeImage(case.id, "missing", message=str(error))
         except GeneratorError as error:
             return MadeImage(case.id, error.status, message=str(error), usd=error.usd)
         except (OSError, ValueError) as error:
             return MadeImage(case.id, "error", message=str(error))
-        name = f"images/{case.file}"
+        file = Path(case.file).with_suffix(film.ending) if film else case.file
+        name = f"images/{file}"
         write_whole(self.root / name, data)
         return MadeImage(
             case=case.id,
@@ -114,6 +118,8 @@ class ImageStore:
             sha256=hashlib.sha256(data).hexdigest(),
             report=made.info.get(REPORT, ""),
             usd=made.info.get(USD, ""),
+            frames=film.frames if film else 0,
+            rate=film.rate if film else 0.0,
         )
 
     def _keep_text(self, case: Case, made: MadeText) -> MadeImage:
@@ -124,20 +130,34 @@ class ImageStore:
         return MadeImage(case.id, "made", name, digest, report=made.report)
 
 
+def _png(made: Image.Image) -> bytes:
+    """The PNG that an image was read from, or a new one."""
+    known: bytes | None = made.info.get(ENCODED)
+    return known or encode_png(made)
+
+
 def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
-    """A file elsewhere, decoded unless its bytes are known to be an image.
+    """A file elsewhere, an image or a clip, decoded unless its bytes are known to be one.
 
     Raises FileNotFoundError and ImageError.
     """
     stamp = stamp_of(path)
     data = path.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
-    if known is None or known.status != "made" or known.sha256 != digest:
+    file = str(path.resolve())
+    film: Clip | MadeImage | None = None
+    if known is not None and known.status == "made" and known.sha256 == digest:
+        film = known
+    else:
         try:
-            open_image(BytesIO(data))
+            if ending_of(data):
+                film = read_clip(data)
+            else:
+                open_image(BytesIO(data))
         except ImageError as error:
             raise ImageError(f"{path} {error}") from None
-    return MadeImage(case.id, "made", str(path.resolve()), digest, stamp=stamp)
+    frames, rate = (film.frames, film.rate) if film else (0, 0.0)
+    return MadeImage(case.id, "made", file, digest, stamp=stamp, frames=frames, rate=rate)
 
 
 def read_source(root: Path, case: Case) -> Image.Image | None:

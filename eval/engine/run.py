@@ -3,7 +3,8 @@
 run.json            what was asked for; a resumed run must ask for the same
 cases.jsonl         every image to make: file name, prompt, seed, source
 images.jsonl        what became of each, in the order it happened
-images/             the images that the run made itself
+images/             the images and clips that the run made itself
+frames/             of clips, those that were judged, by the clip's SHA-256
 texts/              the texts of round trips, in place of images
 sources/            the images that edits start from
 manifest.jsonl      images of a spatial suite, as `detect` reads them
@@ -89,6 +90,10 @@ class MadeImage:
     """What it cost, US dollars; empty where nothing, or nobody knows."""
     stamp: tuple[int, int] | None = None
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
+    frames: int = 0
+    """Of a clip, how many it has; 0 for an image."""
+    rate: float = 0.0
+    """Frames of a clip a second."""
 
     @property
     def is_text(self) -> bool:

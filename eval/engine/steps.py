@@ -21,6 +21,7 @@ from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
 from ..suites import open_suite
+from ..video.frames import USUAL, FrameChoice
 from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
@@ -41,6 +42,8 @@ class JudgeSettings:
     """How free questions are answered, of `suites.PERSONAS`."""
     revision: str | None = None
     """Tag or commit, where the run's data are a repository."""
+    frames: str = USUAL
+    """Which frames of a clip are judged, as text of a `FrameChoice`."""
 
 
 @dataclass
@@ -118,6 +121,7 @@ def judge_run(
     plan = _plan(cost, root, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
+    FrameChoice(settings.frames)
     with Evaluation.open(root, settings.revision, found, scale.shard) as evaluation:
         done = Done(evaluation.run)
         count_images(plan, evaluation.run)
@@ -133,6 +137,7 @@ def judge_run(
                 scale=scale,
                 spec=spec,
                 ledgers=plan.ledgers,
+                frames=settings.frames,
             )
             check_tally(log.name, tally)
             done.judged.append((log, tally))
@@ -156,6 +161,7 @@ def evaluate_run(
     """
     open_suite(run.suite, settings.persona)
     probes_of(settings.controls)
+    FrameChoice(settings.frames)
     maker = as_generator(generator)
     plan = _plan(cost, run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]

@@ -15,10 +15,20 @@ from ...errors import DataError, RunFailed
 from ...storage import RecordLog, write_json
 from ...tables import Digest, parse_as
 from ..core import Judge, Question, Verdict, describe
+from ..video.frames import USUAL
 from .records import CaseRecords, RunShard, shard_log
 
 HEADER = "judge.json"
 VERDICTS = shard_log("verdicts", None)
+
+
+def judging_identity(judge: Mapping[str, str], persona: str, frames: str = USUAL) -> dict[str, str]:
+    """Who judges and how: what a folder of verdicts is of.
+
+    frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
+    """
+    shown = {} if frames == USUAL else {"frames": frames}
+    return {**judge, "persona": persona, **shown}
 
 
 class JudgeFailed(RunFailed):
@@ -40,8 +50,9 @@ class OpenQuestion(NamedTuple):
     def key(self) -> str:
         """Of question and image; a changed image or prompt is another question."""
         q = self.question
-        words = json.dumps([q.case, self.image, q.name, q.probe, q.prompt])
-        return hashlib.sha256(words.encode()).hexdigest()[:24]
+        words = [q.case, self.image, q.name, q.probe, q.prompt]
+        frame = [] if q.frame is None else [q.frame]
+        return hashlib.sha256(json.dumps([*words, *frame]).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,8 @@ class Answered:
     """Whether the question named two subjects."""
     verdict: Verdict
     """What was said."""
+    frame: int | None = None
+    """Which frame of a clip it is about, from 0; None for an image."""
 
     @classmethod
     def of(cls, asked: OpenQuestion, verdict: Verdict) -> Answered:
@@ -80,11 +93,13 @@ class Answered:
             answers=dict(q.answers),
             sided=bool(q.subjects),
             verdict=verdict,
+            frame=q.frame,
         )
 
     def to_record(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in _PLAIN}
-        return {**plain, "labels": list(self.labels), **self.verdict.to_record()}
+        frame = {} if self.frame is None else {"frame": self.frame}
+        return {**plain, **frame, "labels": list(self.labels), **self.verdict.to_record()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], place: str = "a verdict") -> Answered:
@@ -193,7 +208,7 @@ class VerdictLog:
         found: list[Answered] = []
         for case, image in images.items():
             of_case = (a for a in self.of(case).values() if a.image == image)
-            found += {(a.question, a.probe): a for a in of_case}.values()
+            found += {(a.question, a.probe, a.frame): a for a in of_case}.values()
         return found
 
     def needs(self, asked: OpenQuestion) -> bool:

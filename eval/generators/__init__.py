@@ -1,4 +1,4 @@
-"""Whatever makes, edits or finds an image: one module an adapter, one line in `GENERATORS` each."""
+"""Whatever makes, edits or finds an image or clip: a module an adapter, a line in `GENERATORS`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from PIL.Image import Image
 
 from ...agents.chat import Permit, always
+from ...clips import Clip
 from ...errors import UsageError
 from ...images import open_image
 from ...specs import Spec
@@ -54,13 +55,13 @@ class BatchGenerator(Protocol):
     batch_size: int
     """Requests that it takes in one call, at most; 1 where it takes them one by one."""
 
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """As `Generator.generate`."""
         ...
 
     def generate_batch(
         self, requests: Sequence[ImageRequest]
-    ) -> list[Image | Path | GeneratorError]:
+    ) -> list[Image | Clip | Path | GeneratorError]:
         """What became of each request, in their order.
 
         Raises as `Generator.generate` where the call as a whole failed: its requests are then made
@@ -77,7 +78,7 @@ class PaidByImage(ABC):
     """A generator behind a server that bills each image; safe to ask from threads."""
 
     @abstractmethod
-    def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
+    def generate(self, request: ImageRequest, permit: Permit = always) -> Image | Clip:
         """As `Generator.generate`; `permit` is asked before each attempt after one that may have
         been billed, and what it raises ends the request."""
 
@@ -94,6 +95,7 @@ GENERATORS = {
     "hub": f"{__name__}.hub:PublishedImages",
     "inference": f"{__name__}.inference:HostedModel",
     "openai-image": f"{__name__}.openai_image:OpenAIImages",
+    "openai-video": f"{__name__}.openai_video:OpenAIVideos",
     "render": f"{__name__}.render:RenderGenerator",
 }
 """Kind of a spec -> ``module:Class``, imported when it is opened."""
@@ -131,6 +133,11 @@ def as_generator(value: Any, identity: Mapping[str, str] | str = "") -> Generato
 
 
 def draw(generator: Generator, request: ImageRequest) -> Image:
-    """The image itself, also where the generator gives its path."""
+    """The image itself, also where the generator gives its path.
+
+    Raises as `Generator.generate`, and GeneratorError for a clip.
+    """
     made = generator.generate(request)
+    if isinstance(made, Clip):
+        raise GeneratorError("it makes a clip, and an image is needed here")
     return open_image(made) if isinstance(made, Path) else made

@@ -1,10 +1,11 @@
-"""`command`: a program of the user's own that makes images.
+"""`command`: a program of the user's own that makes images or clips.
 
 ``command:./draw.sh {prompt} {seed} {output}?timeout=600`` runs once an image; an edit has
 ``{source}`` too, and every field of the row can be named (``{object_a}``, ``{relation}``). The
 words are split as a shell would, and each placeholder is filled inside its word: no shell reads a
-prompt. ``command:python draw.py?worker=1`` is started once, see `worker`. Options come after the
-first ``?``. Keys belong into the environment: the command is recorded.
+prompt. ``command:python draw.py?worker=1`` is started once, see `worker`. With ``ending=mp4`` the
+output's name ends so, for programs that go by it. Options come after the first ``?``. Keys belong
+into the environment: the command is recorded.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import IO
 
 from PIL.Image import Image
 
+from ...clips import Clip, open_made
 from ...errors import UsageError
-from ...images import ImageError, open_image, plain_png
+from ...images import ImageError, plain_png
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
 from ..core import Case, GeneratorError, ImageRequest
@@ -37,6 +39,10 @@ DECLINED = 77
 OURS = ("prompt", "seed", "source", "output", "row", "variant", "number", "id")
 """Placeholders of every suite; a row's fields come besides."""
 
+OPTIONS = ("timeout", "worker", "ending")
+WRITTEN = ("png", "jpg", "webp", "gif", "mp4", "webm")
+"""What the name of ``{output}`` may end in; what is in the file decides."""
+
 _PLACEHOLDER = re.compile(r"\{([a-z_0-9]+)\}")
 
 
@@ -45,10 +51,12 @@ class CommandGenerator(SpecAdapter):
 
     def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a command that can't be run or doesn't say where things go."""
-        if unknown := set(spec.options) - {"timeout", "worker"}:
-            raise UsageError(
-                f"command: no option {sorted(unknown)[0]!r}: choose from timeout, worker"
-            )
+        if unknown := set(spec.options) - {*OPTIONS}:
+            known = ", ".join(OPTIONS)
+            raise UsageError(f"command: no option {sorted(unknown)[0]!r}: choose from {known}")
+        if (ending := spec.options.get("ending", "png")) not in WRITTEN:
+            raise UsageError(f"command: ending is one of {', '.join(WRITTEN)}, not {ending!r}")
+        self._output = f"output.{ending}"
         if (worker := spec.options.get("worker", "0")) not in ("0", "1"):
             raise UsageError(f"command: worker is 1 or 0, not {worker!r}")
         try:
@@ -96,7 +104,7 @@ class CommandGenerator(SpecAdapter):
             known = ", ".join(dict.fromkeys((*OURS, *fields)))
             raise UsageError(f"command: no placeholder {{{unknown[0]}}}: choose from {known}")
 
-    def generate(self, request: ImageRequest) -> Image:
+    def generate(self, request: ImageRequest) -> Image | Clip:
         """Raises GeneratorError, refused where the program declined; LoadError for a worker that
         can't be started."""
         if request.references:
@@ -106,7 +114,7 @@ class CommandGenerator(SpecAdapter):
             raise GeneratorError(f"the command {needs}")
         with TemporaryDirectory(prefix="counterprior-") as name:
             folder = Path(name)
-            output, source = folder / "output.png", folder / "source.png"
+            output, source = folder / self._output, folder / "source.png"
             if request.source is not None:
                 source.write_bytes(plain_png(request.source))
             values = values_of(request)
@@ -125,7 +133,7 @@ class CommandGenerator(SpecAdapter):
                     message = f"the command {ended}{_last_words(said)}"
                     raise GeneratorError(message, "refused" if status == DECLINED else "error")
                 try:
-                    return open_image(output)
+                    return open_made(output)
                 except ImageError as error:
                     raise GeneratorError(f"the image {error}{_last_words(said)}") from None
 

@@ -1,8 +1,9 @@
-"""`diffusers`: any pipeline of diffusers, from a text or as an edit.
+"""`diffusers`: any pipeline of diffusers, of images or videos, from a text or as an edit.
 
 ``diffusers:PATH_OR_REPO[?revision=r&pipeline=CLASS&lora=PATH_OR_REPO&device=cuda&dtype=bfloat16
 &steps=28&guidance=3.5]`` and every other plain argument of the pipeline's call by its own name,
-e.g. ``width=1024``. One request is one call with its own generator on the CPU, so that an image
+e.g. ``width=1024``. A pipeline of videos makes clips in MP4, of ``fps`` frames a second, or images
+with ``num_frames=1``. One request is one call with its own generator on the CPU, so that an image
 depends neither on what else was drawn nor on where noise is made; ``batch=n`` draws several in one
 call where that gives the same images.
 """
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from ...clips import Clip, encode_mp4
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
@@ -36,7 +38,7 @@ from ..checkpoints.placement import Placement
 from ..core import Case, GeneratorError, ImageRequest
 from . import REPORT
 
-OWN = ("revision", "pipeline", "device", "dtype", "offload", "compile", "batch", "batch_bound")
+OWN = tuple("revision pipeline device dtype offload compile batch batch_bound fps".split())
 LORA = ("lora", "lora_file", "lora_revision", "lora_scale")
 """Options that are not arguments of the call."""
 SHORT = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
@@ -48,6 +50,9 @@ PROBES = ("A dog.", "A photo of a cat that sits on the left of a red bicycle in 
 """Prompts of different lengths, to measure batches with."""
 MORE_PROMPTS = ("prompt_2", "prompt_3", "prompt_4")
 """Arguments that are given once for every image of a batch, besides `negative_prompt...`."""
+
+FPS = 16
+"""Frames a second of a clip whose pipeline doesn't say, as Wan's are."""
 
 Values = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -74,7 +79,7 @@ class DiffusersGenerator(SpecAdapter):
         self._call: dict[str, Scalar] = {}
         for option, text in options.items():
             name = SHORT.get(option, option)
-            if option in (*OWN, *LORA):
+            if option in (*OWN, *LORA) and not (option == "fps" and option in known):
                 continue
             if name not in known:
                 names = ", ".join([*OWN, *LORA, *SHORT, *sorted(known)])
@@ -82,6 +87,10 @@ class DiffusersGenerator(SpecAdapter):
                     f"{self._drawing.name} has no option {option!r}: choose from {names}"
                 )
             self._call[name] = _parse(option, text, known[name])
+        self._given_fps = options.get("fps", "")
+        usual = self._call.get("frame_rate", self._drawing.default("frame_rate") or FPS)
+        # Frames of a clip a second.
+        self._fps = _number("fps", self._given_fps or str(usual), least=0.1)
         self._asked = _number("batch", options.get("batch", "1"), least=1, whole=True)
         self._batches: dict[bool, MeasuredBatch] = {}
         self._bound = _number("batch_bound", options.get("batch_bound", str(BOUND)))
@@ -111,6 +120,8 @@ class DiffusersGenerator(SpecAdapter):
             found["compile"] = "true"
         if self._asked > 1:  # what became of it is in the record of each image
             found |= {"batch": str(int(self._asked)), "batch_bound": f"{self._bound:.4g}"}
+        if self._given_fps:
+            found["fps"] = self._given_fps
         return {**found, **{name: str(value) for name, value in self._call.items()}}
 
     def check(self, cases: Sequence[Case]) -> None:
@@ -120,9 +131,9 @@ class DiffusersGenerator(SpecAdapter):
             hint = f": add pipeline={editor}" if editor else ""
             raise UsageError(f"{self._drawing.name} draws from a text and can't edit{hint}")
 
-    def generate(self, request: ImageRequest) -> Image.Image:
+    def generate(self, request: ImageRequest) -> Image.Image | Clip:
         """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
-        LoadError where there can be no image at all.
+        LoadError where there can be no image at all, UsageError for a clip without PyAV.
         """
         (made,) = self._draw([request])
         if isinstance(made, GeneratorError):
@@ -136,7 +147,7 @@ class DiffusersGenerator(SpecAdapter):
 
     def generate_batch(
         self, requests: Sequence[ImageRequest]
-    ) -> list[Image.Image | Path | GeneratorError]:
+    ) -> list[Image.Image | Clip | Path | GeneratorError]:
         """The images of some requests, in their order, each with its own generator.
 
         Drawn in one call only where measured images of a batch are the single ones; a call that
@@ -148,22 +159,22 @@ class DiffusersGenerator(SpecAdapter):
                 return [*self._draw(requests)]
         return [self._draw_one(request) for request in requests]
 
-    def _draw_one(self, request: ImageRequest) -> Image.Image | GeneratorError:
+    def _draw_one(self, request: ImageRequest) -> Image.Image | Clip | GeneratorError:
         try:
             return self.generate(request)
         except GeneratorError as error:
             return error
 
-    def _draw(self, requests: Sequence[ImageRequest]) -> list[Image.Image | GeneratorError]:
+    def _draw(self, requests: Sequence[ImageRequest]) -> list[Image.Image | Clip | GeneratorError]:
         """Raises GeneratorError where the call fails as a whole."""
         values, hidden = self._values(requests)
-        found: list[Image.Image | GeneratorError] = []
+        found: list[Image.Image | Clip | GeneratorError] = []
         for value, is_hidden in zip(values, hidden, strict=True):
             try:
                 if is_hidden:
                     message = "the pipeline's safety checker hid the image"
                     raise GeneratorError(message, "refused")
-                made = _image(value)
+                made = self._made(value)
                 if self._asked > 1:
                     known = self._batches.get(requests[0].source is not None)
                     note = known.note if known else ""
@@ -174,8 +185,18 @@ class DiffusersGenerator(SpecAdapter):
                 found.append(error)
         return found
 
+    def _made(self, values: Values) -> Image.Image | Clip:
+        """An image of (height, width, 3), or a clip of (frames, height, width, 3), in [0, 1].
+
+        Raises GeneratorError for numbers that are none.
+        """
+        if values.ndim == 3:
+            return _image(values)
+        return encode_mp4([_image(frame) for frame in values], self._fps)
+
     def _values(self, requests: Sequence[ImageRequest]) -> tuple[Values, Sequence[bool]]:
-        """Images, shape (n, height, width, 3), in [0, 1], and which were hidden."""
+        """Images, shape (n, height, width, 3), in [0, 1], of clips (n, frames, height, width, 3);
+        and which were hidden."""
         import torch
 
         pipeline = self.pipeline
@@ -290,18 +311,12 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
 
 
 def _images(made: Any) -> Values:
-    """What a pipeline returns, shape (n, height, width, 3), in [0, 1]; of a video its only frame.
-
-    Raises ValueError for a video of several frames.
-    """
+    """What a pipeline returns, shape (n, height, width, 3), in [0, 1]; of videos of several frames
+    (n, frames, height, width, 3)."""
     if hasattr(made, "images"):
         return made.images  # type: ignore[no-any-return]
     frames = np.asarray(made.frames)
-    if frames.shape[1] != 1:
-        raise ValueError(
-            f"the pipeline makes a video of {frames.shape[1]} frames: add num_frames=1"
-        )
-    return frames[:, 0]
+    return frames[:, 0] if frames.shape[1] == 1 else frames
 
 
 def _image(values: Values) -> Image.Image:

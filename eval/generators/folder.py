@@ -1,9 +1,9 @@
-"""`folder`: images that somebody made already, found by name, manifest or another's layout.
+"""`folder`: images and clips that somebody made already, by name, manifest or a known layout.
 
 ``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
 template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
 seeds, from 0) and `id` (all of the default). A name without an ending is tried with .png, .jpg,
-.jpeg and .webp. For layouts of other benchmarks see `layouts`.
+.jpeg and .webp, then with .mp4, .webm and .gif. For layouts of other benchmarks see `layouts`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ..core import Case, ImageRequest
 from .layouts import ENDINGS, LAYOUTS, FolderOptions, FoundImage, read_layout
 
 FIELDS = ("id", "row", "variant", "seed", "number")
+NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")
+"""Endings of images and clips."""
 TEMPLATE = "{row}-{variant}-{seed}"
 OPTIONS = ("template", "manifest", "layout", "name", "prompts", "grid", "model", "revision")
 
@@ -130,8 +132,8 @@ class ImageFolder:
         return self._find(str(name))
 
     def _names(self, name: str) -> list[str]:
-        whole = self.manifest is not None or Path(name).suffix.lower() in ENDINGS
-        return [name] if whole else [name + ending for ending in ENDINGS]
+        whole = self.manifest is not None or Path(name).suffix.lower() in NAMED
+        return [name] if whole else [name + ending for ending in NAMED]
 
     def _exists(self, file: str | FoundImage) -> bool:
         name = file.file if isinstance(file, FoundImage) else file

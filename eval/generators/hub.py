@@ -1,4 +1,4 @@
-"""`hub`: images that `counterprior publish` published, to be judged by somebody else.
+"""`hub`: images and clips that `counterprior publish` published, to be judged by somebody else.
 
 ``hub:NAMESPACE/NAME@TAG[?generator=NAME][&rows=any]``, or a folder in place of the repository. An
 image is found by its case, which is row, variant and seed. The rows must be those that the images
@@ -8,6 +8,7 @@ were made for, by the config's digest; ``rows=any`` compares prompts and source 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -16,12 +17,13 @@ from typing import Any, NamedTuple
 
 from PIL.Image import Image
 
+from ...clips import Clip, ClipError, read_clip
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...publication import Publication, PublishedRun, fetch_publication
 from ...specs import Spec
 from ..core import Case, GeneratorError, ImageRequest
-from . import ENCODED
+from . import ENCODED, REPORT
 
 PNG = b"\x89PNG\r\n\x1a\n"
 _INDEXED = ["suite", "generator", "case", "prompt", "source", "status", "message", "sha256"]
@@ -131,8 +133,8 @@ class PublishedImages:
                         f"{theirs!r}: use the release that it was made with"
                     )
 
-    def generate(self, request: ImageRequest) -> Image:
-        """The published image. Raises FileNotFoundError where there is none.
+    def generate(self, request: ImageRequest) -> Image | Clip:
+        """The published image or clip. Raises FileNotFoundError where there is none.
 
         Raises GeneratorError where the publication says why its generator made none, and for bytes
         that are not the published ones.
@@ -147,7 +149,10 @@ class PublishedImages:
         if place.status != "made":
             raise GeneratorError(place.message or f"{place.status}, as published")
         with self._lock:
-            data: bytes = self._read(place)["bytes"]
+            image_bytes, clip_bytes = self._read(place)
+        if clip_bytes is not None:
+            return _clip(clip_bytes, place.sha256)
+        data: bytes = image_bytes or b""
         as_judged = self.publication.image_format == "png"
         if as_judged and hashlib.sha256(data).hexdigest() != place.sha256:
             raise GeneratorError("the published image is not the one that its digest names")
@@ -183,13 +188,29 @@ class PublishedImages:
         except (pa.ArrowException, OSError, KeyError) as error:
             raise DataError(f"{self.root / file}: not a readable parquet file ({error})") from None
 
-    def _read(self, place: _Place) -> Any:
-        """The image column of a row; the cases of a run come group by group."""
+    def _read(self, place: _Place) -> list[bytes | None]:
+        """The bytes of a row's image and of its clip; the cases of a run come group by group."""
         import pyarrow.parquet as pq
 
         if self._group != (place.file, place.group):
             with pq.ParquetFile(self.root / place.file) as opened:
-                table = opened.read_row_group(place.group, columns=["image"])
-            self._images = table.column("image").to_pylist()
+                table = opened.read_row_group(place.group, columns=["image", "video"])
+            self._images = table.to_pylist()
             self._group = place.file, place.group
-        return self._images[place.row]
+        row = self._images[place.row]
+        return [(row.get(name) or {}).get("bytes") for name in ("image", "video")]
+
+
+def _clip(data: bytes, judged: str) -> Clip:
+    """A published clip; judged: SHA-256 of the file that its verdicts are of.
+
+    Raises GeneratorError for bytes that are none.
+    """
+    try:
+        clip = read_clip(data)
+    except ClipError as error:
+        raise GeneratorError(f"the published clip {error}") from None
+    if hashlib.sha256(data).hexdigest() != judged:
+        note = "clips were encoded anew as MP4 when they were published"
+        clip.info[REPORT] = json.dumps({"note": note})
+    return clip

@@ -7,6 +7,7 @@ from PIL.Image import Image
 from ...agents.budget import Budget
 from ...agents.chat import BackendError
 from ...agents.spending import Charge
+from ...clips import Clip
 from ..core import GeneratorError, ImageRequest
 from . import USD, PaidByImage
 
@@ -28,8 +29,8 @@ class PaidGenerator:
     def identity(self) -> dict[str, str]:
         return self.inner.identity()
 
-    def generate(self, request: ImageRequest) -> Image:
-        """The image, its cost in ``info[USD]``; GeneratorError has one too.
+    def generate(self, request: ImageRequest) -> Image | Clip:
+        """The image or clip, its cost in ``info[USD]``; GeneratorError has one too.
 
         A refusal counts in full: it may have been billed. So may each lost attempt, which stays
         open in the spending log. Raises BudgetError where the next image, or the next attempt at

@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 from PIL.Image import Image, fromarray
 
+from ...clips import Clip, encode_webp
 from ...errors import UsageError
+from ...scenes.animation import animate
 from ...scenes.biases import preference
 from ...scenes.drawing import draw_scene
 from ...scenes.language import (
@@ -38,6 +40,10 @@ from ..core import ImageRequest
 VERSION = "2"
 """Raised whenever the same request gives other pixels."""
 
+RATE = 8
+"""Frames of a clip a second."""
+LONGEST = 1000
+"""Frames of a clip, at most."""
 TUNED = "render.json"
 """Fake weights: what tuning has done to the renderer."""
 GRAIN = 12.0
@@ -78,6 +84,13 @@ class RenderGenerator:
     decides: float = 1
     """Denoising steps after which the layout is settled, a whole number from 1: a prompt that comes
     in before has its layout, a later one only its content. See `generate_switched`."""
+    video: float = 0
+    """Frames of a clip, a whole number from 2; 0 for an image. An edit shows its source first."""
+    swaps_at: float = 1
+    """When the figures of a clip walk past each other and exchange sides, in [0, 1] of its time; at
+    1 never. Not in an edit."""
+    swaps: float = 1
+    """Share of the clips in which they do."""
     guidance: float = 0
     """How hard an explicit layout is pushed, in [0, 1]: the share of disobeyed layouts that are put
     right, at the price of grain. See `guided`."""
@@ -95,16 +108,32 @@ class RenderGenerator:
         changed = {k: f"{v:g}" for k, v in asdict(self).items() if v != usual[k]}
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
-    def generate(self, request: ImageRequest) -> Image:
-        """The image, with the true scene as JSON in ``info["scene"]``; raises as `scene`."""
+    def generate(self, request: ImageRequest) -> Image | Clip:
+        """The image, with the true scene as JSON in ``info["scene"]``, or the clip, in lossless
+        WebP; raises as `scene`."""
+        if self.video:
+            frames = [self._draw(scene, request) for scene in self.scenes(request)]
+            return encode_webp(frames, RATE)
         scene = self.scene(request)
-        image = draw_scene(scene)
-        if self.guidance:
-            image = _grained(image, GRAIN * self.guidance, _rng(request))
+        image = self._draw(scene, request)
         image.info["scene"] = scene.to_json()
         return image
 
-    def generate_switched(self, request: ImageRequest, other: str, at: tuple[int, ...]) -> Image:
+    def _draw(self, scene: Scene, request: ImageRequest) -> Image:
+        image = draw_scene(scene)
+        return _grained(image, GRAIN * self.guidance, _rng(request)) if self.guidance else image
+
+    def scenes(self, request: ImageRequest) -> list[Scene]:
+        """What each frame of the clip of a request shows; raises as `scene`."""
+        count, scene = int(self.video), self.scene(request)
+        if request.source is not None:
+            return [Scene.of(request.source), *[scene] * (count - 1)][:count]
+        draw = random.Random(f"swap/{request.seed}/{request.prompt}").random()
+        return animate(scene, count, self.swaps_at if draw < self.swaps else 1.0)
+
+    def generate_switched(
+        self, request: ImageRequest, other: str, at: tuple[int, ...]
+    ) -> Image | Clip:
         """The image with another prompt from step `at[0]` on, the request's from `at[1]` on, ...
 
         Whose turn it is in step `decides - 1` gives the layout, whose turn it is last the content.
@@ -225,6 +254,8 @@ def _option(name: str, text: str) -> float:
         raise UsageError(f"render: option {name} must be a number, is {text!r}") from None
     if name == "decides":
         in_range = value >= 1 and value % 1 == 0
+    elif name == "video":
+        in_range = value in (0, *range(2, LONGEST + 1))
     else:
         in_range = name in ("order_bias", "rtl_bias", "preference_sd") or 0 <= value <= 1
     if not (math.isfinite(value) and in_range):

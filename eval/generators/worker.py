@@ -26,7 +26,8 @@ from typing import Any
 
 from PIL.Image import Image
 
-from ...images import ImageError, open_image
+from ...clips import Clip, open_made
+from ...images import ImageError
 from ..checkpoints.placement import LoadError
 from ..core import GeneratorError
 
@@ -51,7 +52,7 @@ class WorkerProgram:
         self._answered = False
         self._one_at_a_time = threading.Lock()
 
-    def draw(self, values: Mapping[str, str], output: Path) -> Image:
+    def draw(self, values: Mapping[str, str], output: Path) -> Image | Clip:
         """The image of one request; asked again of a new process, once, if the process dies.
 
         Raises GeneratorError, refused where the program says so; LoadError where the program ends
@@ -170,7 +171,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()  # type: ignore[union-attr]
 
 
-def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image:
+def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image | Clip:
     for status in ("refused", "error"):
         if status in answer:
             said = without_secrets(str(answer[status]).encode()) or ": without a reason"
@@ -179,7 +180,7 @@ def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image:
     if not isinstance(path, str):
         raise GeneratorError(f"the worker's output is no path but {json.dumps(path)[:SHOWN]}")
     try:
-        return open_image(Path(path) if path else output)
+        return open_made(Path(path) if path else output)
     except (ImageError, ValueError) as error:
         raise GeneratorError(f"the image {path} {error}{process.last_words()}") from None
 

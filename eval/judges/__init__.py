@@ -21,6 +21,7 @@ from ...specs import Spec
 from ..checkpoints.extras import open_adapter
 from ..core import FAILURES, Judge, Question, Verdict
 from ..generators.python import python_identity, spec_identity
+from ..prompts import read_prompt
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,21 @@ class CallPlan:
         return Caller(
             backend, ledger, self.budget, CallSettings(self.concurrency, stop_on_outage=False)
         )
+
+
+def together_option(spec: Spec) -> bool:
+    """Whether a judge is shown all frames of a clip at once: ``clips=together``, else one by one.
+
+    Raises UsageError for another value.
+    """
+    if (text := spec.options.get("clips", "frames")) not in ("frames", "together"):
+        raise UsageError(f"{spec.kind}: clips is frames or together, not {text!r}")
+    return text == "together"
+
+
+def together_identity(takes_clips: bool) -> dict[str, str]:
+    """What a judge's identity has of it, with the version of the prompt that tells what it sees."""
+    return {"clips": f"together {read_prompt('clip').version}"} if takes_clips else {}
 
 
 @runtime_checkable

@@ -1,7 +1,8 @@
 """`openai`, `anthropic`, `scripted`: judges that are models behind a server.
 
-``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n]``, and the backend's own options. Every call
-goes through a ledger, so that a run that was killed pays for no question twice.
+``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n&clips=together]``, and the backend's own
+options. With ``clips=together`` one question shows all chosen frames of a clip. Every call goes
+through a ledger, so that a run that was killed pays for no question twice.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...images import plain_png
 from ...specs import Spec
 from ..core import Question, Verdict
 from ..prompts import read_prompt
-from . import CallPlan
+from . import CallPlan, together_identity, together_option
 
 MAX_TOKENS = 1024
 """Bound of an answer: one digit, and what a model thinks before it."""
@@ -37,8 +38,15 @@ class ChatJudge:
     """A model that is shown the pictures and the question's prompt, and answers with a digit."""
 
     def __init__(
-        self, backend: ChatBackend, plan: CallPlan, max_tokens: int = MAX_TOKENS, logprobs: int = 0
+        self,
+        backend: ChatBackend,
+        plan: CallPlan,
+        max_tokens: int = MAX_TOKENS,
+        logprobs: int = 0,
+        takes_clips: bool = False,
     ) -> None:
+        """takes_clips: whether it is shown all frames of a clip at once."""
+        self.takes_clips = takes_clips
         self._backend = Fuse(backend)
         self._plan = plan
         self._max_tokens = max_tokens
@@ -48,9 +56,11 @@ class ChatJudge:
     @classmethod
     def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatJudge:
         """Raises UsageError for a wrong option, BackendError for a missing key."""
-        rest = {name: text for name, text in spec.options.items() if name not in _BOUNDS}
+        own = (*_BOUNDS, "clips")
+        rest = {name: text for name, text in spec.options.items() if name not in own}
         backend = BACKENDS[spec.kind](replace(spec, options=rest))
         settings = {}
+        takes_clips = together_option(spec)
         for name in (name for name in spec.options if name in _BOUNDS):
             text, (least, most) = spec.options[name], _BOUNDS[name]
             if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
@@ -59,7 +69,7 @@ class ChatJudge:
             settings[name] = int(text)
         if spec.kind == "anthropic" and settings.get("logprobs"):
             raise UsageError("anthropic: gives no log probabilities; drop the option logprobs")
-        return cls(backend, plan, **settings)
+        return cls(backend, plan, takes_clips=takes_clips, **settings)
 
     def identity(self) -> dict[str, str]:
         return {
@@ -67,6 +77,7 @@ class ChatJudge:
             "system": self._system.version,
             "max_tokens": str(self._max_tokens),
             "logprobs": str(self._logprobs),
+            **together_identity(self.takes_clips),
         }
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:

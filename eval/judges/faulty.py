@@ -39,6 +39,7 @@ class FaultyJudge:
     def __init__(self, inner: Judge, faults: Faults) -> None:
         self.inner = inner
         self.faults = faults
+        self.takes_clips = bool(getattr(inner, "takes_clips", False))
 
     @classmethod
     def from_spec(cls, spec: Spec, plan: CallPlan | None = None) -> FaultyJudge:

@@ -17,11 +17,12 @@ from ...specs import Spec
 from ..checkpoints.placement import Checkpoint, LoadError, Placement
 from ..checkpoints.vision import VisionModel, chat
 from ..core import Question, Verdict
+from . import together_identity, together_option
 
 if TYPE_CHECKING:
     import torch
 
-OPTIONS = ("revision", "device", "dtype", "batch", "min_mass")
+OPTIONS = ("revision", "device", "dtype", "batch", "min_mass", "clips")
 
 
 class LocalJudge(VisionModel):
@@ -30,14 +31,21 @@ class LocalJudge(VisionModel):
     batch: questions in one forward pass; in bfloat16 the answers depend on it a little.
     min_mass: probability in [0, 1] that all allowed answers together must have: below, the model
         would rather have written something else, and its answer is `unparsed`.
+    takes_clips: whether it is shown all frames of a clip at once.
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int = 1, min_mass: float = 0.5
+        self,
+        checkpoint: Checkpoint,
+        placement: Placement,
+        batch: int = 1,
+        min_mass: float = 0.5,
+        takes_clips: bool = False,
     ) -> None:
         super().__init__(checkpoint, placement)
         self.batch = batch
         self.min_mass = min_mass
+        self.takes_clips = takes_clips
 
     @classmethod
     def from_spec(cls, spec: Spec) -> LocalJudge:
@@ -53,11 +61,12 @@ class LocalJudge(VisionModel):
             raise UsageError(f"{spec.kind}: batch and min_mass are numbers") from None
         if batch < 1 or not 0 <= min_mass <= 1:
             raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
-        return cls(checkpoint, placement, batch, min_mass)
+        takes_clips = together_option(spec)
+        return cls(checkpoint, placement, batch, min_mass, takes_clips)
 
     def identity(self) -> dict[str, str]:
-        batch, min_mass = str(self.batch), f"{self.min_mass:g}"
-        return {**super().identity(), "batch": batch, "min_mass": min_mass}
+        own = {"batch": str(self.batch), "min_mass": f"{self.min_mass:g}"}
+        return {**super().identity(), **own, **together_identity(self.takes_clips)}
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Raises LoadError where there can be no verdict at all."""

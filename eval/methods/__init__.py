@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from PIL.Image import Image
 
+from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
@@ -55,7 +56,7 @@ class Method(ABC):
         """The method with every setting that can change an image, as a spec."""
 
     @abstractmethod
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """As `Generator.generate`."""
 
     def identity(self) -> dict[str, str]:

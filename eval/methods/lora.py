@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from PIL.Image import Image
 
+from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.placement import LoadError
@@ -68,7 +69,7 @@ class Lora(Method):
         """Of what was tuned, with the digest of the weights."""
         return {**self._untuned.identity(), "method": self.name}
 
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """Raises LoadError for weights that don't fit the model."""
         if not has_pipeline(self.inner):
             return self.inner.generate(request)

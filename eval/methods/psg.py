@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 from PIL.Image import Image
 
+from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..core import Generator, GeneratorError, ImageRequest
@@ -150,7 +151,7 @@ class Guidance(Method):
         super().check_request(request)
         relations_of(request.fields)
 
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """The image; its report has the loss before each update, and the extra time and memory.
 
         Raises GeneratorError where a word is not in the prompt, or no layer has maps of the size.

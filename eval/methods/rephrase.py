@@ -20,6 +20,7 @@ from ...agents.backends import BACKENDS
 from ...agents.caller import Caller
 from ...agents.chat import ChatBackend, ChatRequest
 from ...agents.ledger import spec_hash
+from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..core import Generator, GeneratorError, ImageRequest
@@ -134,7 +135,7 @@ class Rephrase(Method):
         self._backend.check()
         self._caller = plan.caller(self._backend, prefix="rephrase", identity=identity, holder=self)
 
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """The image of the new prompt, which its report holds.
 
         Raises GeneratorError, refused where the model declined, and BudgetError at the cap.

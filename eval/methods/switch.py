@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from PIL.Image import Image
 
+from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..core import Generator, ImageRequest
@@ -28,7 +29,9 @@ COLUMNS = {"plain": "prompt", "other": "swapped_prompt", "neutral": "neutral_pro
 class Switchable(Protocol):
     """A generator that can itself change the prompt on the way."""
 
-    def generate_switched(self, request: ImageRequest, other: str, at: tuple[int, ...]) -> Image:
+    def generate_switched(
+        self, request: ImageRequest, other: str, at: tuple[int, ...]
+    ) -> Image | Clip:
         """Its image, drawn with `other` instead of the request's prompt from step `at[0]` on, with
         the request's again from `at[1]` on, and so forth."""
         ...
@@ -87,7 +90,7 @@ class Switch(Method):
             raise UsageError(f"switch:{self.protocol} needs rows with {COLUMNS['neutral']!r}")
         return first, last
 
-    def generate(self, request: ImageRequest) -> Image | Path:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path:
         first, last = self.prompts(request)
         base, start = innermost(self.inner), replace(request, prompt=first)
         if isinstance(base, Switchable):

@@ -222,6 +222,8 @@ def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[D
 
 def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: Any) -> DrawnItem:
     made = [runs[name].images()[case.id] for name in names]
+    if any(image.frames for image in made):
+        raise UsageError(f"{case.id} is a clip: people can be shown images only")
     parts = zip(names, made, strict=True)
     root = runs[names[0]].root.resolve()
     return DrawnItem(
@@ -266,7 +268,8 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
         suite = asking.open_suite()
         with Evaluation.open(run.root) as evaluation:
             for case in evaluation.cases:
-                for question in asking.planned(suite, evaluation.rows[case.row], case):
+                row, image = evaluation.rows[case.row], run.images()[case.id]
+                for question in asking.planned(suite, row, case, image):
                     verdict = said.get((case.id, question.name))
                     if verdict is None:
                         continue

@@ -180,6 +180,15 @@ def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Ima
     return _question(asked, case, probe, images, texts)
 
 
+def ask_together(frames: Sequence[Question]) -> Question:
+    """One question about a clip as a whole, from the same one about each of its frames in the order
+    of time: a source comes first, then all frames."""
+    first = frames[0]
+    shown = (*first.images[:-1], *(question.images[-1] for question in frames))
+    preface = read_prompt("clip").fill(count=str(len(frames)))
+    return replace(first, prompt=f"{preface}\n{first.prompt}", images=shown, frame=None, digest="")
+
+
 def ask_yes_no(
     case: Case,
     name: str,

@@ -19,6 +19,7 @@ import yaml
 
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
+from ..engine.verdicts import Answered
 from ..results.contents import RunContents
 from ..results.names import slugify
 from ..results.scoring import JudgedRun
@@ -248,10 +249,7 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
     samples = []
     for case in run.run.cases():
         made = images.get(case.id)
-        scores = {
-            a.question if a.probe == ORIGINAL else f"{a.question} ({a.probe})": _score(a.verdict)
-            for a in answers.get(case.id, [])
-        }
+        scores = {_name_of(a): _score(a.verdict) for a in answers.get(case.id, [])}
         if made is not None and made.status != "made":
             failed = {"failure": True}
             scores = {"image": {"value": made.status, "answer": made.message, "metadata": failed}}
@@ -272,6 +270,13 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
             }
         )
     return samples
+
+
+def _name_of(answered: Answered) -> str:
+    """The question, with what else it was about: `order (mirror, frame 3)`."""
+    about = [] if answered.probe == ORIGINAL else [answered.probe]
+    about += [] if answered.frame is None else [f"frame {answered.frame}"]
+    return f"{answered.question} ({', '.join(about)})" if about else answered.question
 
 
 def _score(verdict: Verdict) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from PIL import Image
 
-from ...images import ImageError, open_image
+from ...images import ImageError
 from ...progress import Progress
 from ...storage import write_whole
 from ..core import BOTH, INVALID, ORIGINAL, Case
@@ -25,6 +25,7 @@ from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
 from ..engine.workers import Numbered, Scale, farm
 from ..results.contents import RunContents
+from .players import still_of
 
 THUMBNAILS = "thumbnails"
 LONGEST_SIDE = 256
@@ -47,17 +48,20 @@ FILTERS = {
 """Flag of an image -> what the page calls it."""
 
 
-def gallery(contents: RunContents, thumbnails: Mapping[str, str]) -> dict[str, Any]:
+def gallery(
+    contents: RunContents, thumbnails: Mapping[str, str], clips: Mapping[str, str]
+) -> dict[str, Any]:
     """What the gallery's page holds, in JSON: judges, filters with their counts, images.
 
-    thumbnails: SHA-256 of an image -> file in the site.
+    thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file.
     """
     made = contents.run.images()
     answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
-    images = [
-        _image(case, made.get(case.id), [part.get(case.id, []) for part in answers], thumbnails)
-        for case in contents.run.cases()
-    ]
+    images = []
+    for case in contents.run.cases():
+        image, said = made.get(case.id), [part.get(case.id, []) for part in answers]
+        clip = clips.get(image.sha256, "") if image else ""
+        images.append(_image(case, image, said, thumbnails) | ({"clip": clip} if clip else {}))
     groups = {
         f"{name}: {value}"
         for image in images
@@ -83,17 +87,17 @@ def flags(answers: Sequence[Sequence[Answered]], made: bool) -> list[str]:
     any answer it is a failure too: it was not judged.
     """
     found = set()
-    said: dict[str, set[str]] = {}
+    said: dict[tuple[str, int | None], set[str]] = {}
     if not made or not any(answers):
         found.add("failure")
     for part in answers:
-        original = {a.question: a.verdict for a in part if a.probe == ORIGINAL}
+        original = {(a.question, a.frame): a.verdict for a in part if a.probe == ORIGINAL}
         for a in part:
-            plain = original.get(a.question)
+            plain = original.get((a.question, a.frame))
             if a.verdict.failed:
                 found.add("failure")
             elif a.probe == ORIGINAL:
-                said.setdefault(a.question, set()).add(a.verdict.label)
+                said.setdefault((a.question, a.frame), set()).add(a.verdict.label)
                 if a.verdict.label == INVALID:
                     found.add("invalid")
             elif plain and not plain.failed and plain.label != a.verdict.label:
@@ -164,7 +168,7 @@ class MakeThumbnails:
         """Whether each could be made."""
         for number, (path, target) in work:
             try:
-                write_whole(target, thumbnail(open_image(path)))
+                write_whole(target, thumbnail(still_of(path)))
             except ImageError:
                 yield number, False
             else:
@@ -231,6 +235,7 @@ def _answer(answered: Answered) -> dict[str, Any]:
     return {
         "question": answered.question,
         "probe": answered.probe,
+        **({} if answered.frame is None else {"frame": answered.frame}),
         "label": verdict.label,
         "raw": verdict.raw[:LONGEST_ANSWER] + cut,
         **({} if share is None else {"probability": share}),

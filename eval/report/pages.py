@@ -19,6 +19,7 @@ from markupsafe import Markup
 from ...schema import CANARY
 from ..core import ALL, Score, describe
 from ..results.changes import reported_quality
+from ..results.clips import score_meanings
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.leaderboard import Leaderboard
@@ -135,7 +136,8 @@ def _board_views(boards: Sequence[Leaderboard]) -> list[dict[str, Any]]:
 def _meanings(runs: Sequence[RunContents]) -> dict[str, str]:
     """What the scores mean that a suite's runs have, in the suite's order."""
     shown = {score.name for run in runs for judged in run.judged for score in judged.result.scores}
-    return {name: text for name, text in runs[0].suite.meanings.items() if name in shown}
+    known = score_meanings(runs[0].suite)
+    return {name: text for name, text in known.items() if name in shown}
 
 
 def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:

@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...clips import clip_frames, encode_mp4, ending_of
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image, pixels_digest
 from ...progress import Progress, silent
@@ -288,7 +289,7 @@ class _Shards:
             self._open()
         self._group.append(row)
         self._runs[run] = None
-        self._held += len(row["image"]["bytes"]) if row.get("image") else 0
+        self._held += sum(len(row[name]["bytes"]) for name in ("image", "video") if row.get(name))
         most = GROUP_ROWS if self._images else TABLE_ROWS
         if len(self._group) == most or self._held >= GROUP_BYTES:
             self._flush()
@@ -347,6 +348,7 @@ class _Writer:
             for row in self._image_rows(member):
                 images.add(row, member.name)
                 told = {k: v for k, v in row.items() if k not in _ENCODING}
+                told = {k: v for k, v in told.items() if not (k in _OF_CLIPS and v is None)}
                 digest.update(canonical(told) + b"\n")
                 statuses[row["status"]] += 1
                 done += 1
@@ -389,13 +391,16 @@ class _Writer:
                 "weights": _json(case.weights),
                 "source": case.source,
                 "report": self.scrubber.text(image.report),
+                "video": None,
+                "frames": image.frames or None,
+                "rate": image.rate or None,
             }
             if case.id in present:
                 row |= self._encoded(member.run, image)
             yield row
 
     def _encoded(self, run: Run, image: MadeImage) -> dict[str, Any]:
-        """The judged image as it is published.
+        """The judged image or clip as it is published.
 
         Raises RunError where it isn't the judged one any more, DataError where its metadata hold
         what must not leave this machine.
@@ -410,6 +415,8 @@ class _Writer:
                 f"`counterprior judge {run.root}` again"
             )
         try:
+            if image.frames:
+                return self._encoded_clip(image, data)
             opened = open_image(BytesIO(data))
         except ImageError as error:
             raise DataError(f"{run.root}, {image.case}: its image {error}") from None
@@ -427,6 +434,20 @@ class _Writer:
             "height": opened.height,
         }
 
+    def _encoded_clip(self, image: MadeImage, data: bytes) -> dict[str, Any]:
+        """An MP4 as it is; any other clip, and one whose metadata tell too much, encoded anew.
+
+        Raises ClipError for one that can't be decoded.
+        """
+        first = next(clip_frames(data))
+        if ending_of(data) != ".mp4" or self.scrubber.leak(data):
+            data = encode_mp4(list(clip_frames(data)), image.rate).data
+        return {
+            "video": {"bytes": data, "path": f"{image.case}.mp4"},
+            "width": first.width,
+            "height": first.height,
+        }
+
     def _judge(
         self, member: Publishable, judged: JudgedRun, verdicts: _Shards, scores: _Shards
     ) -> PublishedJudge:
@@ -442,7 +463,8 @@ class _Writer:
         answered = sorted(log.present(member.run.present()), key=_place)
         for answer in answered:
             row = {**whose, **self._verdict(answer)}
-            digests["verdicts"].update(canonical(row) + b"\n")
+            told = {k: v for k, v in row.items() if not (k in _OF_CLIPS and v is None)}
+            digests["verdicts"].update(canonical(told) + b"\n")
             verdicts.add(row, member.name)
         for score in result.scores:
             row = {**whose, **score_columns(score, result.cases)}
@@ -481,6 +503,7 @@ class _Writer:
             "sided": answered.sided,
             "key": answered.key,
             "usd": verdict.usd,
+            "frame": answered.frame,
         }
 
     def _run(
@@ -501,10 +524,13 @@ class _Writer:
             images=dict(sorted(statuses.items())),
             images_sha256=digest,
             judges=judges,
+            clips=sum(image.frames > 0 for image in member.run.images().values()),
         )
 
 
-_ENCODING = ("image", "pixels_sha256", "width", "height")
+_OF_CLIPS = ("frames", "rate", "frame")
+"""Columns that no digest counts where there is no clip."""
+_ENCODING = ("image", "video", "pixels_sha256", "width", "height")
 """Columns that depend on the published format, or follow from the image's digest."""
 
 
@@ -593,9 +619,9 @@ def _headline(suite: str, judged: JudgedRun) -> PublishedHeadline:
     )
 
 
-def _place(answered: Answered) -> tuple[str, str, str]:
+def _place(answered: Answered) -> tuple[str, str, str, int]:
     """Where a verdict stands in its table."""
-    return answered.case, answered.question, answered.probe
+    return answered.case, answered.question, answered.probe, answered.frame or 0
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -43,6 +43,8 @@ _WITHOUT_IMAGE = [
     "weights",
     "source",
     "report",
+    "frames",
+    "rate",
 ]
 
 
@@ -178,6 +180,8 @@ def _image(row: Mapping[str, Any]) -> dict[str, Any]:
         sha256=row["sha256"],
         message=row["message"],
         report=row["report"],
+        frames=row.get("frames") or 0,
+        rate=row.get("rate") or 0.0,
     )
     return {name: value for name, value in asdict(image).items() if value}
 
@@ -201,4 +205,5 @@ def _answered(row: Mapping[str, Any]) -> Answered:
             mass=row["mass"],
             usd=row["usd"],
         ),
+        frame=row.get("frame"),
     )

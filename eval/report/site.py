@@ -19,6 +19,7 @@ from .exports import FOLDER, check_forms, export
 from .exports import REPORT as MANIFEST
 from .gallery import THUMBNAILS, gallery, make_thumbnails
 from .pages import public, render_pages
+from .players import CLIPS, copy_clips
 
 FORMAT = "counterprior report 1"
 
@@ -46,11 +47,12 @@ def write_report(
     contents = read_contents(runs, score, bases)
     boards = leaderboards(contents, score.across_judges)
     thumbnails = make_thumbnails(contents, out, progress)
-    galleries = {run.slug: gallery(run, thumbnails) for run in contents}
+    clips = copy_clips(contents, out)
+    galleries = {run.slug: gallery(run, thumbnails, clips) for run in contents}
     files = render_pages(title, contents, boards, galleries) | export(exports, contents, hub)
     for name, text in files.items():
         write_whole(out / name, text)
-    _remove_stale(out, {*files, *thumbnails.values()})
+    _remove_stale(out, {*files, *thumbnails.values(), *clips.values()})
     write_json(out / MANIFEST, without_nan(_manifest(title, contents, boards)))
     return out / "index.html"
 
@@ -66,8 +68,9 @@ def _claim(out: Path) -> None:
 
 
 def _remove_stale(out: Path, kept: Set[str]) -> None:
-    """Pages, thumbnails and exports of runs that are no longer reported."""
-    for path in (*out.glob("*.html"), *out.glob(f"{THUMBNAILS}/*"), *out.glob(f"{FOLDER}/**/*")):
+    """Pages, thumbnails, clips and exports of runs that are no longer reported."""
+    of_images = (*out.glob(f"{THUMBNAILS}/*"), *out.glob(f"{CLIPS}/*"))
+    for path in (*out.glob("*.html"), *of_images, *out.glob(f"{FOLDER}/**/*")):
         if path.is_file() and path.relative_to(out).as_posix() not in kept:
             path.unlink()
 

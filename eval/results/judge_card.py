@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, Verdict
 from ..engine.verdicts import Answered
 from ..prompts import read_prompt
 from ..stats.agreement import cohen_kappa, confusion
 from ..suites.base import Suite, Worth
+from ..video.together import majority
 
 Labels = Mapping[tuple[str, str], str]
 """(Case, question) -> what people said."""
@@ -81,6 +82,10 @@ class JudgeCard:
         return {**self.identity, **{f"prompt {n}": v for n, v in self.prompts.items()}}
 
 
+AskedAbout = tuple[str, str, int | None]
+"""Case, question, and the frame of a clip."""
+
+
 def judge_card(
     identity: Mapping[str, str],
     suite: Suite[Any],
@@ -100,9 +105,9 @@ def judge_card(
         next((d for d, means in a.answers.items() if means == a.verdict.label), "")
         for a in answered
     )
-    by_probe: dict[str, dict[tuple[str, str], str]] = {}
+    by_probe: dict[str, dict[AskedAbout, str]] = {}
     for a in answered:
-        by_probe.setdefault(a.probe, {})[a.case, a.question] = a.verdict.label
+        by_probe.setdefault(a.probe, {})[a.case, a.question, a.frame] = a.verdict.label
     original = by_probe.get(ORIGINAL, {})
     probes = {}
     for probe, probed in by_probe.items():
@@ -119,7 +124,7 @@ def judge_card(
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
         side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
         probes={p: probes[p] for p in (*CONTROLS, MIRROR_SWAP) if p in probes},
-        agreement=_agreement(original, labels or {}),
+        agreement=_agreement(_of_cases(asked), labels or {}),
     )
 
 
@@ -127,10 +132,20 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
+def _of_cases(asked: Iterable[Answered]) -> dict[tuple[str, str], str]:
+    """(case, question) -> label of the image, or of most frames of the clip; no failures."""
+    found: dict[tuple[str, str], list[Verdict]] = {}
+    for a in asked:
+        if a.probe == ORIGINAL:
+            found.setdefault((a.case, a.question), []).append(a.verdict)
+    together = {key: said[0] if len(said) == 1 else majority(said) for key, said in found.items()}
+    return {key: verdict.label for key, verdict in together.items() if not verdict.failed}
+
+
 def _side_bias(
     worths: Mapping[str, Worth],
-    original: Mapping[tuple[str, str], str],
-    mirrored: Mapping[tuple[str, str], str],
+    original: Mapping[AskedAbout, str],
+    mirrored: Mapping[AskedAbout, str],
 ) -> float:
     """Half the difference of "the prior holds" between image and mirror image, as +1 and -1."""
     found = []

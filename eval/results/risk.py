@@ -28,6 +28,8 @@ def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:
         for judged in run.judged:
             known: dict[str, list[tuple[float, bool]]] = {}
             for answered in judged.log.present(run.present):
+                if answered.frame is not None:  # people label a clip as a whole
+                    continue
                 told = run.told.get((answered.case, answered.question))
                 sure = answered.verdict.share(answered.verdict.label)
                 if told is not None and sure is not None and answered.probe == ORIGINAL:

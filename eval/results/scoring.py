@@ -16,10 +16,12 @@ from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
-from ..engine.run import Run, RunError, RunHeader
+from ..engine.run import MadeImage, Run, RunError, RunHeader
 from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
 from ..suites import SUITES, open_suite
+from ..video.frames import USUAL, FrameChoice
+from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import believed, check_for, read_checks
@@ -114,7 +116,16 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     if not settings.partial:
         replaced = len(run.replaced())
         for log in logs:
-            waiting = [o.case for o in judged[log.root] if o.image == "made" and not o.verdicts]
+            choice = FrameChoice(log.identity.get("frames", USUAL))
+            images = run.images()
+            waiting = [
+                o.case
+                for o in judged[log.root]
+                if o.image == "made"
+                and (
+                    not o.verdicts or (o.frames and len(o.frames) < _due(images[o.case.id], choice))
+                )
+            ]
             if replaced or waiting:  # e.g. after a kill of `judge`
                 what = (
                     f"{len(waiting):,} of {len(judged[log.root]):,} images are not judged"
@@ -163,6 +174,11 @@ def write_results(results: Sequence[Result]) -> None:
 def results_json(results: Sequence[Result]) -> str:
     """Results for a machine; undefined numbers are null."""
     return json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
+
+
+def _due(image: MadeImage, choice: FrameChoice) -> int:
+    """How many frames of a clip are judged; 0 of an image."""
+    return len(choice.of(image.frames, image.rate)) if image.frames else 0
 
 
 def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
@@ -223,7 +239,11 @@ def _score(
         judged, left_out = believed(judged, check)
         notes += [left_out] if left_out else []
         card = replace(card, gold=check.confusion)
-    scores = [*suite.score(judged), *corrected_by_labels(suite, judged, told)]
+    scores = [
+        *suite.score(judged),
+        *clip_scores(suite, judged),
+        *corrected_by_labels(suite, judged, told),
+    ]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
         scores += corrected_by_card(suite, judged, agreement)

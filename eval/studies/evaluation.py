@@ -29,6 +29,7 @@ from ..results.judge_card import JudgeCard
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..results.tables import score_rows, score_table
 from ..suites import open_suite
+from ..video.frames import USUAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,6 +215,7 @@ def evaluate(
     seeds: int = 1,
     probes: Sequence[str] = (),
     persona: str = "standard",
+    frames: str = USUAL,
     out: str | Path | None = None,
     identity: str | Mapping[str, str] = "",
     labels: str | Path | None = None,
@@ -232,8 +234,9 @@ def evaluate(
     that they have no version.
 
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
-    with the result. probes: controls of the judge, of ``mirror`` and ``swap``. labels: file of
-    people's labels. max_usd: cap on everything that is paid for.
+    with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
+    of a clip are judged, e.g. ``rate=2``. labels: file of people's labels. max_usd: cap on
+    everything that is paid for.
 
     Raises CounterpriorError for whatever the caller can mend: UsageError for a bad argument,
     RunFailed where not one image could be made, JudgeFailed where every call of a judge failed.
@@ -247,7 +250,9 @@ def evaluate(
         RunSettings(suite, data, out=root, revision=revision, seeds=seeds, limit=limit),
         as_generator(generator, versions["generator"]),
         judges=judges,
-        settings=JudgeSettings((probes,) if isinstance(probes, str) else tuple(probes), persona),
+        settings=JudgeSettings(
+            (probes,) if isinstance(probes, str) else tuple(probes), persona, frames=frames
+        ),
         cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
         progress=progress,
     )

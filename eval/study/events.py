@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ...storage import RecordLog
+from ..design.file import Cell
 from ..engine.records import CaseRecords, RunShard, shard_name
 from ..engine.run import Run
-from .file import Cell
 
 NAMED = 3
 """Shards that are named one by one."""

@@ -12,10 +12,10 @@ from itertools import groupby
 
 from ...errors import UsageError
 from ..core import Score
+from ..design.file import unknown
 from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
 from ..results.changes import NUMBERS
 from ..results.tables import left_out, show
-from .file import unknown
 from .table import Heading, StudyTable, TableCell
 
 COLUMNS = (

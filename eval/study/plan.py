@@ -25,6 +25,7 @@ from ..captioners import PAID_CAPTIONERS
 from ..cells.corpora import read_corpus
 from ..checkpoints.extras import find_class
 from ..core import Case, Judge, Maker, Question, probes_of
+from ..design.file import Cell, StudyFile, cells_of, read_study
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings
@@ -36,7 +37,6 @@ from ..judges import PAID, open_judge
 from ..roundtrips.models import TripModels
 from ..scorers import Scorer, open_scorer
 from ..suites import open_suite
-from .file import Cell, StudyFile, cells_of, read_study
 from .study import FILE, Study, open_model
 
 PROBED = 3
@@ -323,7 +323,9 @@ class _Planner:
                 made = [c for c in opened.cases[:PROBED] if c.id in opened.run.present()]
                 for case in made:
                     began = monotonic()
-                    _, tally = opened.ask(judge, cell.probes, cell.persona, [case])
+                    _, tally = opened.ask(
+                        judge, cell.probes, cell.persona, [case], frames=cell.frames
+                    )
                     times.append(monotonic() - began)
                     asked = max(asked, tally.labels.total())
         except CounterpriorError as error:

@@ -34,13 +34,14 @@ from ...storage import Lock, write_json, write_whole
 from ..cells.corpora import read_corpus
 from ..checkpoints.placement import LoadError
 from ..core import Judge, Maker
+from ..design.file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import RunSettings
 from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
-from ..engine.verdicts import JudgeFailed, VerdictLog
+from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
 from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
@@ -51,7 +52,6 @@ from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
 from .events import CellEvents
-from .file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 
 FILE = "study.yaml"
 MODELS = "study.json"
@@ -123,8 +123,8 @@ class StudyDone:
 
     def table(self, layout: str = "", form: str = "md") -> str:
         """The study as one table: `layout` is a recipe, `form` one of md, tex, csv and json."""
+        from ..design.recipes import find_layout
         from .formats import format_table
-        from .recipes import find_layout
         from .table import study_table
 
         found = study_table(self.study, find_layout(layout) if layout else None)
@@ -198,7 +198,7 @@ class Study:
         known = self.models()["judges"].get(cell.judge)
         if known is None or cell.scorer:
             return None
-        wanted = {**known["identity"], "persona": cell.persona}
+        wanted = judging_identity(known["identity"], cell.persona, cell.frames)
         return next((log for log in run.judges() if dict(log.identity) == wanted), None)
 
     def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
@@ -556,7 +556,7 @@ class _Session:
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
-            JudgeSettings(cell.probes, cell.persona),
+            JudgeSettings(cell.probes, cell.persona, frames=cell.frames),
             cost=self.plan,
             progress=self._named(str(cell)),
             found=self.rows[cell.suite],

@@ -17,15 +17,7 @@ from ..cells import find_score, kind_of
 from ..cells.corpora import read_corpus
 from ..cells.scope import CellScope, JudgedCell
 from ..core import ALL, Score, describe, without_nan
-from ..engine.run import RunHeader
-from ..results.changes import QualityReport, put_together
-from ..results.leaderboard import leaderboard
-from ..results.quality import ImageQuality, read_quality
-from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
-from ..results.tables import left_out
-from ..suites import SUITES
-from .figures import FIGURES
-from .layout import (
+from ..design.layout import (
     SCORER,
     ColumnLayout,
     LineLayout,
@@ -34,6 +26,14 @@ from .layout import (
     fitted,
     generic_layout,
 )
+from ..engine.run import RunHeader
+from ..results.changes import QualityReport, put_together
+from ..results.leaderboard import leaderboard
+from ..results.quality import ImageQuality, read_quality
+from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
+from ..results.tables import left_out
+from ..suites import SUITES
+from .figures import FIGURES
 from .study import CellStatus, Study
 
 CellKey = tuple[str, str, str]
@@ -423,7 +423,8 @@ class _Table:
         asked = f", asked also {' and '.join(probes)}" if probes else ""
         persona = identity.get("persona", "standard")
         strict = f", persona {persona}" if persona != "standard" else ""
-        return f"{_sample(header)}{asked}{strict}"
+        frames = f", frames {identity['frames']}" if "frames" in identity else ""
+        return f"{_sample(header)}{asked}{strict}{frames}"
 
     def _kinds(self, suite: str) -> dict[str, None]:
         """Every way in which the runs of a suite were made, in the order of the table."""

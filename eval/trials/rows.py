@@ -24,6 +24,7 @@ from ...schema import (
     T2IHomogenization,
 )
 from ..core import ImageRequest
+from ..generators import draw
 from ..generators.render import RenderGenerator
 
 PAIRS = 60
@@ -189,7 +190,7 @@ def _article(name: str) -> str:
 def seed(left: str, right: str) -> dict[str, Any]:
     """Fields of a row with a drawn seed image."""
     prompt = f"A {left} on the left and a {right} on the right."
-    image = encode_png(RenderGenerator().generate(ImageRequest(prompt, 0)))
+    image = encode_png(draw(RenderGenerator(), ImageRequest(prompt, 0)))
     return {
         **_PAIR,
         "left": _entity(left),

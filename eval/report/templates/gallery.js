@@ -39,7 +39,8 @@
   const answerRow = (answer, original, judge) => {
     const differs = answer.probe !== "original" && original && original.label !== answer.label;
     const sure = answer.probability == null ? "" : ` ${(100 * answer.probability).toFixed(0)} %`;
-    const asked = [answer.question, answer.probe === "original" ? "" : answer.probe];
+    const asked = [answer.question, answer.frame == null ? "" : `frame ${answer.frame}`,
+      answer.probe === "original" ? "" : answer.probe];
     return make(
       "tr", { className: differs ? "differs" : "" },
       make("td", { textContent: data.judges.length > 1 ? String(judge + 1) : "" }),
@@ -53,9 +54,16 @@
     ? make("img", { src: file, loading: "lazy", decoding: "async", alt })
     : make("div", { className: "absent", textContent: absent });
 
+  // A GIF or WebP plays as an image does.
+  const player = (image) => /\.(mp4|webm)$/.test(image.clip)
+    ? make("video", { src: image.clip, poster: image.thumbnail, controls: true, muted: true,
+        loop: true, preload: "none", title: `clip made for: ${image.prompt}` })
+    : thumbnail(image.clip, `clip made for: ${image.prompt}`, "");
+
   const card = (image) => {
-    const result = thumbnail(image.thumbnail, `image drawn for: ${image.prompt}`,
-      image.status === "made" ? "unreadable image" : `no image: ${image.status}`);
+    const result = image.clip ? player(image)
+      : thumbnail(image.thumbnail, `image drawn for: ${image.prompt}`,
+        image.status === "made" ? "unreadable image" : `no image: ${image.status}`);
     const named = (shown, name) =>
       make("figure", {}, shown, make("figcaption", { textContent: name }));
     const shown = image.edit
@@ -65,7 +73,8 @@
       : result;
     const rows = image.answers.flatMap((part, judge) =>
       part.map((a) => answerRow(
-        a, part.find((o) => o.question === a.question && o.probe === "original"), judge)));
+        a, part.find((o) => o.question === a.question && o.frame === a.frame
+          && o.probe === "original"), judge)));
     return make(
       "li", { id: image.id },
       shown,

@@ -22,7 +22,7 @@ from counterprior.agents.budget import BudgetError
 from counterprior.agents.threads import in_threads
 from counterprior.errors import CounterpriorError
 from counterprior.eval.core import Question, Verdict
-from counterprior.eval.engine import asking
+from counterprior.eval.engine import frames
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
@@ -102,8 +102,8 @@ def test_images_are_opened_when_a_judge_wants_them(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Path] = []
-    real = asking.open_image
-    monkeypatch.setattr(asking, "open_image", lambda path: opened.append(path) or real(path))
+    real = frames.open_image
+    monkeypatch.setattr(frames, "open_image", lambda path: opened.append(path) or real(path))
     judge = Reading(1, dies_after=10)
     with pytest.raises(BudgetError):
         judged(images, tmp_path / "run", judge)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from counterprior.clips import Clip
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.core import Case, GeneratorError, ImageRequest
@@ -48,6 +49,16 @@ def run(words: str, prompt: str = "a dog", source: Image.Image | None = None) ->
 def test_an_image_is_made_from_prompt_and_seed(program: Program) -> None:
     made = run(program(DRAW) + " {prompt} {seed} {output}")
     assert made.mode == "RGB" and made.getpixel((0, 0)) == (7, 5, 9)
+
+
+def test_a_program_may_make_a_clip(program: Program) -> None:
+    two = "a, b = (Image.new('RGB', (32, 32), (int(seed), n, 9)) for n in (0, 90))\n"
+    save = "a.save(output, save_all=True, append_images=[b], duration=250)\n"
+    words = program(two + save) + " {prompt} {seed} {output}"
+    made = open_generator(f"command:{words}?ending=webp").generate(ImageRequest("a dog", 7))
+    assert isinstance(made, Clip) and (made.frames, made.rate) == (2, 4)
+    with pytest.raises(UsageError, match=r"ending is one of png, .*mp4.*, not 'exe'"):
+        open_generator(f"command:{words}?ending=exe")
 
 
 @pytest.mark.parametrize(

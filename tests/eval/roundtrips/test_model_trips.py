@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trip_doubles as doubles
 
+from counterprior.eval.design.recipes import find_layout
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.study import study as studies
 from counterprior.eval.study.formats import format_table
-from counterprior.eval.study.recipes import find_layout
 from counterprior.eval.study.study import run_study
 from counterprior.eval.study.table import study_table
 

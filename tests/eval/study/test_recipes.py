@@ -17,13 +17,13 @@ from trip_doubles import rows as trip_rows
 
 from counterprior.errors import CounterpriorError, UsageError
 from counterprior.eval.cells.corpora import RESULT, read_corpus
+from counterprior.eval.design.recipes import find_layout, read_recipe, recipe_names
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.run import Run
 from counterprior.eval.study import plan
 from counterprior.eval.study import study as studies
 from counterprior.eval.study.formats import FORMS, format_table
 from counterprior.eval.study.plan import plan_study
-from counterprior.eval.study.recipes import find_layout, read_recipe, recipe_names
 from counterprior.eval.study.study import Study, run_study
 from counterprior.eval.study.table import study_table
 from counterprior.eval.suites import SUITES

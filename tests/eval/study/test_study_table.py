@@ -14,10 +14,10 @@ import study_doubles as doubles
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Score
+from counterprior.eval.design.layout import ColumnLayout, TableLayout
 from counterprior.eval.engine.run import Run
 from counterprior.eval.stats.intervals import Interval
 from counterprior.eval.study.formats import FORMS, cell_text, format_table
-from counterprior.eval.study.layout import ColumnLayout, TableLayout
 from counterprior.eval.study.study import Study, run_study
 from counterprior.eval.study.table import (
     Heading,

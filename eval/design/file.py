@@ -15,11 +15,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from ...errors import DataError, UsageError
 from ...specs import Spec
 from ..captioners import CAPTIONERS, PAID_CAPTIONERS
+from ..design.layout import (
+    SCORER,
+    ColumnLayout,
+    LineLayout,
+    PaperLayout,
+    PaperLine,
+    TableLayout,
+    TablePart,
+    layout_problems,
+)
 from ..generators import GENERATORS
 from ..judges import JUDGES, PAID
 from ..methods import METHODS
@@ -35,21 +45,23 @@ from ..roundtrips.routes import (
 )
 from ..scorers import SCORERS
 from ..suites import SUITES
-from .layout import (
-    SCORER,
-    ColumnLayout,
-    LineLayout,
-    PaperLayout,
-    PaperLine,
-    TableLayout,
-    TablePart,
-    layout_problems,
-)
+from ..video.frames import USUAL, FrameChoice
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """A name is a file name on every system, and holds no `+`, which joins generator and method."""
 Control = Literal["mirror", "swap"]
 Manner = Literal["standard", "strict"]
+
+
+def _frames(text: str) -> str:
+    try:
+        return FrameChoice(text).text
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+ShownFrames = Annotated[str, AfterValidator(_frames)]
+"""Which frames of a clip are judged, as text of a `FrameChoice`."""
 
 
 class StudyError(DataError):
@@ -67,6 +79,8 @@ class Sampling(TablePart):
     """Controls of the judge; the study's where None."""
     persona: Manner | None = None
     """How free questions are answered; the study's where None."""
+    frames: ShownFrames | None = None
+    """Which frames of a clip are judged; the study's where None."""
 
 
 class CellPattern(TablePart):
@@ -131,6 +145,8 @@ class StudyFile(TablePart):
     """Controls of every judge, of `core.CONTROLS`."""
     persona: Manner = "standard"
     """How free questions are answered."""
+    frames: ShownFrames = USUAL
+    """Which frames of a clip are judged."""
     only: tuple[CellPattern, ...] = ()
     """Where given, cells that none of them fits are left out."""
     exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")
@@ -182,6 +198,8 @@ class Cell:
     """Controls of the judge."""
     persona: str
     """How free questions are answered."""
+    frames: str = USUAL
+    """Which frames of a clip are judged."""
     methods: tuple[str, ...] = ()
     """Specs of the methods around the generator, the innermost first."""
     scorer: bool = False
@@ -219,7 +237,8 @@ class Cell:
     @property
     def asked(self) -> list[str]:
         """What decides which questions are asked about an image."""
-        return [] if self.scorer else [*self.probes, self.persona]
+        frames = [] if self.frames == USUAL else [self.frames]
+        return [] if self.scorer else [*self.probes, self.persona, *frames]
 
     @property
     def run(self) -> str:
@@ -292,6 +311,7 @@ def cells_of(study: StudyFile) -> list[Cell]:
             settings: dict[str, Any] = {
                 "probes": study.probes,
                 "persona": study.persona,
+                "frames": study.frames,
                 "limit": None,
             }
             settings |= {"seeds": 1, **made} | sampling.model_dump(exclude_none=True)

@@ -8,8 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 from ...errors import UsageError
-from .file import StudyFile, parse_study, read_study, unknown
-from .layout import TableLayout
+from ..design.file import StudyFile, parse_study, read_study, unknown
+from ..design.layout import TableLayout
 
 
 @dataclass(frozen=True)

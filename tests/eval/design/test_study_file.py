@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterprior.errors import UsageError
-from counterprior.eval.study.file import (
+from counterprior.eval.design.file import (
     StudyError,
     cells_of,
     parse_study,

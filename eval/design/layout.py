@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import UsageError
 from ..cells import corpora, kind_of, name_problem
+from ..results.clips import score_meanings
 from ..suites import SUITES
 
 SCORER = "scorer:"
@@ -204,7 +205,7 @@ def _score_problem(suite: str, score: str) -> str:
         return ""
     if kind_of(score):
         return name_problem(score)
-    known = SUITES[suite].meanings
+    known = score_meanings(SUITES[suite])
     if score.removesuffix("_corrected") in known:
         return ""
     return f"{suite} has no score {score!r}: {', '.join(known)}"

@@ -1,0 +1,1 @@
+"""Clips as evidence: which frames are judged, and what their verdicts say together."""

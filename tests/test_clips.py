@@ -1,0 +1,108 @@
+"""Clips of strangers: every frame or a named failure; and our own, which come back as they were."""
+
+from io import BytesIO
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from counterprior.clips import (
+    Clip,
+    ClipError,
+    chosen_frames,
+    clip_frames,
+    encode_mp4,
+    encode_webp,
+    ending_of,
+    read_clip,
+)
+
+LEVELS = (0, 0, 80, 80, 160, 160, 160)
+"""Alike ones beside each other, which GIF and WebP merge."""
+FRAMES = [Image.fromarray(np.full((33, 47, 3), level, np.uint8)) for level in LEVELS]
+
+
+def gif() -> Clip:
+    buffer = BytesIO()
+    first, *rest = FRAMES
+    first.save(buffer, "GIF", save_all=True, append_images=rest, duration=250)
+    return Clip(buffer.getvalue(), ".gif", len(FRAMES), 4)
+
+
+MAKERS = {"mp4": lambda: encode_mp4(FRAMES, 4), "webp": lambda: encode_webp(FRAMES, 4), "gif": gif}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_clip_comes_back_frame_by_frame(make) -> None:
+    clip = make()
+    found = read_clip(clip.data)
+    assert (found.ending, found.frames, found.rate) == (clip.ending, len(FRAMES), 4)
+    shown = [np.asarray(frame).mean() for frame in clip_frames(clip.data)]
+    assert shown == pytest.approx(LEVELS, abs=2)
+    chosen = chosen_frames(clip.data, (5, 3)).items()
+    assert {n: round(np.asarray(frame).mean(), -1) for n, frame in chosen} == {3: 80, 5: 160}
+    assert make().data == clip.data
+    with pytest.raises(ClipError, match="has no frame 7"):
+        chosen_frames(clip.data, (0, 7))
+
+
+def test_a_still_image_is_no_clip() -> None:
+    with pytest.raises(ClipError, match="all alike"):
+        encode_webp(FRAMES[4:], 4)
+    for kind in ("PNG", "WEBP", "GIF"):
+        buffer = BytesIO()
+        FRAMES[0].save(buffer, kind)
+        assert ending_of(buffer.getvalue()) == ""
+        with pytest.raises(ClipError, match="is no clip"):
+            read_clip(buffer.getvalue())
+
+
+def test_a_broken_file_is_a_named_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encode_mp4(FRAMES, 4).data
+    place = data.index(b"mdat")
+    early = b"".join([data[: place + 4], b"\0" * 8, data[place + 12 :]])  # the first frame's bytes
+    tiny = encode_mp4([frame.resize((10, 10)) for frame in FRAMES], 4).data
+    for bad, reason in (
+        (data[:24], "no readable clip|holds no video"),
+        (data[: place + 40], "no readable clip|holds no video"),
+        (early, "no readable clip|breaks off"),
+        (tiny, "a side below 16"),
+        (b"\0\0\0 ftypisom" + bytes(50), "no readable clip|holds no video"),
+        (b"", "is no clip"),
+    ):
+        with pytest.raises(ClipError, match=reason):
+            read_clip(bad)
+    monkeypatch.setattr("counterprior.clips.MOST_FRAMES", 6)
+    with pytest.raises(ClipError, match="more than 6 frames"):
+        read_clip(data)
+
+
+def film(path: Path, frames: int, codec: str = "libx264") -> bytes:
+    """A film whose index comes first, so that its end can be missing; it may hold no frame."""
+    options = {"movflags": "+faststart"} if path.suffix == ".mp4" else {}
+    with av.open(str(path), "w", options=options) as container:
+        stream = container.add_stream(codec, rate=4, options={"threads": "1"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        container.start_encoding()
+        for number in range(frames):
+            noise = Image.effect_noise((64, 64), 20 + number).convert("RGB")
+            container.mux(stream.encode(av.VideoFrame.from_image(noise)))
+        container.mux(stream.encode())
+    return path.read_bytes()
+
+
+def test_a_film_without_frames_or_without_its_end_is_named(tmp_path: Path) -> None:
+    data = film(tmp_path / "whole.mp4", 8)
+    assert read_clip(data).frames == 8
+    with av.open(str(tmp_path / "whole.mp4")) as container:
+        places = [packet.pos for packet in container.demux(video=0) if packet.size]
+    with pytest.raises(ClipError, match=r"breaks off: [1-7] of 8 frames"):
+        read_clip(data[: places[-2]])
+    with pytest.raises(ClipError, match="holds no video"):
+        read_clip(film(tmp_path / "empty.mp4", 0))
+    webm = film(tmp_path / "some.webm", 3, "libvpx-vp9")
+    assert (read_clip(webm).frames, read_clip(webm).rate) == (3, 4)
+    with pytest.raises(ClipError, match="no readable clip: End of file"):
+        read_clip(film(tmp_path / "empty.webm", 0, "libvpx-vp9"))
