@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -211,9 +212,21 @@ QUIET = {
 """Disables telemetry and the progress bars of libraries."""
 
 
-def prepare_environment() -> None:
-    """Sets what workers must find before they import NumPy; call before starting an engine."""
-    os.environ.update(single_threaded() | QUIET)
+@contextmanager
+def worker_environment() -> Iterator[None]:
+    """What workers that start meanwhile must find before they import NumPy; then all is as before,
+    as it is not ours."""
+    ours = single_threaded() | QUIET
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def settings_from(text: str) -> ShardSettings:

@@ -13,7 +13,7 @@ from ..progress import Progress
 from ..storage import RecordLog, read_records
 from .captions.gate import REASONS
 from .captions.parser import installed_model
-from .engines import engine, prepare_environment, run_jobs
+from .engines import engine, run_jobs, worker_environment
 from .errors import CorpusError
 from .shards import UNLIKE, Job, ShardSettings
 from .sources import list_shards
@@ -123,8 +123,7 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
         progress(f"a worker died, restart {number}", len(done) + len(failed), len(jobs))
 
     if todo:
-        prepare_environment()
-        with RecordLog(settings.out / MANIFEST) as log:
+        with worker_environment(), RecordLog(settings.out / MANIFEST) as log:
             for entry in run_jobs(run, todo, settings.shard, settings.workers, restarting):
                 log.append(entry)
                 if "error" in entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import os
 import socket
 import subprocess
 import sys
@@ -33,10 +34,14 @@ settings.register_profile(
 settings.load_profile("counterprior")
 
 
+# Several processes share the cores: more threads in each would only wait for each other. Read when
+# NumPy and torch are imported.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # huggingface_hub and datasets read these when they are imported.
-    import os
-
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 

@@ -439,6 +439,7 @@ def test_an_interrupted_run_goes_on(
 ) -> None:
     first, second = Inline(stop_after=2), Inline()
     engines = iter([first, second])
+    environment = dict(os.environ)
     monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: next(engines))
     with pytest.raises(KeyboardInterrupt):
         mine_pairs(settings_for(captions, tmp_path), silent)
@@ -451,6 +452,7 @@ def test_an_interrupted_run_goes_on(
     mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
     assert results(tmp_path) == expected
+    assert dict(os.environ) == environment, "the caller's environment is not ours"
 
 
 def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
