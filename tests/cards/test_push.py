@@ -185,7 +185,7 @@ OVER_XET = [step for step in STEPS if step not in ("create", "batch", "put", "up
 def cases(steps: list[str]) -> list[Any]:
     """Every fault at every step; what is not representative is left to the lane."""
     return [
-        pytest.param(step, fault, marks=[] if step == "commit" or i % 6 == j else LANE)
+        pytest.param(step, fault, marks=[] if step == "commit" or i % 12 == j else LANE)
         for i, step in enumerate(steps)
         for j, fault in enumerate(FAULTS)
     ]

@@ -29,9 +29,9 @@ DRAWING = pytest.mark.parametrize(
         ("flux", "&max_sequence_length=32"),
         ("sd3", "&guidance=4.5"),
         ("qwen-image", "&negative_prompt= &true_cfg_scale=4"),
-        ("sdxl", ""),
+        pytest.param("sdxl", "", marks=pytest.mark.lane),
         ("modular-flux", ""),
-        ("modular-sdxl", ""),
+        pytest.param("modular-sdxl", "", marks=pytest.mark.lane),
     ],
 )
 
