@@ -122,7 +122,8 @@ class Row(Struct):
     status: Literal["new", "revised", "retired"] = "new"
     """`new`; `revised` since an earlier release; or `retired`, i.e. no longer scored."""
     review: list[str]
-    """What checked the row: `code` (validators), `reviewer-model` (a second model), `human`."""
+    """What checked the row: `code` (validators), `reviewer-model` (a second model), `human`; of an
+    image `reviewer-model-on-images` (a model that saw it without its key)."""
     provenance: Provenance
     """Where the row comes from."""
     seeds: list[int] = []

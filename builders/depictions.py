@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ from ..scenes.vector import (
     outline,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import BankError, by_name, read_folder
+from .bank import BankError, by_name, read_entries, read_folder
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
 
@@ -299,6 +299,27 @@ def read_depictions(bank: Path) -> dict[str, list[Depiction]]:
     files = read_folder(bank / "depictions", Depiction)
     by_name((d for listed in files.values() for d in listed), "id", str(bank / "depictions"))
     return files
+
+
+class GoldLook(Struct):
+    """What a model saw that looked at an image without its key, swapped ones among the right."""
+
+    image: str
+    """SHA-256 of the image's file: a look is worth nothing once the image is another one."""
+    said: Literal["right", "swapped", "unsure"]
+    """Which layout it took the image for."""
+
+
+def read_looks(bank: Path) -> dict[str, str]:
+    """SHA-256 of an image -> what it was taken for; none where the bank has no such file.
+
+    Raises BankError for an entry that can't be read or an image that is there twice.
+    """
+    path = bank / "gold_looks.yaml"
+    if not path.exists():
+        return {}
+    looks = by_name(read_entries(path, GoldLook), "image", str(path))
+    return {image: look.said for image, look in looks.items()}
 
 
 def drawable_pairs(

@@ -15,7 +15,7 @@ from .bank import read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
-from .depictions import Drawable, drawable_pairs, read_depictions
+from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
 from .facts import FactTables, read_facts
 from .languages import Language, read_languages
 from .manifest import Composition
@@ -78,6 +78,10 @@ class Banks:
     def drawables(self) -> dict[str, Drawable]:
         known = {pair.id: pair for pairs in self.pairs.values() for pair in pairs}
         return drawable_pairs(read_depictions(self.root), known, self.facts)
+
+    @cached_property
+    def gold_looks(self) -> dict[str, str]:
+        return read_looks(self.root)
 
     @cached_property
     def sequences(self) -> list[Sequence]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from itertools import combinations
 
@@ -26,6 +26,9 @@ LEAST_DIFFERENCE = 0.0007
 """Share of the pixels that must differ visibly between two layouts of a pair in one style."""
 VISIBLE = 24
 """Difference of a pixel's brightness that is seen, of 255."""
+
+LOOKED = "reviewer-model-on-images"
+"""Mark of an image that was recognized by a model that looked at it without its key."""
 
 GoldVersion = tuple[GoldLayout, VectorStyle, int]
 
@@ -50,13 +53,17 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectnessGold]:
     for source in t2i_correctness.build(banks, rng):
         drawable = banks.drawables.get(source.provenance.entry)
         if drawable is not None:
-            rows += [_row(source, drawable, version) for version in images_of(drawable)]
+            versions = images_of(drawable)
+            rows += [_row(source, drawable, version, banks.gold_looks) for version in versions]
     return rows
 
 
-def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2ICorrectnessGold:
+def _row(
+    source: T2ICorrectness, drawable: Drawable, version: GoldVersion, looks: Mapping[str, str]
+) -> T2ICorrectnessGold:
     layout, style, seed = version
     data = draw_gold(drawable.image(layout, style, seed))
+    digest = hashlib.sha256(data).hexdigest()
     name = f"{source.provenance.entry}-{layout}-{style}-{seed}"
     return T2ICorrectnessGold(
         source_id=source.id,
@@ -74,8 +81,8 @@ def _row(source: T2ICorrectness, drawable: Drawable, version: GoldVersion) -> T2
         style=style,
         drawn_seed=seed,
         image=EncodedImage(bytes=data, path=f"{name}.png"),
-        image_sha256=hashlib.sha256(data).hexdigest(),
-        review=["code"],
+        image_sha256=digest,
+        review=["code", LOOKED] if looks.get(digest) == layout else ["code"],
         license=f"{TEXTS} AND {ART}" if drawable.depiction.has_sprites else TEXTS,
         provenance=Provenance(
             bank=f"{source.provenance.bank} {drawable.entry}",
@@ -93,6 +100,9 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
         alike[row.provenance.entry, row.style, row.drawn_seed].append(row)
         # A release made from another bank holds entries that this one doesn't know.
         if row.provenance.entry in entries:
+            said = banks.gold_looks.get(row.image_sha256, row.layout)
+            if said not in (row.layout, "unsure"):
+                yield Fault(row.id, "image", f"was taken for {said} by who looked at it")
             pair = entries[row.provenance.entry]
             for name in ("left", "right", "context", "frame", "fact"):
                 yield from equal_fault(row, name, getattr(pair, name))

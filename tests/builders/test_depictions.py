@@ -3,10 +3,12 @@
 import hashlib
 import random
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image, ImageOps
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
@@ -17,9 +19,10 @@ from counterprior.builders.depictions import (
     depiction_faults,
     draw_gold,
     drawable_pairs,
+    read_looks,
 )
 from counterprior.builders.suite import Banks
-from counterprior.builders.suites.t2i_correctness_gold import SUITE, difference, images_of
+from counterprior.builders.suites.t2i_correctness_gold import LOOKED, SUITE, difference, images_of
 from counterprior.scenes.vector import PlacedPart, Turn, VectorImage, VectorShape, draw_vector
 
 BANKS = Banks(DEFAULT_BANK)
@@ -108,6 +111,24 @@ def test_rows_are_a_function_of_the_bank_and_pass_their_checks() -> None:
     same = swapped.model_copy(update={"image": right.image})
     (fault,) = SUITE.faults([right, same], few)
     assert fault.row == swapped.id and "looks like the layout right" in fault.message
+
+
+def test_who_looked_at_an_image_marks_it_and_a_misread_one_is_named(tmp_path: Path) -> None:
+    few = Banks(DEFAULT_BANK)
+    few.__dict__["drawables"] = {FRANCE: BANKS.drawables[FRANCE]}
+    few.__dict__["gold_looks"] = {}
+    images = [row.image_sha256 for row in SUITE.build(few, random.Random(0))]
+    said = ("right", "right", "unsure")  # the second is swapped
+    looks = [{"image": image, "said": one} for image, one in zip(images, said, strict=False)]
+    (tmp_path / "gold_looks.yaml").write_text(yaml.safe_dump(looks))
+    few.__dict__["gold_looks"] = read_looks(tmp_path)
+    rows = SUITE.build(few, random.Random(0))
+    assert [row.review for row in rows[:3]] == [["code", LOOKED], ["code"], ["code"]]
+    (fault,) = SUITE.faults(rows, few)
+    assert (fault.row, fault.message) == (rows[1].id, "was taken for right by who looked at it")
+    (tmp_path / "gold_looks.yaml").write_text(yaml.safe_dump(looks[:1] * 2))
+    with pytest.raises(BankError, match="gold_looks"):
+        read_looks(tmp_path)
 
 
 GREEN = {"draw": [{"rect": [0, 0, 1, 1], "fill": "green"}], "at": [0.2, 0.5]}
