@@ -6,10 +6,8 @@ release: .venv/ready   ## build the whole release into dist/counterprior and val
 	.venv/bin/counterprior build --out dist/counterprior
 	.venv/bin/counterprior validate dist/counterprior
 
-# One process more than there are cores, as each waits for others now and then.
 test: .venv/dev        ## run the tests and the README's examples
-	env -u PYTHONDONTWRITEBYTECODE .venv/bin/pytest --dist worksteal \
-		-n $$(.venv/bin/python -c 'import os; print(1 + (os.cpu_count() or 1))')
+	env -u PYTHONDONTWRITEBYTECODE .venv/bin/pytest -n auto --dist worksteal  # it starts many processes
 
 check: .venv/dev       ## format, lint and type-check
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy

@@ -35,7 +35,7 @@ def draw_background(seed: int) -> Image.Image:
         x, y = rng.randrange(width), rng.randrange(horizon + 20, height)
         r = rng.randint(20, 70)
         draw.ellipse((x - r, y - r // 4, x + r, y + r // 4), _shade(floor, 95))
-    return image.resize((WIDTH, HEIGHT), Image.Resampling.BOX)
+    return image.reduce(_SUPERSAMPLING)
 
 
 def _decorate(

@@ -47,7 +47,8 @@ def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
     if worn is None:
         raise ValueError(f"{name!r} is no person")
     factor = scale * _SUPERSAMPLING
-    canvas = Image.new("RGBA", (round(WIDTH * factor), round(HEIGHT * factor)))
+    size = (round(WIDTH * scale) * _SUPERSAMPLING, round(HEIGHT * scale) * _SUPERSAMPLING)
+    canvas = Image.new("RGBA", size)
     pen = _Pen(ImageDraw.Draw(canvas), factor)
     for side, leg in zip((-1, 1), posture.legs, strict=True):
         hip = (_CENTER + side * 17, _HIP_Y)
@@ -70,7 +71,7 @@ def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
         if abs(arm[0]) >= 60 or abs(arm[1]) > 60:
             pen.arm(*joints, worn.body)
     _paste_prop(canvas, worn.prop, arms[0][2], factor)
-    return canvas.resize((round(WIDTH * scale), round(HEIGHT * scale)), Image.Resampling.BOX)
+    return canvas.reduce(_SUPERSAMPLING)
 
 
 def _joints(start: Point, limb: Limb, side: int, upper: float, lower: float) -> tuple[Point, Point]:
