@@ -60,6 +60,7 @@ def check_same(broken: Sequence[Score], rest: Sequence[Score]) -> None:
     [
         pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.lane)
         for name in sorted(SUITES.keys() - {"own_prompts", "t2i_correctness_gold"})
+        if not SUITES[name].takes_trips
     ],
 )
 @settings(max_examples=2)
