@@ -10,7 +10,7 @@ from PIL.Image import Image
 
 from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
-from ...schema import I2ICorrectness, T2ICorrectness
+from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
 from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
 from ..prompts.asking import Alternative, Subject, ask_binding, ask_which
 from ..stats.comparison import mcnemar
@@ -41,6 +41,21 @@ def correctness_headline(question: str) -> Headline:
         broken_down=("accuracy_aligned", "accuracy_reverse"),
         slope=("accuracy_aligned", "accuracy_reverse"),
     )
+
+
+def ask_arrangement(
+    row: T2ICorrectness | T2ICorrectnessGold, case: Case, probe: str, images: Sequence[Image]
+) -> Question:
+    """Does the pair stand as it must? Of a gold image it is the very question of the suite."""
+    asked = Alternative(
+        "arrangement",
+        Subject(row.left, row.tell_left),
+        Subject(row.right, row.tell_right),
+        ("correct", "wrong"),
+        prior=RIGHT.prior,
+        values={"context": row.context},
+    )
+    return ask_which(asked, case, probe, images)
 
 
 class Correctness(Suite[R]):
@@ -126,15 +141,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     ) -> list[Question]:
         if is_mirrored(probe) and not row.mirror_safe:
             return []
-        asked = Alternative(
-            "arrangement",
-            Subject(row.left, row.tell_left),
-            Subject(row.right, row.tell_right),
-            ("correct", "wrong"),
-            prior=RIGHT.prior,
-            values={"context": row.context},
-        )
-        return [ask_which(asked, case, probe, images)]
+        return [ask_arrangement(row, case, probe, images)]
 
     def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
         order = scene.left_to_right()

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 from PIL.Image import Image
 
 from ...schema import T2ICorrectnessGold
 from ..core import FAILURES, INVALID, Case, Outcome, Question, Score, count_excluded
-from ..prompts.asking import Alternative, Subject, ask_which
 from .base import Headline, Item, Items, Suite
-from .correctness import RIGHT
+from .correctness import RIGHT, ask_arrangement
 from .scores import in_groups, mean_score
 
 SAID = {"right": "correct", "swapped": "wrong"}
 """Layout -> what a judge says of it who sees what is there; any other is invalid."""
-QUESTION: Literal["arrangement"] = "arrangement"
+QUESTION = "arrangement"
 
 
 class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
@@ -52,15 +50,7 @@ class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
     def questions(
         self, row: T2ICorrectnessGold, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        asked = Alternative(
-            QUESTION,
-            Subject(row.left, row.tell_left),
-            Subject(row.right, row.tell_right),
-            ("correct", "wrong"),
-            prior=RIGHT.prior,
-            values={"context": row.context},
-        )
-        return [ask_which(asked, case, probe, images)]
+        return [ask_arrangement(row, case, probe, images)]
 
     def together(self, row: T2ICorrectnessGold) -> str:
         return row.source_id

@@ -106,8 +106,9 @@ def related(number: int, first: str, second: str) -> SpatialUC:
     )
 
 
-def stated(number: int, a: str, b: str) -> SpatialVISOR:
+def stated(number: int, names: Sequence[str]) -> SpatialVISOR:
     """A pair with one of four stated relations in the plane, in turn."""
+    a, b = names
     phrases = ("to the left of", "to the right of", "above", "below")
     relations: tuple[Any, ...] = ("left_of", "right_of", "above", "below")
     return SpatialVISOR(
@@ -121,8 +122,9 @@ def stated(number: int, a: str, b: str) -> SpatialVISOR:
     )
 
 
-def deep(number: int, a: str, b: str) -> Spatial3D:
+def deep(number: int, names: Sequence[str]) -> Spatial3D:
     """A pair with one of three stated relations in depth, in turn."""
+    a, b = names
     phrases = ("in front of", "behind", "partly hidden by")
     relations: tuple[Any, ...] = ("in_front_of", "behind", "hidden_by")
     return Spatial3D(

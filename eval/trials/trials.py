@@ -171,33 +171,30 @@ RULE = "pse:pixels?rule.depth=ground"
 
 def stated_trials() -> Iterator[Trial]:
     """One stated relation in the plane, of which a share is obeyed; all four relations in turn."""
-    yield Trial(
-        name="Spatial, grounding 0.6",
-        generator=f"render:?grounding={SPATIAL}",
-        rows=[rows.stated(number, *pair) for number, pair in enumerate(rows.few_pairs())],
-        truths=lambda cases: {"accuracy": STATED},
-        judge=RULE,
-    )
+    yield _obeyed("Spatial", rows.stated, rows.few_pairs(), "accuracy")
 
 
 def depth_trials() -> Iterator[Trial]:
     """One stated relation in depth, of which a share is obeyed."""
-    yield Trial(
-        name="Spatial 3D, grounding 0.6",
-        generator=f"render:?grounding={SPATIAL}",
-        rows=[rows.deep(number, *pair) for number, pair in enumerate(rows.few_pairs())],
-        truths=lambda cases: {"accuracy": STATED},
-        judge=RULE,
-    )
+    yield _obeyed("Spatial 3D", rows.deep, rows.few_pairs(), "accuracy")
 
 
 def chain_trials() -> Iterator[Trial]:
     """Chains of relations, of which a share of the images obeys the whole."""
-    yield Trial(
-        name="Spatial multi, grounding 0.6",
+    yield _obeyed("Spatial multi", rows.chain, rows.triples(), "relations_right")
+
+
+def _obeyed(
+    name: str,
+    row: Callable[[int, Sequence[str]], Row],
+    things: Sequence[Sequence[str]],
+    score: str,
+) -> Trial:
+    return Trial(
+        name=f"{name}, grounding {SPATIAL}",
         generator=f"render:?grounding={SPATIAL}",
-        rows=[rows.chain(number, names) for number, names in enumerate(rows.triples())],
-        truths=lambda cases: {"relations_right": STATED},
+        rows=[row(number, names) for number, names in enumerate(things)],
+        truths=lambda cases: {score: STATED},
         judge=RULE,
     )
 
