@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -56,7 +56,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         raise UsageError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
     if settings.seed_images != NO_IMAGES:
         open_generator(settings.seed_images)  # a wrong spec fails now, not after the items
-    banks = Banks(settings.bank)
+    banks = Banks.at(settings.bank)
     changes = read_changes(settings.bank)
     rows: dict[str, list[Row]] = {}
     for number, name in enumerate(n for n in SUITES if n in names):
@@ -84,20 +84,19 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         seed_images=identity,
         bank_sha256=bank_digest(settings.bank),
         reviews=tuple(read_entries(settings.bank / "reviews.yaml", ReviewRound)),
-        errata=tuple(_errata(banks))
-        if "t2i_correctness" in rows or "counterfactual" in rows
-        else (),
+        errata=tuple(_errata(banks, rows)),
     )
 
 
-def _errata(banks: Banks) -> Iterator[Erratum]:
-    """Entries of the banks whose status says that they were changed after a release."""
-    pairs = [pair for domain in banks.pairs.values() for pair in domain]
-    scenes = [scene for laws in banks.laws.values() for law in laws for scene in law.scenes]
-    banked: dict[str, Sequence[ConstrainedPair | CounterfactualScene]] = {
-        "t2i_correctness": pairs,
-        "counterfactual": scenes,
-    }
+def _errata(banks: Banks, configs: Container[str]) -> Iterator[Erratum]:
+    """Entries of the configs' banks whose status says that they were changed after a release."""
+    banked: dict[str, Sequence[ConstrainedPair | CounterfactualScene]] = {}
+    if "t2i_correctness" in configs:
+        banked["t2i_correctness"] = [p for domain in banks.pairs.values() for p in domain]
+    if "counterfactual" in configs:
+        banked["counterfactual"] = [
+            scene for laws in banks.laws.values() for law in laws for scene in law.scenes
+        ]
     for config, entries in banked.items():
         for entry in sorted(entries, key=lambda entry: entry.id):
             if entry.status != "new":
@@ -164,24 +163,24 @@ def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -
         yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
 
 
-def row_checks(bank: Path = DEFAULT_BANK) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
+def row_checks(bank: Path | None = None) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
     """The content rules for the rows of a released config, by the bank that it was built from.
 
     For a part of a config (the last argument is false) checks that need all rows are skipped. A
     config that this package doesn't build has no rules.
     """
-    banks = Banks(bank)
+    banks = Banks.at(bank)
     return lambda name, rows, whole: (
         suite_faults(name, rows, banks, whole) if name in SUITES else iter(())
     )
 
 
-def rebuilt(bank: Path = DEFAULT_BANK) -> Callable[[str, int | None], list[Row] | None]:
+def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] | None]:
     """What a bank gives for a config and a seed, without seed images.
 
     None for a config that this package doesn't build, and for a sampled one whose seed is secret.
     """
-    banks = Banks(bank)
+    banks = Banks.at(bank)
 
     def build_rows(name: str, seed: int | None) -> list[Row] | None:
         if name not in SUITES:

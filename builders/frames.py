@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from ..schema import Frame
@@ -152,9 +153,16 @@ def mentions(text: str, phrase: str) -> bool:
     >>> mentions("The 10 key", "0"), mentions("the star (*) key", "*")
     (False, True)
     """
+    if phrase.casefold() not in text.casefold():
+        return False  # most phrases; no pattern is compiled for them
+    return _whole_words(phrase).search(text) is not None
+
+
+@cache
+def _whole_words(phrase: str) -> re.Pattern[str]:
     start = r"(?<!\w)" if phrase[:1].isalnum() else ""
     end = r"(?!\w)" if phrase[-1:].isalnum() else ""
-    return re.search(start + re.escape(phrase) + end, text, re.IGNORECASE) is not None
+    return re.compile(start + re.escape(phrase) + end, re.IGNORECASE)
 
 
 def said_frames(text: str, frames: Mapping[Frame, Iterable[str]]) -> set[Frame]:

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ..schema import Consistency, Row, Struct
 from .attributes import AttributePair, read_attributes
-from .bank import read_entries
+from .bank import DEFAULT_BANK, read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
@@ -53,6 +53,11 @@ class Banks:
     """
 
     root: Path
+
+    @staticmethod
+    def at(root: Path | None) -> Banks:
+        """The banks of a folder, None for the shipped ones, which a process reads once."""
+        return SHIPPED if root in (None, DEFAULT_BANK) else Banks(root)
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -114,6 +119,10 @@ class Banks:
     @cached_property
     def spatial_uc_objects(self) -> list[str]:
         return [o.label for o in read_entries(self.root / "spatial_uc.yaml", Published)]
+
+
+SHIPPED = Banks(DEFAULT_BANK)
+"""The curated bank that ships with the package."""
 
 
 class Fault(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ..schema import CANARY, SPLIT, feature_dict
+from ..schema import CANARY, SPLIT, card_features, feature_dict
 from .croissant import render_croissant
 from .facts import ConfigFacts, Facts
 
@@ -300,12 +300,9 @@ def _config_yaml(config: ConfigFacts, facts: Facts, default: bool) -> dict[str, 
 
 
 def _info_yaml(config: ConfigFacts) -> dict[str, Any]:
-    import datasets
-
-    features = datasets.Features.from_dict(feature_dict(config.name))
     return {
         "config_name": config.name,
-        "features": features._to_yaml_list(),
+        "features": card_features(feature_dict(config.name)),
         "splits": [{"name": SPLIT, "num_bytes": config.arrow_bytes, "num_examples": config.rows}],
         "download_size": config.bytes,
         "dataset_size": config.arrow_bytes,

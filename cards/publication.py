@@ -24,7 +24,7 @@ from ..publication import (
     write_publication,
 )
 from ..release import CHECKSUMS, Problem, ReleaseError, read_checksums, sha256_file, verify
-from ..schema import CANARY, SPLIT
+from ..schema import CANARY, SPLIT, card_features
 from ..storage import write_json, write_whole
 from .documents import size_category, table
 from .stamp import Mark, link
@@ -358,14 +358,12 @@ def _config(publication: Publication, config: str) -> dict[str, Any]:
 
 
 def _info(publication: Publication, config: str) -> dict[str, Any]:
-    import datasets
-
     files = publication.of(config)
     size = sum(file.arrow_bytes for file in files)
     rows = sum(file.rows for file in files)
     return {
         "config_name": config,
-        "features": datasets.Features.from_dict(features(config))._to_yaml_list(),
+        "features": card_features(features(config)),
         "splits": [{"name": SPLIT, "num_bytes": size, "num_examples": rows}],
         "download_size": sum(file.bytes for file in files),
         "dataset_size": size,

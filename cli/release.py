@@ -82,11 +82,10 @@ def validate(
     if path is not None:
         print_report(_check_by(bank)(path), json)
         return
-    from ..builders.bank import DEFAULT_BANK
     from ..builders.census import bank_census
     from ..builders.suite import Banks
 
-    print_census(bank_census(Banks(bank or DEFAULT_BANK)), json)
+    print_census(bank_census(Banks.at(bank)), json)
 
 
 def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
@@ -114,12 +113,11 @@ def verify_holdout(
     Example: `counterprior verify-holdout dist/counterprior dist/counterprior-holdout
     --salt-file holdout.salt`
     """
-    from ..builders.bank import DEFAULT_BANK
     from ..builders.build import row_checks
     from ..builders.holdout import divider, read_salt
     from ..cards.holdout import verify_holdout as verify_parts
 
-    rules = row_checks(bank or DEFAULT_BANK)
+    rules = row_checks(bank)
     print_report(verify_parts(public, private, divider(read_salt(salt_file)), rules), json)
 
 

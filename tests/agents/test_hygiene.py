@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 
 from counterprior.agents.hygiene import one_line, skeleton, text_fault
 from counterprior.agents.pairs import KnownPair, PairIndex
-from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED
 
 
 def test_every_text_of_the_shipped_bank_passes() -> None:
-    for pairs in Banks(DEFAULT_BANK).pairs.values():
+    for pairs in SHIPPED.pairs.values():
         for pair in pairs:
             for field in ("left", "right", "context"):
                 assert text_fault(getattr(pair, field), 160) is None, pair.id
@@ -115,7 +114,7 @@ def test_a_discarded_pair_is_free_again() -> None:
 
 def test_the_shipped_pairs_are_hardly_ever_taken_for_each_other() -> None:
     index, found, total = PairIndex(), [], 0
-    for domain, pairs in Banks(DEFAULT_BANK).pairs.items():
+    for domain, pairs in SHIPPED.pairs.items():
         for p in pairs:
             known = KnownPair(p.id, domain, p.left, p.right, p.context, p.frame)
             found += [fault] if (fault := index.fault(known)) else []

@@ -13,8 +13,7 @@ from counterprior.agents.chat import ChatRequest
 from counterprior.agents.relation_files import extract_file
 from counterprior.agents.relations import extract_by_rules
 from counterprior.agents.session import SessionSettings
-from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites import SUITES
 
 NAMES = {
@@ -36,14 +35,14 @@ def normal(first: str, relation: str, second: str) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("name", ["spatial_uc", "spatial_visor", "spatial_3d"])
 def test_the_rules_read_every_pair_of_the_release(name: str) -> None:
-    rows = SUITES[name].build(Banks(DEFAULT_BANK), random.Random(0))
+    rows = SUITES[name].build(SHIPPED, random.Random(0))
     for row in random.Random(1).sample(rows, min(len(rows), 1500)):
         found = [relation.normal() for relation in extract_by_rules(row.prompt)]
         assert found == [normal(row.object_a, row.relation, row.object_b)], row.prompt
 
 
 def test_the_rules_read_every_chain_of_the_release() -> None:
-    for row in SUITES["spatial_multi"].build(Banks(DEFAULT_BANK), random.Random(0)):
+    for row in SUITES["spatial_multi"].build(SHIPPED, random.Random(0)):
         found = [relation.normal() for relation in extract_by_rules(row.prompt)]
         stated = zip(row.subjects, row.relations, row.references, strict=True)
         assert found == [normal(*each) for each in stated], row.prompt

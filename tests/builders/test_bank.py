@@ -13,10 +13,9 @@ from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.constrained import ConstrainedPair, pair_faults, read_pairs
 from counterprior.builders.counterfactual import Law, law_faults, near_duplicates, prompts
 from counterprior.builders.manifest import read_changes
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suite import Banks
 from counterprior.builders.taxonomy import GROUP_SIZES, Taxonomy
-
-BANKS = Banks(DEFAULT_BANK)
 
 
 def test_the_taxonomy_has_the_papers_counts() -> None:

@@ -21,11 +21,11 @@ from counterprior.builders.depictions import (
     drawable_pairs,
     read_looks,
 )
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites.t2i_correctness_gold import LOOKED, SUITE, difference, images_of
 from counterprior.scenes.vector import PlacedPart, Turn, VectorImage, VectorShape, draw_vector
 
-BANKS = Banks(DEFAULT_BANK)
 FRANCE = "flags-and-heraldry-france-blue-red"
 
 

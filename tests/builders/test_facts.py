@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.bank import BankError
 from counterprior.builders.census import bank_census
 from counterprior.builders.constrained import ConstrainedPair, layout_faults
 from counterprior.builders.facts import Fact, FactError, FactTables
 from counterprior.builders.frames import FLIPPED, FRAMES, frame_fault, mentions
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED as BANKS
 
-BANKS = Banks(DEFAULT_BANK)
 FACTS = BANKS.facts
 
 

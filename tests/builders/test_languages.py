@@ -10,11 +10,10 @@ import pytest
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.build import rebuilt, suite_faults
 from counterprior.builders.languages import read_languages
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.translations import LANGUAGES
 from counterprior.schema import Row, TranslatedRow
 
-BANKS = Banks(DEFAULT_BANK)
 BUILD = rebuilt()
 
 

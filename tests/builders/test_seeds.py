@@ -7,17 +7,15 @@ import pytest
 from PIL import Image
 
 from counterprior.builders import seeds
-from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import suite_faults
 from counterprior.builders.seeds import draw_seeds
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES
 from counterprior.errors import UsageError
 from counterprior.eval.core import ImageRequest
 from counterprior.scenes.looks import look
 from counterprior.schema import SeededRow
 
-BANKS = Banks(DEFAULT_BANK)
 CONFIGS = ["i2i_homogenization", "i2i_correctness"]
 
 

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import suite_faults
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
 from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
 from counterprior.builders.worlds import PHRASINGS
 from counterprior.schema import Entity, Row, rows_digest, to_record
 
-BANKS = Banks(DEFAULT_BANK)
 SHIPPED = [name for name, suite in SUITES.items() if not suite.optional]
 _built: dict[tuple[str, int], list[Any]] = {}
 

@@ -13,10 +13,11 @@ import yaml
 from PIL import Image
 
 import counterprior
+from counterprior import publication
 from counterprior.cards.documents import render_documents
 from counterprior.cards.facts import read_facts
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
-from counterprior.schema import ROWS, features
+from counterprior.schema import ROWS, card_features, feature_dict, features
 
 CONFIGS = {
     "t2i_homogenization": 1_700,
@@ -49,6 +50,13 @@ def test_load_dataset_reads_every_config(full_release: Path, config: str) -> Non
         str(dataset.info.version)
         == json.loads((full_release / "manifest.json").read_text())["changes"][0]["version"]
     )
+
+
+def test_a_card_writes_features_as_datasets_does() -> None:
+    written = [feature_dict(config) for config in ROWS]
+    written += [publication.features(config) for config in publication.CONFIGS]
+    for made in written:
+        assert card_features(made) == datasets.Features.from_dict(made)._to_yaml_list()
 
 
 def test_the_release_has_exactly_these_configs(full_release: Path) -> None:

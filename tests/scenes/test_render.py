@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
-from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.suite import Banks
+from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites.i2i_homogenization import instruction, seed_prompt
 from counterprior.builders.taxonomy import suits
 from counterprior.errors import DataError, UsageError
@@ -31,7 +30,7 @@ from counterprior.scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from counterprior.scenes.sprites import entity_names, sprite
 from counterprior.specs import Spec
 
-TAXONOMY = Banks(DEFAULT_BANK).taxonomy
+TAXONOMY = SHIPPED.taxonomy
 PLAIN = open_generator("render:")
 
 

@@ -14,7 +14,6 @@ from PIL import Image, ImageOps
 from releases import small_release
 
 from counterprior.builders import suite
-from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import as_released
 from counterprior.builders.depictions import Depiction, read_depictions
 from counterprior.builders.suites import t2i_correctness
@@ -133,6 +132,6 @@ def draw_nothing(prompt: str, seed: int) -> Image.Image:
 
 def constrained_rows(check: JudgeCheck) -> Rows:
     """The rows of the pairs of a check, and one more."""
-    made = t2i_correctness.build(suite.Banks(DEFAULT_BANK), random.Random(0))
+    made = t2i_correctness.build(suite.SHIPPED, random.Random(0))
     named = [row for row in made if row.id in check.misled]
     return Rows.of([*named, next(row for row in made if row.id not in check.misled)])
