@@ -24,9 +24,11 @@ COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 def test_docstring_examples() -> None:
+    modules = [importlib.import_module(name) for name in MODULES]
     found = {
-        name: doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-        for name in MODULES
+        module.__name__: doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+        for module in modules
+        if ">>>" in Path(str(module.__file__)).read_text()  # looking for them takes longest
     }
     assert sum(result.attempted for result in found.values()) > 50
     assert not [name for name, result in found.items() if result.failed]
