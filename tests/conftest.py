@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -32,6 +33,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("counterprior")
+
+
+# What a shell starts in the background ignores interrupts, and our commands would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Several processes share the cores: more threads in each would only wait for each other. Read when

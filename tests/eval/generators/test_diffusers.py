@@ -160,19 +160,6 @@ def test_an_edit_with_two_sources_is_an_error(checkpoint: Checkpoint) -> None:
         )
 
 
-@pytest.mark.lane
-def test_a_video_pipeline_draws_one_frame(checkpoint: Checkpoint) -> None:
-    options = f"{SMALL}&max_sequence_length=32"
-    one = open_pipeline(checkpoint("wan"), f"{options}&num_frames=1").generate(
-        ImageRequest("a dog", 1)
-    )
-    assert one.size == (64, 64)
-    with pytest.raises(GeneratorError, match="a video of 5 frames: add num_frames=1"):
-        open_pipeline(checkpoint("wan"), f"{options}&num_frames=5").generate(
-            ImageRequest("a dog", 1)
-        )
-
-
 def test_a_modular_pipeline_draws_what_the_classic_one_draws(checkpoint: Checkpoint) -> None:
     options = f"{SMALL}&guidance=3.5"
     classic = open_pipeline(checkpoint("flux"), f"{options}&max_sequence_length=512")

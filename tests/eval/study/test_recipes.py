@@ -39,7 +39,8 @@ PEOPLE = {"cf-world-4": "accept"}
 
 @pytest.fixture(autouse=True)
 def world(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "read_rows", with_trips(studies.read_rows))
+    for module in (studies, plan):
+        monkeypatch.setattr(module, "read_rows", with_trips(module.read_rows))
 
 
 def with_trips(read: Callable[..., Rows]) -> Callable[..., Rows]:
