@@ -14,6 +14,7 @@ from . import (
     author,
     captioning,
     corpus,
+    doctor,
     evaluate,
     methods,
     money,
@@ -41,6 +42,7 @@ PANELS: dict[str, Commands] = {
         "race": studies.race,
         "selftest": studies.selftest,
         "settle": money.settle,
+        "doctor": doctor.doctor,
     },
     "Methods against the prior": {
         "switch": methods.switch,

@@ -12,6 +12,7 @@ from counterprior.builders.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+SCORING = (ROOT / "docs" / "scoring.md").read_text()
 
 
 def test_the_examples_print_what_they_say(
@@ -50,40 +51,37 @@ NEED_MORE = {
     "study",
     "flips",
     "captioning",
+    "judge-check",
     "push",
     "publish",
     "verify-holdout",
 }
-"""Commands of the README that want data or a while, and have tests of their own."""
+"""Commands that want data or a while, and have tests of their own."""
 
 
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
-    commands = re.findall(r"^\$ counterprior ([\w-]+)([^#\n]*)", README, re.MULTILINE)
-    shown = {name for name, _ in commands} - NEED_MORE
-    assert shown == {
-        "build",
-        "validate",
-        "diff",
-        "verify",
-        "prompts",
-        "eval",
-        "score",
-        "plan",
+    """Those of the README, and of the page on scoring, which continues it."""
+    shown = re.findall(
+        r"^\$ (?:\.venv/bin/)?counterprior ([\w-]+)([^#\n]*)", README + SCORING, re.MULTILINE
+    )
+    commands = [(name, arguments.split()) for name, arguments in shown if name not in NEED_MORE]
+    commands = [(name, words) for name, words in commands if "MODEL" not in " ".join(words)]
+    assert {name for name, _ in commands} == {
+        *("build", "validate", "diff", "verify", "prompts", "plan", "doctor"),
+        *("eval", "generate", "judge", "score", "switch", "best-of", "tune"),
     }
     for folder in ("published", "counterprior"):
         shutil.copytree(text_release, tmp_path / "dist" / folder)
-    for name, arguments in commands:
-        if name in NEED_MORE:
-            continue
-        words = arguments.split()
+    for name, words in dict.fromkeys((name, tuple(words)) for name, words in commands):
         if name == "build":  # the whole release is built once, by its fixture
-            words += ["--config", "spatial_multi"]
+            words = (*words, "--config", "spatial_multi", "--out", "built")
         done = cli(name, *words, cwd=tmp_path)
         assert getattr(done, "returncode", None) == 0, done
 
 
 def test_its_images_and_links_exist() -> None:
-    for target in re.findall(r"\[[^\]]*\]\(([^)]+)\)", README):
-        assert (ROOT / target).is_file(), target
+    for folder, page in ((ROOT, README), (ROOT / "docs", SCORING)):
+        for target in re.findall(r"\[[^\]]*\]\(([^)]+)\)", page):
+            assert (folder / target).is_file(), target
     for make in re.findall(r"`?make (\w+)", README):
         assert re.search(rf"^{make}:", (ROOT / "Makefile").read_text(), re.MULTILINE), make

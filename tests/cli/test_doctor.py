@@ -1,0 +1,43 @@
+"""What `counterprior doctor` says of a machine."""
+
+import json
+
+import pytest
+
+from counterprior.cli.doctor import doctor
+from counterprior.eval.checkpoints import machine
+from counterprior.eval.checkpoints.machine import examine_machine
+
+SECRET = "sk-very-secret-0123456789"
+
+
+def test_specs_are_tried_and_no_key_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    doctor(["render:"], ["pixels", "openai:m"])
+    with pytest.raises(SystemExit) as ended:
+        doctor(["render:?order_bias=much"], ["anthropic:m"], json=True)
+    assert ended.value.code == 1
+    text, _, data = capsys.readouterr().out.partition("\n{")
+    assert [line.split()[2] for line in text.splitlines() if line.startswith("spec:")] == [
+        "opens"
+    ] * 3
+    told = json.loads("{" + data)
+    assert told["keys"]["OPENAI_API_KEY"] and not told["keys"]["ANTHROPIC_API_KEY"]
+    assert "order_bias" in told["specs"]["render:?order_bias=much"]
+    assert "set ANTHROPIC_API_KEY" in told["specs"]["anthropic:m"]
+    assert SECRET not in text + data
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requires = ["numpy>=2", 'torch; extra == "models"', 'no-such-library>1; extra == "models"']
+    monkeypatch.setattr(machine.metadata, "requires", lambda package: requires)
+    found = examine_machine({})
+    assert found.missing == {"models": ["no-such-library"]}
+    assert found.extras["models"]["torch"]
+    doctor()
+    assert "no-such-library missing; pip install 'counterprior[models]'" in capsys.readouterr().out
