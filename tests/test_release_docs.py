@@ -46,6 +46,7 @@ def on_the_hub(words: list[str]) -> bool:
     return words[0] == "push" or words[:2] == ["verify", "NAMESPACE/NAME"]
 
 
+@pytest.mark.lane  # which `.ci/run` runs
 def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
     assert {words[0] for words in COMMANDS} == {
         "build",

@@ -47,7 +47,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 def run(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Explicit relations of which the renderer obeys some; read only but for verdicts."""
     out = tmp_path_factory.mktemp("rules") / "run"
-    settings = RunSettings("spatial_uc", str(text_release), out, limit=40, seeds=2)
+    settings = RunSettings("spatial_uc", str(text_release), out, limit=24, seeds=2)
     return generate(settings, "render:?grounding=0.2").run
 
 

@@ -46,6 +46,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "read_depictions", few)
+        patch.setattr(suite, "SHIPPED", suite.Banks(suite.SHIPPED.root))
         return small_release(tmp_path_factory.mktemp("gold") / "release", (GOLD,))
 
 
