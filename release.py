@@ -80,6 +80,18 @@ def read_checksums(root: Path) -> dict[str, Any]:
     return checksums
 
 
+def published_file(root: Path, config: str, name: str) -> dict[str, Any]:
+    """What `checksums.json` says of a config's file.
+
+    name: of the release, for the ReleaseError where it has no such config.
+    """
+    files = read_checksums(root)["files"]
+    if (entry := files.get(parquet_path(config))) is not None:
+        return dict(entry)
+    folders = sorted({file.partition("/")[0] for file in files if file.endswith(".parquet")})
+    raise ReleaseError(f"{name} has no config {config!r}; it has {', '.join(folders) or 'none'}")
+
+
 def foreign_files(root: Path) -> list[str]:
     """Files of a folder that its `checksums.json` does not list, sorted; links are files.
 
@@ -140,11 +152,8 @@ def load(
         raise ReleaseError(f"{root} is a folder and has no revisions; leave out revision=")
     if not local:
         root, revision = fetch_checksums(str(path_or_repo), revision)
-    file = parquet_path(config)
-    expected = read_checksums(root)["files"].get(file)
+    expected = published_file(root, config, str(path_or_repo))
     name = f"{path_or_repo}, {config}"
-    if expected is None:
-        raise ReleaseError(f"{path_or_repo} has no config {config!r}: {CHECKSUMS} lacks {file}")
     if config not in ROWS:
         raise ReleaseError(f"{name}: unknown to this version of counterprior; upgrade it")
     try:

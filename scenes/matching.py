@@ -1,7 +1,7 @@
 """Finding figures of the atlas in an image, by its pixels alone.
 
 Masked normalized cross-correlation (Padfield 2012) of every template with the image, by Fourier
-transform. Templates are figures as the renderer draws them, at a few sizes and facing both ways.
+transform. Templates are figures as the renderer draws them and mirrored, at a few sizes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from ..errors import DataError
 from .drawing import acting_image
@@ -148,14 +148,26 @@ def _span(center: float, size: float, length: int) -> tuple[int, int]:
     return max(0, low), min(length, low + round(size * length))
 
 
+def _views(entity: str, pose: str, scale: float) -> list[Image.Image]:
+    """A figure facing right and left, and both mirrored where that is another image.
+
+    Effects such as a crack or drops keep their place whichever way a figure faces, so that the
+    mirror image of a rendered figure need not be one that the renderer draws.
+    """
+    drawn = [
+        acting_image(Figure(entity, 0.5, 0.9, scale, faces=faces, pose=pose)) for faces in (1, -1)
+    ]
+    mirrored = [ImageOps.mirror(image) for image in drawn]
+    return drawn + [image for image in mirrored if image not in drawn]
+
+
 @lru_cache(maxsize=1024)
 def _templates(entity: str, pose: str, scales: tuple[float, ...]) -> _Templates:
     from scipy import fft
 
     colors, masks, sizes = [], [], []
     for scale in scales:
-        for faces in (1, -1):
-            figure = acting_image(Figure(entity, 0.5, 0.9, scale, faces=faces, pose=pose))
+        for figure in _views(entity, pose, scale):
             width, height = (max(2, round(side / SHRINK)) for side in figure.size)
             height, width = min(height, _SHAPE[0]), min(width, _SHAPE[1])
             small = np.asarray(figure.resize((width, height), Image.Resampling.BOX), np.float32)

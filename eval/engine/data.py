@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from ...errors import UsageError
-from ...release import ReleaseError, iter_records, load, parquet_path, read_checksums
+from ...release import ReleaseError, iter_records, load, published_file
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
 from ..suites import SUITES
 
@@ -65,9 +65,7 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     if own is not None:
         return Rows.of(own)
     if root.is_dir():
-        expected = read_checksums(root)["files"].get(parquet_path(config))
-        if expected is None:
-            raise ReleaseError(f"{data} has no config {config!r}: build or choose another")
+        expected = published_file(root, config, data)
         records = list(iter_records(root, config))
         digest = rows_digest(records)
         if digest != expected.get("rows_sha256"):

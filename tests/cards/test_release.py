@@ -178,7 +178,7 @@ def test_a_repository_is_read_at_one_commit(
 
 
 def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="has no config 'spatial_visor'"):
+    with pytest.raises(ReleaseError, match="has no config 'spatial_visor'; it has spatial_uc, t"):
         counterprior.load(text_release, "spatial_visor")
     (tmp_path / "checksums.json").write_text("[]")
     with pytest.raises(ReleaseError, match="has no `files` table"):
