@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import RunFailed, UsageError
 from ..eval.generators import open_generator
 from ..progress import Progress, silent
 from ..schema import Row, SeededRow
+from ..specs import Spec
 from .bank import DEFAULT_BANK, BankError, read_entries
+from .consistency import LICENSE, TEXTS
 from .constrained import ConstrainedPair
 from .counterfactual import CounterfactualScene
-from .manifest import Build, BuiltConfig, Erratum, ReviewRound, read_changes
-from .seeds import described, draw_seeds
+from .manifest import Build, BuiltConfig, Erratum, ReviewRound, SeedCheck, read_changes
+from .seeds import RENDERER, checked_seeds, described, draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
+
+if TYPE_CHECKING:
+    from ..eval.studies.seeding import SeedSettings
 
 NO_IMAGES = "none"
 
@@ -36,9 +42,19 @@ class BuildSettings:
     seed: int = 0
     """Seed of every sampled suite."""
     seed_images: str = "render:"
-    """Spec of the generator of seed images, or `none`."""
+    """Spec of the generator of seed images, or `none`; unchecked, so only the renderer's."""
+    checked_seeds: SeedSettings | None = None
+    """Replaces `seed_images`: any generator, and the judge that affirms what it draws."""
+    seed_license: str = ""
+    """SPDX id of the license of another generator's images."""
     jobs: int = 1
-    """Number of processes that draw; the result does not depend on it."""
+    """Number of processes in which the renderer draws; the result does not depend on it."""
+
+    @property
+    def seed_source(self) -> str:
+        """Kind of the generator of seed images, or `none`."""
+        checked = self.checked_seeds
+        return Spec.parse(checked.generator if checked else self.seed_images).kind
 
 
 class BuildError(RunFailed):
@@ -54,8 +70,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     names = settings.configs or tuple(SUITES)
     if unknown := [name for name in names if name not in SUITES]:
         raise UsageError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
-    if settings.seed_images != NO_IMAGES:
-        open_generator(settings.seed_images)  # a wrong spec fails now, not after the items
+    _check_seeds(settings)
     banks = Banks.at(settings.bank)
     changes = read_changes(settings.bank)
     rows: dict[str, list[Row]] = {}
@@ -68,7 +83,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
             nothing = f"{settings.bank}: holds nothing for {name}"
             raise BankError(f"{nothing}; fill it, or name the configs to build with --config")
     progress("items", len(names), len(names))
-    identity = _draw(rows, settings, progress)
+    identity, check = _draw(rows, settings, progress)
     problems = [
         f"{name}: {fault.row}: {fault.field}: {fault.message}"
         for name in rows
@@ -82,10 +97,35 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         changes=changes,
         seed=settings.seed,
         seed_images=identity,
+        seed_check=check,
         bank_sha256=bank_digest(settings.bank),
         reviews=tuple(read_entries(settings.bank / "reviews.yaml", ReviewRound)),
         errata=tuple(_errata(banks, rows)),
     )
+
+
+def _check_seeds(settings: BuildSettings) -> None:
+    """Raises UsageError, before anything is built, for seed images that can't be released."""
+    checked, source = settings.checked_seeds, settings.seed_source
+    if source == NO_IMAGES:
+        if checked:
+            raise UsageError("--seed-judge: there is nothing to judge without --seed-images")
+        return
+    open_generator(checked.generator if checked else settings.seed_images)  # a wrong spec fails now
+    if source == RENDERER:
+        if settings.seed_license:
+            raise UsageError("--seed-license: the renderer's images have their own license")
+        return
+    if checked is None:
+        raise UsageError(
+            f"--seed-images {settings.seed_images}: only the renderer draws what it is told; add "
+            f"--seed-judge SPEC, who affirms what another generator draws"
+        )
+    if not re.fullmatch(LICENSE, settings.seed_license):
+        raise UsageError(
+            "say with --seed-license under which license the seed images may be shared, by its "
+            "SPDX id, e.g. CC-BY-4.0; the generator's own license must permit it"
+        )
 
 
 def _errata(banks: Banks, configs: Container[str]) -> Iterator[Erratum]:
@@ -113,38 +153,60 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         planned=suite.rows or len(rows),
         source=suite.source,
         summary=suite.summary,
-        license=suite.license or _licenses(rows),
+        license=_config_license(suite.license, rows),
         breakdown=suite.breakdown,
         composition=suite.composition,
     )
 
 
-def _licenses(rows: list[Row]) -> str:
-    """SPDX expression of rows that have licenses of their own."""
+def _config_license(usual: str | None, rows: list[Row]) -> str:
+    """SPDX expression of the rows of a config; `usual` where each row has the suite's."""
+    made = [row for row in rows if isinstance(row, SeededRow) and row.seed_source != NO_IMAGES]
+    if usual and all(row.seed_source == RENDERER for row in made):
+        return usual
     return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
 
 
 def _draw(
     rows: dict[str, list[Row]], settings: BuildSettings, progress: Progress
-) -> dict[str, str]:
-    """Adds the seed images in place; returns the identity of the generator that drew them."""
+) -> tuple[dict[str, str], SeedCheck | None]:
+    """Adds the seed images in place; returns the identity of the generator that drew them, and how
+    a judge chose them."""
     names = [name for name in rows if isinstance(rows[name][0], SeededRow)]
-    if settings.seed_images == NO_IMAGES or not names:
-        return {}
-    total = sum(len(rows[name]) for name in names)
+    if settings.seed_source == NO_IMAGES or not names:
+        return {}, None
+    seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
+    check: SeedCheck | None = None
+    if settings.checked_seeds is None:
+        drawn, spec = _draw_unchecked(seeds, settings, progress), settings.seed_images
+    else:
+        drawn, check = checked_seeds(seeds, settings.checked_seeds, progress)
+        spec = settings.checked_seeds.generator
+    terms = _image_license(settings.seed_license)
+    left = iter(drawn)
+    for name in names:
+        made = islice(left, len(rows[name]))
+        rows[name] = [as_released(row, row.seed_source, terms) for row in made]
+    return open_generator(spec).identity(), check
+
+
+def _image_license(of_images: str) -> str:
+    """SPDX expression of rows with the images of another generator than the renderer."""
+    return " AND ".join(sorted({TEXTS, of_images} - {""}))
+
+
+def _draw_unchecked(
+    rows: list[SeededRow], settings: BuildSettings, progress: Progress
+) -> list[SeededRow]:
     done = 0
 
     def advance(count: int) -> None:
         nonlocal done
         done += count
-        progress("seed images", done, total)
+        progress("seed images", done, len(rows))
 
     advance(0)
-    seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
-    drawn = iter(draw_seeds(seeds, settings.seed_images, settings.jobs, advance))
-    for name in names:
-        rows[name] = [as_released(row, row.seed_source) for row in islice(drawn, len(rows[name]))]
-    return open_generator(settings.seed_images).identity()
+    return draw_seeds(rows, settings.seed_images, settings.jobs, advance)
 
 
 def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -> Iterator[Fault]:
@@ -157,6 +219,11 @@ def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -
         if row.id in seen:
             yield Fault(row.id, "id", "is used twice")
         seen.add(row.id)
+        if isinstance(row, SeededRow) and (row.seed_image is None) == (
+            row.seed_source != NO_IMAGES
+        ):
+            what = "no image" if row.seed_image is None else "an image"
+            yield Fault(row.id, "seed_source", f"is {row.seed_source!r}, and the row has {what}")
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or whole)
     if suite.rows is not None and len(rows) > suite.rows:
@@ -199,11 +266,15 @@ def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
     return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
 
 
-def as_released(row: Row, source: str) -> Row:
-    """A row of `rebuilt` as it is with seed images from `source`, but for the images."""
+def as_released(row: Row, source: str, terms: str) -> Row:
+    """A row of `rebuilt` as it is with seed images from `source`, but for the images.
+
+    terms: SPDX expression of rows with images of another generator than the renderer.
+    """
     if not isinstance(row, SeededRow) or source == NO_IMAGES:
         return row
-    return described(row, source).model_copy(update={"license": SUITES[row.suite].license})
+    own = SUITES[row.suite].license if source == RENDERER else terms
+    return described(row, source).model_copy(update={"license": own})
 
 
 def bank_digest(bank: Path) -> str:

@@ -36,6 +36,21 @@ class ReviewRound(Struct):
     """Entries removed among them."""
 
 
+class SeedCheck(Struct):
+    """How seed images were kept: drawn, judged as they are and mirrored, drawn again."""
+
+    judge: dict[str, str]
+    """Identity of the judge that affirmed each kept image."""
+    scenes: int
+    """Different seed images that the rows ask for."""
+    kept: int
+    """Scenes with an image."""
+    drawn: int
+    """Images that were drawn for them."""
+    refused: dict[str, int]
+    """Tries without a kept image, by reason."""
+
+
 class Erratum(Struct):
     """A released entry, or one row of it, that was revised, retired or removed."""
 
@@ -127,6 +142,8 @@ class Build:
     """Seed of every sampled suite; None if it would rebuild what is held out."""
     seed_images: dict[str, str]
     """Identity of the generator that drew the seed images; empty if there are none."""
+    seed_check: SeedCheck | None
+    """How a judge chose them, over all rows of the build; None where nobody judged."""
     bank_sha256: str
     """Digest over the names and bytes of all bank files."""
     reviews: tuple[ReviewRound, ...]

@@ -1,20 +1,29 @@
-"""Seed images of the I2I suites: drawn by any generator, in parallel, independent of order."""
+"""Seed images of the I2I suites: drawn by the renderer in parallel, or by any generator and judged.
+
+The images depend on the rows alone, not on processes or order.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..eval.core import Generator, ImageRequest
 from ..eval.generators import draw, open_generator
 from ..images import encode_png
+from ..progress import Progress
 from ..scenes.looks import look
 from ..schema import EncodedImage, Entity, SeededRow
 from ..specs import Spec
+from .manifest import SeedCheck
+
+if TYPE_CHECKING:
+    from ..eval.studies.seeding import SeedSettings
 
 RENDERER = "render"
 """`seed_source` of the images that the renderer draws."""
@@ -37,16 +46,51 @@ def draw_seeds(
     requests = [(row.seed_prompt, row.seeds[0]) for row in rows]
     drawn: list[SeededRow] = []
     for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
-        drawn.append(
-            described(row, source).model_copy(
-                update={
-                    "seed_image": EncodedImage(bytes=encoded, path=f"{row.id}.png"),
-                    "image_sha256": hashlib.sha256(encoded).hexdigest(),
-                }
-            )
-        )
+        drawn.append(_with_image(row, source, encoded))
         progress(1)
     return drawn
+
+
+def checked_seeds(
+    rows: Sequence[SeededRow], settings: SeedSettings, progress: Progress
+) -> tuple[list[SeededRow], SeedCheck]:
+    """The rows with an image that a judge affirmed, and what came of drawing and judging.
+
+    Rows with the same `seed_prompt` share an image. A row of which no try was affirmed stays
+    without: `seed_source` is `none`. The judge is told the look that the kept row has. Raises what
+    `find_seeds` raises.
+    """
+    from ..eval.studies.seeding import SeedScene, find_seeds  # `validate` needs none of it
+
+    source = Spec.parse(settings.generator).kind
+    shown = [described(row, source) for row in rows]
+    scenes = {
+        row.seed_prompt: SeedScene(row.seed_prompt, row.left, row.right, row.pair_type)
+        for row in shown
+    }
+    found = find_seeds(list(scenes.values()), settings, progress)
+    made = [
+        _with_image(row, source, found.images[row.seed_prompt])
+        if row.seed_prompt in found.images
+        else row
+        for row in rows
+    ]
+    return made, SeedCheck(
+        judge=dict(found.judge),
+        scenes=len(scenes),
+        kept=len(found.images),
+        drawn=found.drawn,
+        refused=dict(found.refused),
+    )
+
+
+def _with_image(row: SeededRow, source: str, encoded: bytes) -> SeededRow:
+    return described(row, source).model_copy(
+        update={
+            "seed_image": EncodedImage(bytes=encoded, path=f"{row.id}.png"),
+            "image_sha256": hashlib.sha256(encoded).hexdigest(),
+        }
+    )
 
 
 def described(row: SeededRow, source: str) -> SeededRow:

@@ -8,11 +8,14 @@ from typing import Any
 
 import yaml
 
-from ..schema import CANARY, SPLIT, card_features, feature_dict
+from ..schema import CANARY, SPLIT, card_features, feature_dict, image_columns
 from .croissant import render_croissant
 from .facts import ConfigFacts, Facts
 
 SAMPLE_COLUMNS = 3
+
+RENDERER = "render"
+"""Kind of the generator of seed images that the package draws itself."""
 
 GIVEN = "consistency"
 """The config with user-provided images; the build makes all others."""
@@ -59,6 +62,7 @@ def _values(facts: Facts) -> dict[str, str]:
     default = _default(facts)
     return {
         **_given(facts),
+        **_seeds(facts),
         "title": _title(facts),
         "version": facts.version,
         "date": facts.date,
@@ -96,6 +100,40 @@ def _given(facts: Facts) -> dict[str, str]:
     return {f"given_{name}": text if images else "" for name, text in texts.items()}
 
 
+def _seeds(facts: Facts) -> dict[str, str]:
+    """What the documents say about seed images, by placeholder."""
+    made = facts.seed_images.get("kind", RENDERER) != RENDERER
+    texts = yaml.safe_load(_template("seed_images.yaml").substitute(generator=_generator(facts)))
+    return {
+        **{f"seed_{name}": text for name, text in texts["made" if made else "drawn"].items()},
+        "seed_check": _seed_check(facts),
+    }
+
+
+def _seed_check(facts: Facts) -> str:
+    """How a judge chose the seed images, as a point of a list; empty where nobody judged."""
+    check = facts.seed_check
+    if check is None:
+        return ""
+    why = ", ".join(f"{reason} {count:,}" for reason, count in check.refused.items())
+    without = {c.name: c.rows - c.pictures for c in facts.configs if _lacks_seeds(c)}
+    rows = ", ".join(f"`{name}` {count:,}" for name, count in without.items())
+    said = {
+        "judge": _identity(check.judge),
+        "drawn": f"{check.drawn:,}",
+        "scenes": f"{check.scenes:,}",
+        "refused": why or "none",
+        "none": f"{check.scenes - check.kept:,}",
+        "without": rows or "none",
+    }
+    return _template("seed_check.md").substitute(said)
+
+
+def _lacks_seeds(config: ConfigFacts) -> bool:
+    """Whether rows of a config of edits have no seed image."""
+    return "seed_image" in image_columns(config.name) and config.pictures < config.rows
+
+
 def _default(facts: Facts) -> ConfigFacts:
     """The config that `load_dataset` returns if none is named."""
     by_name = {config.name: config for config in facts.configs}
@@ -109,7 +147,11 @@ def _title(facts: Facts) -> str:
 def _generator(facts: Facts) -> str:
     if not facts.seed_images:
         return "no generator (this build has none)"
-    return "`" + ", ".join(f"{k}={v}" for k, v in sorted(facts.seed_images.items())) + "`"
+    return _identity(facts.seed_images)
+
+
+def _identity(who: dict[str, str]) -> str:
+    return "`" + ", ".join(f"{k}={v}" for k, v in sorted(who.items())) + "`"
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -138,8 +180,8 @@ def _previews(facts: Facts) -> str:
     lines = []
     for c in previews:
         present = f"{c.rows + c.elsewhere:,} of {c.planned:,} rows"
-        if "i2i" in c.name and not c.pictures:
-            present += ", without seed images"
+        if _lacks_seeds(c):
+            present += f", {c.rows - c.pictures:,} of them without a seed image"
         lines.append(
             f"* `{c.name}` is a **preview**: {present}. Scores on it are not comparable with those "
             f"on the complete config."

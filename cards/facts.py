@@ -13,7 +13,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Build, Change, Composition, Erratum, Holdout, ReviewRound
+from ..builders.manifest import (
+    Build,
+    Change,
+    Composition,
+    Erratum,
+    Holdout,
+    ReviewRound,
+    SeedCheck,
+)
 from ..release import ReleaseError
 from ..schema import Row, Struct, image_columns
 from ..storage import write_whole
@@ -88,6 +96,8 @@ class Facts(Struct):
     """Seed of the sampled suites; None if it would let readers rebuild held-out rows."""
     seed_images: dict[str, str]
     """Identity of the generator of the seed images; empty where there are none."""
+    seed_check: SeedCheck | None = None
+    """How a judge chose them, over all rows of the build; None where nobody judged."""
     bank_sha256: str
     """Digest of the bank that the rows were made from."""
     made_with: dict[str, str]
@@ -143,6 +153,7 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Card
         changes=list(build.changes),
         seed=build.seed,
         seed_images=build.seed_images,
+        seed_check=build.seed_check,
         bank_sha256=build.bank_sha256,
         made_with={n: metadata.version(n) for n in ("counterprior", "pyarrow", "pillow")},
         configs=[

@@ -63,8 +63,8 @@ class Origin:
     """Its digest."""
     rebuild: Rebuild
     """What it gives for a config."""
-    as_released: Callable[[Row, str], Row]
-    """A rebuilt row as it is with seed images from a source."""
+    as_released: Callable[[Row, str, str], Row]
+    """A rebuilt row as it is with seed images from a source, under the license of its config."""
 
 
 def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) -> ReleaseReport:
@@ -205,7 +205,8 @@ def differences(
         if places[label] < last:
             yield Problem(config.file, "stands in another place than in the build", row=label)
         last = max(last, places[label])
-        right = to_record(origin.as_released(by_id[label], str(record.get("seed_source") or "")))
+        source = str(record.get("seed_source") or "")
+        right = to_record(origin.as_released(by_id[label], source, config.license))
         for name, value in right.items():
             if name not in drawn and record.get(name) != value:
                 message = f"is {_short(record.get(name))}, the bank gives {_short(value)}"

@@ -84,9 +84,9 @@ def _write_samples(build: Build, root: Path) -> list[CardSample]:
     for config in build.configs:
         shown: set[str] = set()
         for row in config.rows:
-            if not isinstance(row, SeededRow) or row.seed_image is None:
+            if not isinstance(row, SeededRow) or len(shown) == SAMPLE_COLUMNS:
                 break
-            if row.pair_type in shown or len(shown) == SAMPLE_COLUMNS:
+            if row.pair_type in shown or row.seed_image is None:
                 continue
             shown.add(row.pair_type)
             file = f"assets/{row.seed_image.path}"

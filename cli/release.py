@@ -6,12 +6,25 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
 from .console import print_note
-from .options import DIST, Bank, Cost, Input, Json, Output, Release, SaltFile, Sampling
+from .options import (
+    DIST,
+    Bank,
+    Concurrency,
+    Cost,
+    Input,
+    Json,
+    MaxUsd,
+    Output,
+    Prices,
+    Release,
+    SaltFile,
+    Sampling,
+)
 from .progress import progress_bar
 from .show_release import (
     print_census,
@@ -20,26 +33,43 @@ from .show_release import (
     print_plan,
     print_released,
     print_report,
+    print_seeds,
 )
 
 if TYPE_CHECKING:
     from ..cards.validate import ReleaseReport
+    from ..eval.studies.seeding import SeedSettings
 
 
 def build(
     config: Annotated[list[str] | None, Input(help="Only this config; repeatable.")] = None,
     bank: Bank = None,
     seed_images: Annotated[str, Input(help="Generator spec, or `none`.")] = "render:",
+    seed_judge: Annotated[
+        str, Input(help="Spec: keep a seed image only where this judge affirms it.")
+    ] = "",
+    seed_license: Annotated[
+        str, Input(help="SPDX id of their license, unless `render:` draws them.")
+    ] = "",
     seed: Annotated[int, Sampling(min=0, help="Seed of the sampled suites.")] = 0,
+    seed_tries: Annotated[int, Sampling(min=1, help="Images of a scene that are judged.")] = 8,
     holdout: Annotated[float | None, Sampling(help="Share of rows to hold out, e.g. 0.1.")] = None,
     salt_file: Annotated[Path | None, Sampling(help="Secret that selects those rows.")] = None,
     jobs: Annotated[int, Cost(min=1, help="Processes that draw.")] = os.cpu_count() or 1,
+    concurrency: Concurrency = 8,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
     out: Annotated[Path, Output(help="Folder of the release.")] = DIST,
     holdout_out: Annotated[
         Path | None, Output(help="Folder of the held-out rows, if not OUT-holdout.")
     ] = None,
+    seeds_out: Annotated[
+        Path | None, Output(help="Folder of the judged seed images, if not OUT-seeds.")
+    ] = None,
 ) -> None:
     """Make the release from the banks: no key, no network, no GPU, no model call.
+
+    With --seed-judge a generator draws the seed images and a judge keeps them: see docs/release.md.
 
     Example: `counterprior build --config spatial_uc --config t2i_correctness --out dist/small`
     """
@@ -55,14 +85,35 @@ def build(
         bank=bank or DEFAULT_BANK,
         seed=seed,
         seed_images=seed_images,
+        checked_seeds=_checked_seeds(
+            seed_images,
+            seed_judge,
+            out=seeds_out or out.with_name(f"{out.name}-seeds"),
+            tries=seed_tries,
+            cost=(concurrency, max_usd, prices),
+        ),
+        seed_license=seed_license,
         jobs=jobs,
     )
     with progress_bar() as progress:
         written = write_releases(lambda: split(build_items(settings, progress), secret), outs)
     for folder, facts in written.items():
         print_configs(facts, folder)
+        print_seeds(facts)
     if secret and bank is None:
         print_note(REBUILDABLE)
+
+
+def _checked_seeds(
+    generator: str, judge: str, cost: tuple[int, float | None, Path | None], **where: Any
+) -> SeedSettings | None:
+    """How a judge keeps seed images; None where nobody judges. `cost`: the arguments of `Cost`."""
+    if not judge:
+        return None
+    from ..eval.engine.costs import Cost as CallCost
+    from ..eval.studies.seeding import SeedSettings
+
+    return SeedSettings(generator, judge, cost=CallCost(*cost), **where)
 
 
 def validate(

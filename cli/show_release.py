@@ -54,6 +54,18 @@ def print_configs(facts: Facts, out: Path) -> None:
     console(width=100).print(shown)
 
 
+def print_seeds(facts: Facts) -> None:
+    """Prints how many seed images a judge kept and refused; nothing where nobody judged."""
+    if facts.seed_check is None:
+        return
+    check = facts.seed_check
+    why = "".join(f"; {reason} {count:,}" for reason, count in check.refused.items())
+    print_note(
+        f"seed images: {check.kept:,} of {check.scenes:,} scenes have one, of {check.drawn:,} "
+        f"drawn{why}. Rows of the others have none"
+    )
+
+
 def print_diff(found: ReleaseDiff, as_json: bool) -> None:
     """Prints rows added, removed and edited in each config, then the version bump."""
     if as_json:

@@ -42,7 +42,14 @@ MAY_IMPORT = {
     "scenes": FOUNDATION,
     "agents": FOUNDATION,
     "eval": {*FOUNDATION, "release", "publication", "agents", "scenes"},
-    "builders": {*FOUNDATION, "agents", "scenes", "eval.core", "eval.generators"},
+    "builders": {
+        *FOUNDATION,
+        "agents",
+        "scenes",
+        "eval.core",
+        "eval.generators",
+        "eval.studies.seeding",
+    },
     "corpus_analysis": {*FOUNDATION, "release", "agents", "eval", "scenes"},
     "cards": {*FOUNDATION, "release", "publication", "builders.manifest"},
 }

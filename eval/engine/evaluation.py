@@ -167,13 +167,12 @@ class Evaluation:
         self.lock.release()
 
     def check_sources(self) -> None:
-        """Raises RunError where a row to edit has no seed image."""
-        for row in self.rows.values():
-            if isinstance(row, SeededRow) and row.seed_image is None:
-                raise RunError(
-                    f"{self.run.header.data}, {self.run.header.suite}: row {row.id} has no seed "
-                    f"image; use a release that was built with them"
-                )
+        """Raises RunError where no row to edit has a seed image."""
+        if self.rows and all(map(lacks_source, self.rows.values())):
+            raise RunError(
+                f"{self.run.header.data}, {self.run.header.suite}: no row has a seed image; use a "
+                f"release that was built with them"
+            )
 
     def check_generator(self, generator: Maker) -> None:
         """Raises UsageError where a generator can't tell two cases apart, or has others, and where
@@ -217,6 +216,9 @@ class Evaluation:
         made: Iterator[None]
         done = len(cases) - len(waiting)
         with self.run.image_log() as log:
+            for case in cases:
+                if lacks_source(self.rows[case.row]):
+                    record(MadeImage(case.id, "missing", message="its row has no seed image"))
             if served or concurrency > 1:
                 made = self._in_threads(generator, left, concurrency, record)
             elif scale.alone or not waiting:
@@ -375,6 +377,8 @@ class Evaluation:
                 yield {"sample_id": case.id, "file": file, "prompt": case.prompt, **about}
 
     def _is_settled(self, case: Case) -> bool:
+        if lacks_source(self.rows[case.row]):
+            return True
         image = self.run.images().get(case.id)
         if image is None or image.stamp is not None:
             return False
@@ -465,6 +469,11 @@ def outcomes_of(
         verdicts = of_case.get(None) or clip_verdicts(frames)
         found.append(Outcome(case, verdicts, status, frames))
     return found
+
+
+def lacks_source(row: Row) -> bool:
+    """Whether a row asks for an edit, and its release has no image of it."""
+    return isinstance(row, SeededRow) and row.seed_image is None
 
 
 def source_image(row: Row) -> Image.Image | None:

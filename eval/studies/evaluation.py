@@ -21,7 +21,7 @@ from ...tables import write_rows
 from ..core import ALL, Generator, Judge, Outcome, Question, Score, describe
 from ..engine.costs import Cost
 from ..engine.data import read_rows, sample_rows
-from ..engine.evaluation import RunSettings, source_image
+from ..engine.evaluation import RunSettings, lacks_source, source_image
 from ..engine.steps import JudgeSettings, evaluate_run
 from ..generators import as_generator
 from ..judges import as_judge
@@ -71,6 +71,8 @@ def prompts(
 ) -> list[PromptCase]:
     """Every image that a suite asks for, in the order of the config, to be made anywhere.
 
+    Rows whose seed image is missing from the release are left out.
+
     Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
     Raises UsageError for an unknown suite, a limit below 1 or seeds outside 1 to 4, ReleaseError
     for data that can't be read.
@@ -89,6 +91,7 @@ def prompts(
             source=source_image(row),
         )
         for row in sample_rows(found.rows, limit, opened.together)
+        if not lacks_source(row)
         for case in opened.cases(row, seeds)
     ]
 

@@ -1,6 +1,10 @@
 """Seed images: each row is described as its own image shows it."""
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +15,17 @@ from counterprior.builders.build import suite_faults
 from counterprior.builders.seeds import draw_seeds
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES
+from counterprior.cards.diff import diff
+from counterprior.cards.facts import read_facts
+from counterprior.cli import release
 from counterprior.errors import UsageError
 from counterprior.eval.core import ImageRequest
+from counterprior.eval.engine.evaluation import RunSettings, outcomes
+from counterprior.eval.engine.steps import evaluate_run
+from counterprior.eval.generators.render import RenderGenerator
+from counterprior.release import iter_records
 from counterprior.scenes.looks import look
+from counterprior.scenes.scene import Scene
 from counterprior.schema import SeededRow
 
 CONFIGS = ["i2i_homogenization", "i2i_correctness"]
@@ -51,9 +63,9 @@ def test_a_look_that_is_not_the_drawn_one_is_a_fault(config: str) -> None:
         for row, before in zip(drawn(bare), bare, strict=True)
     ]
     assert faulty_fields(config, undressed) == {"left"}
-    assert faulty_fields(config, [row.model_copy(update={"seed_source": "x"}) for row in bare]) == (
-        set()
-    )
+    # Of another source the look is that of the bank; that the row has no image is named.
+    elsewhere = [row.model_copy(update={"seed_source": "x"}) for row in bare]
+    assert faulty_fields(config, elsewhere) == {"seed_source"}
 
 
 class Blank:
@@ -81,3 +93,99 @@ def test_an_entity_that_the_renderer_lacks_is_named() -> None:
     unknown = row.left.model_copy(update={"name": "unicorn"})
     with pytest.raises(UsageError, match="no drawing of 'unicorn'"):
         drawn([row.model_copy(update={"left": unknown})])
+
+
+CONFIG = "i2i_homogenization"
+WRONG = "grounding=0&missing=0.2"
+
+
+class Studio:
+    """Draws as the renderer does at its worst, and is not the renderer."""
+
+    def __init__(self) -> None:
+        self.inner = RenderGenerator(grounding=0, missing=0.2)
+
+    def generate(self, request: ImageRequest) -> Any:
+        return self.inner.generate(request)
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "python", "name": "studio"}
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
+    """The command `build` on four rows; gives the released ones."""
+    recipe, some = SUITES[CONFIG], some_rows(CONFIG)
+
+    def few(rows: Any, banks: Banks) -> Any:
+        return (fault for fault in recipe.faults(rows, banks) if fault.row)
+
+    monkeypatch.setitem(
+        SUITES, CONFIG, replace(recipe, build=lambda banks, rng: some, faults=few, rows=4)
+    )
+
+    def build(out: Path, seed_images: str, **more: Any) -> list[dict[str, Any]]:
+        told = {"config": [CONFIG], "out": out, "jobs": 1, "seed_judge": "pixels"} | more
+        release.build(seed_images=seed_images, **told)
+        return list(iter_records(out, CONFIG))
+
+    return build
+
+
+def right(record: dict[str, Any]) -> bool:
+    scene = Scene.of(Image.open(BytesIO(record["seed_image"]["bytes"])))
+    names = (record["left"]["name"], record["right"]["name"])
+    return not scene.faults and scene.left_to_right() == names
+
+
+def test_a_release_has_only_seed_images_that_the_judge_affirmed(
+    make: Callable[..., list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    out = tmp_path / "release"
+    records = make(out, f"render:?{WRONG}", seed_tries=1)
+    having = [r for r in records if r["seed_image"]]
+    assert 0 < len(having) < 4 and all(map(right, having))
+    lacking = [r for r in records if not r["seed_image"]]
+    assert {r["seed_source"] for r in lacking} == {"none"}
+    assert {r["seed_source"] for r in having} == {"render"}
+    facts = read_facts(out)
+    assert facts.seed_check is not None and facts.configs[0].status == "preview"
+    assert (facts.seed_check.scenes, facts.seed_check.kept) == (4, len(having))
+    assert sum(facts.seed_check.refused.values()) == len(lacking)
+    assert f"{len(lacking)} of them without a seed image" in (out / "README.md").read_text()
+    assert f"`{CONFIG}` {len(lacking)}" in (out / "datasheet.md").read_text()
+    assert release._check_by(None)(out).problems == ()
+
+    # A run counts what has no image as missing, and makes nothing in its place.
+    run = RunSettings(CONFIG, str(out), tmp_path / "run")
+    done = evaluate_run(run, "render:", ["pixels"])
+    said = [outcome.image for outcome in outcomes(done.run, done.judged[0][0])]
+    assert sorted(said) == ["made"] * len(having) + ["missing"] * len(lacking)
+
+    # The same again is the same; more tries add images and change nothing else.
+    make(tmp_path / "again", f"render:?{WRONG}", seed_tries=1)
+    assert diff(out, tmp_path / "again").bump == "NONE"
+    more = make(tmp_path / "again", f"render:?{WRONG}", seed_tries=3)
+    assert sum(bool(r["seed_image"]) for r in more) > len(having)
+    assert all(m == r for m, r in zip(more, records, strict=True) if r["seed_image"])
+
+
+def test_images_of_another_generator_have_a_judge_and_a_license(
+    make: Callable[..., list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    studio = f"python:{__name__}:Studio"
+    out = tmp_path / "release"
+    with pytest.raises(UsageError, match="add --seed-judge"):
+        make(out, studio, seed_judge="")
+    with pytest.raises(UsageError, match="under which license"):
+        make(out, studio)
+    with pytest.raises(UsageError, match="nothing to judge"):
+        make(out, "none")
+    records = make(out, studio, seed_license="Apache-2.0", seed_tries=2)
+    having = [r for r in records if r["seed_image"]]
+    assert having and all(map(right, having))
+    assert {r["license"] for r in having} == {"Apache-2.0 AND CC-BY-4.0"}
+    bare = {row.id: row for row in some_rows(CONFIG)}
+    assert all(r["left"]["look"] == bare[r["id"]].left.look for r in records)  # type: ignore[attr-defined]
+    assert "Noto Emoji" not in (out / "LICENSE").read_text() + (out / "README.md").read_text()
+    assert release._check_by(None)(out).problems == ()

@@ -1,0 +1,209 @@
+"""Seed images by any generator: drawn, judged, and kept only where the judge affirms them.
+
+Each try is a run like any other, of the scenes that have no image yet: every scene is drawn once,
+with a seed of its own, and a judge says which entity stands left, in the image and in its mirror
+image. An image is kept where both answers name the intended one. A run that was killed goes on, one
+cap holds over all tries, and each refusal stays in its try, with the image and the judge's answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+
+from ...errors import RunFailed, UsageError
+from ...images import encode_png, open_image, opened
+from ...progress import Progress, silent
+from ...schema import Entity, PairType, Provenance, T2IHomogenization
+from ...storage import write_json
+from ..core import INVALID, Outcome, describe, probes_of
+from ..engine.costs import Cost
+from ..engine.data import Rows
+from ..engine.evaluation import RunSettings, outcomes
+from ..engine.run import MadeImage, Run
+from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
+from ..generators import as_generator
+from ..judges import as_judge
+from ..methods.candidates import candidate_seed
+
+WHO = "seeds.json"
+"""Which generator and judge the tries of a folder are of."""
+TRIES = 8
+"""Images of a scene, at most."""
+CONTROLS = ("mirror",)
+"""In the mirror image a judge that always names one side, or whoever is named first, contradicts
+itself."""
+WHY = {
+    "first_right": "the wrong one left",
+    INVALID: "not both, or not apart",
+    "unparsed": "unreadable answer",
+    "refused": "judge refused",
+}
+"""Label of a judge that does not affirm an image -> reason of the refusal."""
+NOT_DRAWN = "generator refused"
+CONTRADICTED = "contradicted in the mirror image"
+
+
+@dataclass(frozen=True)
+class SeedScene:
+    """What a seed image must show; scenes with the same prompt share an image."""
+
+    prompt: str
+    """Text to draw, layout explicit."""
+    left: Entity
+    """Who must stand left, with the look that the judge is told."""
+    right: Entity
+    """Who must stand right."""
+    pair_type: PairType
+    """Kinds of the two."""
+
+
+@dataclass(frozen=True)
+class SeedSettings:
+    """How seed images are drawn and checked."""
+
+    generator: str
+    """Spec."""
+    judge: str
+    """Spec of who affirms them."""
+    out: Path
+    """Folder of the tries, `try-1`, `try-2`, ..., and of all paid calls."""
+    tries: int = TRIES
+    """Images of a scene, at most."""
+    cost: Cost = field(default_factory=Cost)
+    """Cap and prices, over all tries."""
+
+
+@dataclass(frozen=True)
+class SeedsFound:
+    """What came of all tries."""
+
+    images: Mapping[str, bytes]
+    """Prompt -> PNG of the kept image, RGB."""
+    judge: Mapping[str, str]
+    """Identity of the judge."""
+    drawn: int
+    """Images that were drawn, kept or not."""
+    refused: Mapping[str, int]
+    """Tries without a kept image, by reason."""
+
+
+def find_seeds(
+    scenes: Sequence[SeedScene], settings: SeedSettings, progress: Progress = silent
+) -> SeedsFound:
+    """An image of every scene of which the judge affirms one within the tries.
+
+    Raises UsageError for a bad spec and a folder of another generator or judge, RunError for a
+    folder of other scenes, RunFailed where an image could not be made or judged, which is no
+    refusal: the next call tries it again.
+    """
+    generator = as_generator(settings.generator)
+    plan = settings.cost.plan(settings.out)
+    judge = as_judge(settings.judge, plan)
+    check_answering([judge])
+    _claim(settings.out, {"generator": generator.identity(), "judge": judge.identity()})
+    left = {scene.prompt: scene for scene in scenes}
+    images: dict[str, bytes] = {}
+    refused: Counter[str] = Counter()
+    drawn = 0
+    for number in range(settings.tries):
+        if not left:
+            break
+        found = Rows.of([_row(scene, number) for scene in left.values()])
+        out = settings.out / f"try-{number + 1}"
+        run = RunSettings(found.rows[0].suite, "seed images", out, variants=("plain",))
+        generate(run, generator, plan, progress, found, spec=settings.generator)
+        done = judge_run(
+            out, [judge], JudgeSettings(CONTROLS), plan, progress, found, specs=[settings.judge]
+        )
+        said = outcomes(done.run, done.judged[0][0])
+        _check_decided(out, said, done.run)
+        drawn += sum(outcome.image == "made" for outcome in said)
+        for outcome in said:
+            if why := _refusal(outcome):
+                refused[why] += 1
+            else:
+                image = done.run.images()[outcome.case.id]
+                images[outcome.case.prompt] = _png(done.run, image)
+                del left[outcome.case.prompt]
+    return SeedsFound(images, judge.identity(), drawn, dict(sorted(refused.items())))
+
+
+def _row(scene: SeedScene, number: int) -> T2IHomogenization:
+    """The scene as a row that asks which of its two stands left, with the seed of a try."""
+    row = T2IHomogenization(
+        pair_type=scene.pair_type,
+        first=scene.left,
+        second=scene.right,
+        first_action="",
+        second_action="",
+        prompt=scene.prompt,
+        swapped_prompt="",
+        neutral_prompt="",
+        review=["code"],
+        provenance=Provenance(bank="", entry="", author="rules", calls=[]),
+    )
+    return row.model_copy(update={"seeds": [candidate_seed(row.seeds[0], number)]})
+
+
+def _claim(out: Path, who: Mapping[str, Mapping[str, str]]) -> None:
+    """Raises UsageError where a folder holds tries of another generator or judge."""
+    path = out / WHO
+    if not path.exists():
+        write_json(path, who)
+        return
+    known = json.loads(path.read_text("utf-8"))
+    for role, identity in who.items():
+        if known.get(role) != dict(identity):
+            raise UsageError(
+                f"{out} holds seed images of another {role}, {describe(known.get(role) or {})}: "
+                f"choose another --seeds-out"
+            )
+
+
+def _check_decided(out: Path, said: Sequence[Outcome], run: Run) -> None:
+    """Raises RunFailed where an image could not be made or judged."""
+    failed = [o for o in said if {o.image, *_labels(o)} & {"error", "missing"}]
+    if not failed:
+        return
+    first = failed[0]
+    cause = next((v.raw for v in first.verdicts.values() if v.label == "error"), "")
+    cause = cause or run.images()[first.case.id].message or first.image
+    raise RunFailed(
+        f"{out}: {len(failed)} of {len(said)} seed images could not be made or judged, the first "
+        f"({first.case.prompt!r}) because of: {cause}; run the same command again to try these"
+    )
+
+
+def _labels(outcome: Outcome) -> list[str]:
+    """What the judge says of the image, then of its mirror image; nothing where none was drawn."""
+    if outcome.image != "made":
+        return []
+    return [outcome.label("order", probe) for probe in probes_of(CONTROLS)]
+
+
+def _refusal(outcome: Outcome) -> str:
+    """Why an image is not kept; empty where it is."""
+    if outcome.image != "made":
+        return NOT_DRAWN
+    label, mirrored = _labels(outcome)
+    if label != "first_left":
+        return WHY[label]
+    return "" if mirrored == label else CONTRADICTED
+
+
+def _png(run: Run, image: MadeImage) -> bytes:
+    """The bytes that were judged where they are an RGB PNG, else the same pixels as one.
+
+    Raises UsageError for a clip.
+    """
+    if image.frames:
+        raise UsageError("--seed-images: this generator makes clips, and edits start from an image")
+    data = run.image_path(image).read_bytes()
+    with opened(BytesIO(data)) as found:
+        keep = found.format == "PNG" and found.mode == "RGB"
+    return data if keep else encode_png(open_image(BytesIO(data)))
