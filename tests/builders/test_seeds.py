@@ -162,7 +162,14 @@ def test_a_release_has_only_seed_images_that_the_judge_affirmed(
     said = [outcome.image for outcome in outcomes(done.run, done.judged[0][0])]
     assert sorted(said) == ["made"] * len(having) + ["missing"] * len(lacking)
 
-    # The same again is the same; more tries add images and change nothing else.
+
+@pytest.mark.lane
+def test_the_same_again_is_the_same_and_more_tries_only_add_images(
+    make: Callable[..., list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    out = tmp_path / "release"
+    records = make(out, f"render:?{WRONG}", seed_tries=1)
+    having = [r for r in records if r["seed_image"]]
     make(tmp_path / "again", f"render:?{WRONG}", seed_tries=1)
     assert diff(out, tmp_path / "again").bump == "NONE"
     more = make(tmp_path / "again", f"render:?{WRONG}", seed_tries=3)
@@ -170,18 +177,30 @@ def test_a_release_has_only_seed_images_that_the_judge_affirmed(
     assert all(m == r for m, r in zip(more, records, strict=True) if r["seed_image"])
 
 
-def test_images_of_another_generator_have_a_judge_and_a_license(
+STUDIO = f"python:{__name__}:Studio"
+
+
+def test_what_can_not_be_released_is_refused_before_anything_is_drawn(
     make: Callable[..., list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    studio = f"python:{__name__}:Studio"
-    out = tmp_path / "release"
+    out, studio = tmp_path / "release", STUDIO
     with pytest.raises(UsageError, match="add --seed-judge"):
         make(out, studio, seed_judge="")
     with pytest.raises(UsageError, match="under which license"):
         make(out, studio)
     with pytest.raises(UsageError, match="nothing to judge"):
         make(out, "none")
-    records = make(out, studio, seed_license="Apache-2.0", seed_tries=2)
+    with pytest.raises(UsageError, match="have their own license"):
+        make(out, "render:", seed_license="CC-BY-4.0")
+    assert not out.exists() and not (tmp_path / "release-seeds").exists()
+
+
+@pytest.mark.lane
+def test_images_of_another_generator_keep_the_look_that_the_judge_affirmed(
+    make: Callable[..., list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    out = tmp_path / "release"
+    records = make(out, STUDIO, seed_license="Apache-2.0", seed_tries=2)
     having = [r for r in records if r["seed_image"]]
     assert having and all(map(right, having))
     assert {r["license"] for r in having} == {"Apache-2.0 AND CC-BY-4.0"}

@@ -52,6 +52,7 @@ def intended(found: SeedsFound) -> dict[str, tuple[str, ...]]:
     return {s.prompt: (s.left.name, s.right.name) for s in SCENES if s.prompt in found.images}
 
 
+@pytest.mark.lane
 def test_every_kept_image_is_right_and_every_refusal_is_counted(tmp_path: Path) -> None:
     faulty = "render:?grounding=0.4&missing=0.25&overlap=0.1&vertical=0.1&wrong=0.1"
     asked = SeedSettings(faulty, "pixels", tmp_path, tries=2)
@@ -134,12 +135,13 @@ def test_no_image_and_no_answer_is_paid_for_twice(server: Any, tmp_path: Path) -
 
 
 def broken(question: Question) -> Verdict:
-    return Verdict("error", "the judge is down")
+    down = question.probe == "mirror" and "cat" in question.subjects
+    return Verdict("error", "the judge is down") if down else Verdict("first_left")
 
 
 def test_a_failure_is_no_refusal(tmp_path: Path) -> None:
     asked = SeedSettings("render:", f"python:{__name__}:broken_judge", tmp_path)
-    with pytest.raises(RunFailed, match="the judge is down"):
+    with pytest.raises(RunFailed, match=r"1 of 2 seed images could not .* the judge is down; run"):
         find_seeds(SCENES[:2], asked)
     assert not (tmp_path / "try-2").exists()
 
