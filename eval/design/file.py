@@ -437,9 +437,9 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     if study.table is not None:
         yield from layout_problems(study.table)
         for number, column in enumerate(study.table.columns):
-            name = column.score.removeprefix(SCORER)
-            if column.score.startswith(SCORER) and name not in study.scorers:
-                yield ("table", "columns", number, "score"), unknown("scorer", name, study.scorers)
+            if column.score.startswith(SCORER) and column.scorer not in study.scorers:
+                problem = unknown("scorer", column.scorer, study.scorers)
+                yield ("table", "columns", number, "score"), problem
     if study.judges and not cells_of(study):
         yield (), "nothing is left to do after `only` and `except`"
 

@@ -14,6 +14,8 @@ from ..suites import SUITES
 
 SCORER = "scorer:"
 """Before the name of a scorer of the study: the mean of its scores."""
+DEVIATION = ":deviation"
+"""After the name: their standard deviation instead."""
 
 
 class TablePart(BaseModel):
@@ -29,7 +31,7 @@ class ColumnLayout(TablePart):
     """Config; several are pooled, where the kind of the score allows it. None for corpora."""
     score: str
     """One of the suite's scores, of a kind (``PREFIX:NAME``, see `cells`), of a corpus, or of a
-    scorer, ``scorer:NAME``."""
+    scorer, ``scorer:NAME`` or ``scorer:NAME:deviation``."""
     label: str
     """Above the column."""
     head: str = ""
@@ -45,6 +47,12 @@ class ColumnLayout(TablePart):
     @property
     def suites(self) -> tuple[str, ...]:
         return (self.suite,) if isinstance(self.suite, str) else self.suite
+
+    @property
+    def scorer(self) -> str:
+        """Name of the scorer whose scores it shows; empty for none."""
+        of_scorer = self.score.startswith(SCORER)
+        return self.score.removeprefix(SCORER).removesuffix(DEVIATION) if of_scorer else ""
 
     @property
     def name(self) -> str:

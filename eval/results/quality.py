@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core import Score
 from ..engine.run import Run
 from ..quality.scores import ScoredPair, ScoreLog, scorers_of
-from ..stats.means import cluster_mean
+from ..stats.means import cluster_deviation, cluster_mean
 
 NOT_SCORED = "not_scored"
 """Images that the scorer was not asked about yet."""
@@ -26,6 +26,8 @@ class ImageQuality:
     """Of the scorer. Two runs are compared only where it is the same."""
     score: Score
     """The mean over images, with what has no score by reason."""
+    deviation: Score
+    """Standard deviation of the same scores."""
     values: Mapping[str, float]
     """Case -> score."""
     clusters: Mapping[str, str]
@@ -47,7 +49,8 @@ def read_quality(run: Run) -> list[ImageQuality]:
             if case.id not in values
         )
         clusters = {case.id: case.clusters[0] for case in cases}
-        mean = cluster_mean(list(values.values()), [clusters[case] for case in values])
+        groups = [clusters[case] for case in values]
+        mean, spread = (f([*values.values()], groups) for f in (cluster_mean, cluster_deviation))
         score = Score(
             name=names[log.root],
             value=mean.value,
@@ -57,7 +60,14 @@ def read_quality(run: Run) -> list[ImageQuality]:
             excluded=dict(sorted(excluded.items())),
         )
         found.append(
-            ImageQuality(score.name, log.identity, score, values=values, clusters=clusters)
+            ImageQuality(
+                score.name,
+                log.identity,
+                score,
+                deviation=replace(score, value=spread.value, interval=spread.interval),
+                values=values,
+                clusters=clusters,
+            )
         )
     return found
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .clusters import Estimate
 from .intervals import NOTHING, Interval, student_quantile
@@ -20,11 +21,8 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     The interval has no width where all values are equal, and is NOTHING for values in one cluster.
     `error` is the standard error. Raises ValueError where the shapes don't fit.
     """
-    x, groups = np.asarray(values, dtype=float), np.asarray(clusters)
-    if x.ndim != 1 or x.shape != groups.shape:
-        raise ValueError(f"values {x.shape} and clusters {groups.shape} do not fit")
-    known = ~np.isnan(x)
-    x, member = x[known], np.unique(groups[known], return_inverse=True)[1]
+    x, groups = _known(values, clusters)
+    member = np.unique(groups, return_inverse=True)[1]
     if not len(x):
         return Estimate(math.nan, NOTHING, math.nan, math.nan, 0, "")
     mean, size = float(x.mean()), np.bincount(member)
@@ -36,6 +34,32 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     half = student_quantile(freedom) * error
     ends = Interval(mean - half, mean + half)
     return Estimate(mean, ends, error, t_test(mean, error, freedom), len(size), "")
+
+
+def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
+    """The standard deviation of clustered values, shape (n,), with its 95 % t interval, at least 0.
+
+    The interval is that of the mean of each value's influence, ((x - mean)^2 + s^2) / (2 s), which
+    is s on average (delta method). NaN values are left out; there is none of fewer than two values,
+    and no interval where all are equal. Raises ValueError where the shapes don't fit.
+    """
+    x, groups = _known(values, clusters)
+    spread = float(np.std(x, ddof=1)) if len(x) > 1 else math.nan
+    if not spread > 0:
+        return Estimate(spread, NOTHING, math.nan, math.nan, len(np.unique(groups)), "")
+    found = cluster_mean(((x - x.mean()) ** 2 + spread**2) / (2 * spread), groups)
+    half = (found.interval.high - found.interval.low) / 2
+    ends = Interval(max(0.0, spread - half), spread + half)
+    return found._replace(value=spread, interval=ends, p_value=math.nan)
+
+
+def _known(values: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Values that are not NaN, and their clusters. Raises ValueError where the shapes don't fit."""
+    x, groups = np.asarray(values, dtype=float), np.asarray(clusters)
+    if x.ndim != 1 or x.shape != groups.shape:
+        raise ValueError(f"values {x.shape} and clusters {groups.shape} do not fit")
+    known = ~np.isnan(x)
+    return x[known], groups[known]
 
 
 def t_test(value: float, error: float, freedom: float) -> float:

@@ -18,7 +18,7 @@ from ..cells.corpora import read_corpus
 from ..cells.scope import CellScope, JudgedCell
 from ..core import ALL, Score, describe, without_nan
 from ..design.layout import (
-    SCORER,
+    DEVIATION,
     ColumnLayout,
     LineLayout,
     PaperLine,
@@ -317,6 +317,13 @@ class _Table:
             cells.append(self._cell(column, line, keys=keys, paper=paper, marks=marks))
         return cells
 
+    def _quality(self, column: ColumnLayout, key: CellKey) -> Score | None:
+        """What a scorer's column shows; None where nothing was scored."""
+        quality = self.qualities.get(key)
+        if quality is None or not quality.score.n:
+            return None
+        return quality.deviation if column.score.endswith(DEVIATION) else quality.score
+
     def _keys(
         self, column: ColumnLayout, line: LineLayout, name: str, section: str
     ) -> list[CellKey]:
@@ -324,8 +331,7 @@ class _Table:
         by_generator = self.layout.rows == "generator"
         method = column.method.replace("*", line.method)
         judge = column.judge or line.judge or (section if by_generator else name)
-        if column.score.startswith(SCORER):
-            judge = column.score.removeprefix(SCORER)
+        judge = column.scorer or judge
         generator = line.generator or (name if by_generator else section)
         named = [f"{generator}+{method}" if method else generator]
         found = [
@@ -378,9 +384,8 @@ class _Table:
         if gap:
             marks.append(self._note(gap))
         entries = [self.entries[key] for key in keys if key in self.entries]
-        if column.score.startswith(SCORER):
-            quality = self.qualities.get(keys[0])
-            score = quality.score if quality and quality.score.n else None
+        if column.scorer:
+            score = self._quality(column, keys[0])
         else:
             scope = self._scope(column.score, keys, line)
             score = find_score(column.score, column.group, scope) if scope else None

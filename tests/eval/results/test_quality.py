@@ -19,7 +19,7 @@ from counterprior.eval.quality.scores import score_images
 from counterprior.eval.results.changes import quality_report
 from counterprior.eval.results.quality import read_quality
 from counterprior.eval.results.scoring import ScoreSettings
-from counterprior.eval.stats.means import cluster_mean
+from counterprior.eval.stats.means import cluster_deviation, cluster_mean
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = cases(60, clusters=12)
@@ -132,6 +132,22 @@ def test_the_mean_of_clusters_is_a_t_test_where_each_has_one_item() -> None:
     assert np.isnan(cluster_mean([1.0, 2.0], ["a", "a"]).interval.low)
     assert cluster_mean([0.0, 0.0], ["a", "b"]).p_value == 1
     assert np.isnan(cluster_mean([], []).value)
+
+
+def test_the_deviation_of_clusters_holds_the_truth() -> None:
+    rng = np.random.default_rng(4)
+    held = {1: 0, 4: 0}
+    for each in held:
+        for _ in range(200):
+            # Items of a cluster are the same item again: they say nothing new.
+            x = np.repeat(rng.normal(0, 2, size=60), each)
+            found = cluster_deviation(x, np.repeat(np.arange(60), each))
+            held[each] += found.interval.low < 2 < found.interval.high
+    assert min(held.values()) >= 180
+    x = [1.0, 2.0, 4.0, np.nan]
+    assert cluster_deviation(x, list("abcd")).value == pytest.approx(np.std(x[:3], ddof=1))
+    assert cluster_deviation([3.0, 3.0], ["a", "b"]).value == 0
+    assert np.isnan(cluster_deviation([3.0], ["a"]).value)
 
 
 SCORER = """
