@@ -175,11 +175,13 @@ def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
     if name.startswith("Flux"):
         return _spelled(pipeline.tokenizer_2, prompt, prompt, word)
     if name.startswith("StableDiffusion3"):
-        places = _spelled(pipeline.tokenizer, prompt, prompt, word)
-        if pipeline.text_encoder_3 is not None:
-            third = _spelled(pipeline.tokenizer_3, prompt, prompt, word)
-            places += [CLIP_LENGTH + place for place in third]
-        return places
+        clip = _spelled(pipeline.tokenizer, prompt, prompt, word)
+        if pipeline.text_encoder_3 is None:
+            return clip
+        third = _spelled(pipeline.tokenizer_3, prompt, prompt, word)
+        # What CLIP cuts off has no place of its own: there the tokens of T5 begin.
+        kept = [place for place in clip if place < CLIP_LENGTH]
+        return kept + [CLIP_LENGTH + place for place in third]
     if name.startswith(("StableDiffusion", "PixArt")):
         return _spelled(pipeline.tokenizer, prompt, prompt, word)
     raise UsageError(f"psg: does not know which tokens {name} reads: see docs/methods.md")

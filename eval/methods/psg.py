@@ -315,6 +315,12 @@ class _GuidedRun:
         if self._settings.size:  # with 0 smaller maps may come first
             self._layers = len(found)
         maps = _smoothed(torch.stack(found).mean(0), self._settings.smooth)
+        last = max(max(*first, *second) for first, _, second in self._relations)
+        if last >= maps.shape[-1]:
+            raise ValueError(
+                f"psg: the model reads {maps.shape[-1]} tokens of the prompt, and the last word of "
+                f"its relations is token {last + 1}: it can't be guided there"
+            )
         total = latents.new_zeros(())
         for first, relation, second in self._relations:
             a, b = (maps[..., places].mean(-1) for places in (first, second))

@@ -13,7 +13,13 @@ from steered import Opened, kinds, request
 from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.generators import REPORT, open_generator
 from counterprior.eval.methods import apply_methods
-from counterprior.eval.methods.attention import Grid, Shape, token_places, watch_attention
+from counterprior.eval.methods.attention import (
+    CLIP_LENGTH,
+    Grid,
+    Shape,
+    token_places,
+    watch_attention,
+)
 from counterprior.eval.methods.psg import SPATIAL, relations_of
 from counterprior.scenes.scene import Scene
 
@@ -124,6 +130,16 @@ def test_a_map_size_that_no_layer_has_is_an_error(opened: Opened) -> None:
     method = apply_methods(opened("sd15"), ["psg:sd14?size=64"])
     with pytest.raises(GeneratorError, match="no attention to the text has maps of size 64"):
         method.generate(replace(request("sd15"), fields=STATED))
+
+
+def test_words_that_the_model_does_not_read_can_not_be_guided(opened: Opened) -> None:
+    long = "a " + "very " * 20 + "old dog to the left of a cat"
+    method = apply_methods(opened("sd15"), ["psg:sd14?size=0&steps=1"])
+    with pytest.raises(GeneratorError, match="reads 77 tokens of the prompt, and the last word"):
+        method.generate(replace(request("sd15", long), fields=STATED))
+    places = token_places(opened("sd3").pipeline, long, "cat")
+    clip, both = CLIP_LENGTH, len(opened("sd3").pipeline.tokenizer_3(long).input_ids)
+    assert places and all(clip <= place < clip + both for place in places)
 
 
 def test_the_presets_are_the_papers() -> None:
