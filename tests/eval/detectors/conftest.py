@@ -197,6 +197,44 @@ def sam2(folder: Path) -> None:
     (folder / "processor_config.json").write_text(json.dumps(whole))
 
 
+def sam3(folder: Path) -> None:
+    """The tracker of SAM 3, which takes boxes."""
+    import transformers as t
+
+    backbone = {
+        "model_type": "sam3_vit_model",
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "image_size": 56,
+        "patch_size": 14,
+        "window_size": 2,
+        "global_attn_indexes": [1],
+        "pretrain_image_size": 28,
+    }
+    vision = {
+        "model_type": "sam3_vision_model",
+        "backbone_config": backbone,
+        "fpn_hidden_size": 16,
+        "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]],
+    }
+    prompt = {"hidden_size": 16, "image_size": 56, "patch_size": 14, "mask_input_channels": 4}
+    mask = {
+        "hidden_size": 16,
+        "mlp_dim": 32,
+        "num_attention_heads": 2,
+        "iou_head_hidden_dim": 16,
+    }
+    config = t.Sam3TrackerConfig(
+        vision_config=vision, prompt_encoder_config=prompt, mask_decoder_config=mask
+    )
+    t.Sam3TrackerModel(config).save_pretrained(folder)
+    images = {"image_processor_type": "Sam3ImageProcessor", "size": {"height": 56, "width": 56}}
+    whole = {"processor_class": "Sam3TrackerProcessor", "target_size": 56}
+    (folder / "processor_config.json").write_text(json.dumps(whole | {"image_processor": images}))
+
+
 def sam(folder: Path) -> None:
     import transformers as t
 
@@ -306,6 +344,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "mask2former": mask2former,
     "sam": sam,
     "sam2": sam2,
+    "sam3": sam3,
     "clipseg": clipseg,
     "depth-anything": depth_anything,
 }

@@ -170,14 +170,19 @@ def test_the_detector_of_pse_in_one_word(checkpoint: Checkpoint, image: Image.Im
 
 
 class Stretching:
-    """Prepares images for SAM 2 as its processor does, which needs torchvision."""
+    """Prepares images for SAM 2 and 3 as their processors do, which need torchvision."""
+
+    def __init__(self, side: int) -> None:
+        self.side = side
 
     def __call__(self, images: Image.Image, input_boxes: Any, return_tensors: str) -> Any:
         import torch
         from transformers import BatchEncoding
 
-        pixels = torch.from_numpy(np.asarray(images.resize((64, 64)), dtype=np.float32) / 255)
-        scale = torch.tensor([64 / images.width, 64 / images.height] * 2)
+        pixels = torch.from_numpy(
+            np.asarray(images.resize((self.side, self.side)), dtype=np.float32) / 255
+        )
+        scale = torch.tensor([self.side / images.width, self.side / images.height] * 2)
         encoded = {
             "pixel_values": pixels.permute(2, 0, 1)[None],
             "input_boxes": torch.tensor(input_boxes, dtype=torch.float32) * scale,
@@ -193,22 +198,29 @@ class Stretching:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_sam_2_gives_masks_where_torchvision_is(
-    checkpoint: Checkpoint, image: Image.Image, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "side"), [("sam2", 64), pytest.param("sam3", 56, marks=pytest.mark.lane)]
+)
+def test_later_sams_give_masks_where_torchvision_is(
+    checkpoint: Checkpoint,
+    image: Image.Image,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    side: int,
 ) -> None:
     import transformers
 
     long = f"detr:{checkpoint('detr')}%3Fthreshold%3D0"
-    spec = f"sam:{checkpoint('sam2')}?boxes={long}"
+    spec = f"sam:{checkpoint(kind)}?boxes={long}"
     if find_spec("torchvision") is None:
-        with pytest.raises(DetectorError, match=r"sam2.*; if it needs torchvision: pip install"):
+        with pytest.raises(DetectorError, match=kind + r".*; if it needs torchvision: pip install"):
             open_detector(spec)
         load = transformers.AutoProcessor.from_pretrained
         monkeypatch.setattr(
             transformers.AutoProcessor,
             "from_pretrained",
             lambda source, **how: (
-                Stretching() if Path(source) == checkpoint("sam2") else load(source, **how)
+                Stretching(side) if Path(source) == checkpoint(kind) else load(source, **how)
             ),
         )
     request = Request(image, ("cat", "dog"))
