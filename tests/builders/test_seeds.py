@@ -117,7 +117,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]
     """The command `build` on four rows; gives the released ones."""
     recipe, some = SUITES[CONFIG], some_rows(CONFIG)
 
-    def few(rows: Any, banks: Banks) -> Any:
+    def few(rows: Any, banks: Any) -> Any:
         return (fault for fault in recipe.faults(rows, banks) if fault.row)
 
     monkeypatch.setitem(
