@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -94,3 +97,27 @@ def test_a_judge_needs_held_out_pairs(checkpoint: Callable[[str], Path], tmp_pat
     )
     with pytest.raises(ValueError, match="a judge needs held-out pairs"):
         tune(settings)
+
+
+@pytest.mark.lane
+def test_two_processes_train_on_two_examples_a_step(
+    checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    flips = write_flips(tmp_path / "flips", pairs=4)
+    model = f"diffusers:{checkpoint('sd3')}?{OPTIONS}"
+
+    def losses(processes: int, steps: int) -> list[float]:
+        out = tmp_path / f"of-{processes}"
+        told = {"flips": flips, "model": model, "out": out, "held-out": 1, "steps": steps}
+        told |= {"size": 64, "rank": 2, "learning-rate": 1e-12}  # so small that no step counts
+        words = [str(word) for name, value in told.items() for word in (f"--{name}", value)]
+        start = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
+        subprocess.run([*start, "-m", "counterprior", "tune", *words], check=True, timeout=300)
+        found = [json.loads(line) for line in (out / "losses.jsonl").read_text().splitlines()]
+        assert [one["step"] for one in found] == list(range(1, steps + 1))
+        return [one["loss"] for one in found]
+
+    one, two = losses(1, 4), losses(2, 2)
+    assert two == pytest.approx([(one[0] + one[1]) / 2, (one[2] + one[3]) / 2], rel=1e-5)
+    tuned = apply_methods(model, [f"lora:{tmp_path / 'of-2'}"])
+    assert tuned.generate(ImageRequest("a dog", 1)).size == (64, 64)  # type: ignore[union-attr]
