@@ -8,9 +8,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .options import Cost, Input, MaxUsd, Model, Output, Sampling
+from .options import Concurrency, Cost, Input, Json, MaxUsd, Model, Output, Prices, Sampling
 from .progress import progress_bar
-from .show_corpus import print_flips, print_mined
+from .show_corpus import print_control, print_flips, print_mined
 
 
 def mine(
@@ -95,3 +95,32 @@ def flips(
     with progress_bar() as progress:
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)
+
+
+def control(
+    boxes: Annotated[Path, Argument(help="People's boxes: COCO instances of photographs.")],
+    captions: Annotated[Path, Argument(help="People's captions of them: COCO's format, or rows.")],
+    out: Annotated[Path, Output(help="Folder of the run.")],
+    judge: Annotated[str, Model(help="Judge to compare with the boxes; needs --images.")] = "",
+    images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
+    limit: Annotated[int | None, Sampling(min=1, help="Most pairs to judge.")] = None,
+    seed: Annotated[int, Sampling(min=0, help="Which caption of an image counts alone.")] = 0,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    concurrency: Concurrency = 8,
+    json: Json = False,
+) -> None:
+    """Measure by people's boxes how often people name the left one first: the control of `mine`.
+
+    Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
+    """
+    from ..corpus_analysis.control.run import ControlSettings, run_control
+    from ..eval.engine.costs import Cost as Costs
+
+    cost = Costs(concurrency, max_usd, prices)
+    settings = ControlSettings(
+        out, boxes, captions, judge, images, limit=limit, seed=seed, cost=cost
+    )
+    with progress_bar() as progress:
+        found = run_control(settings, progress)
+    print_control(found, out, json)
