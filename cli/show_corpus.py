@@ -11,7 +11,7 @@ from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..corpus_analysis.alignment import Alignment
-    from ..corpus_analysis.control.run import Control
+    from ..corpus_analysis.control.run import BoxControl
     from ..corpus_analysis.flips import FlipSet
     from ..corpus_analysis.mine import Funnel
     from ..corpus_analysis.run import Finished
@@ -72,7 +72,7 @@ def print_flips(found: FlipSet, out: Path) -> None:
     print(f"{found.pairs:,} pairs, {2 * found.pairs:,} images in {out}; not taken: {dropped}")
 
 
-def print_control(found: Control, out: Path, as_json: bool) -> None:
+def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
     """Prints the rate of every subset, and what a judge adds, or it all as JSON."""
     from ..corpus_analysis.control.subsets import SUBSETS
 

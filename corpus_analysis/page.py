@@ -145,6 +145,7 @@ def _reasons(funnel: Mapping[str, Any]) -> str:
     rows += [("damaged file", file, 1) for file in funnel["captions"]["damaged"]]
     images = funnel["images"]
     rows += [("image", reason, n) for reason, n in images["reasons"].items()]
+    rows += [("opted out by", header, n) for header, n in images["opt_outs"].items()]
     rows += [("pair", name, images[name]) for name in ("duplicate_url", "duplicate_image")]
     for aspect, labels in funnel["stage_1"].items():
         rows += [(f"stage 1, {aspect}", label, n) for label, n in labels.items()]

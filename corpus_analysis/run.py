@@ -233,5 +233,10 @@ def choose(
             counts["pairs_distinct"] += 1
             sha256 = retrieved.records[key]["sha256"]
             chosen[pair["id"]] = PairToJudge(pair, retrieved.image(key), sha256)
-    images = {**counts, "addresses": len(retrieved.records), "reasons": retrieved.reasons()}
+    images = {
+        **counts,
+        "addresses": len(retrieved.records),
+        "reasons": retrieved.reasons(),
+        "opt_outs": retrieved.opt_outs(),
+    }
     return list(chosen.values()), images

@@ -11,7 +11,7 @@ from .subsets import SUBSETS, LeftFirst
 
 if TYPE_CHECKING:
     from .judged import JudgeHabit, JudgeMeasure
-    from .run import Control
+    from .run import BoxControl
 
 _MEASURES = {
     "said": "first-mentioned on the left, says the judge",
@@ -26,7 +26,7 @@ _MEASURES = {
 }
 
 
-def render_control(found: Control, title: str) -> str:
+def render_control(found: BoxControl, title: str) -> str:
     """The whole page as HTML; names from files are escaped."""
     rates = {SUBSETS[name].says: rate for name, rate in found.subsets.items()}
     parts = [

@@ -61,7 +61,7 @@ class ControlSettings:
 
 
 @dataclass(frozen=True)
-class Control:
+class BoxControl:
     """The result of a run."""
 
     funnel: dict[str, int]
@@ -100,7 +100,7 @@ class _Unboxed:
         return f"{self.image}-{self.caption}-{self.pair.first.start}-{self.pair.second.start}"
 
 
-def run_control(settings: ControlSettings, progress: Progress = silent) -> Control:
+def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxControl:
     """Mines the captions, finds their boxes, asks the judge and writes the result; run again after
     any end, no question is asked twice.
 
@@ -148,7 +148,7 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> Contr
         if judge is not None and settings.images is not None:
             measured = _judge(settings, judge, boxed, bare, known, progress)
         names = "captions of_images with_boxes errors with_pair pairs".split()
-        result = Control(
+        result = BoxControl(
             funnel={name: funnel[name] for name in (*names, *UNBOXED, "boxed")},
             matched=dict(
                 sorted(Counter(h.how for p in boxed for h in (p.first, p.second)).items())
