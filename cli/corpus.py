@@ -35,6 +35,7 @@ def mine(
     sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
     engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
+    shard: Annotated[str, Cost(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
     workers: Annotated[int, Cost(min=1, help="Processes.")] = os.cpu_count() or 1,
     threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
     retry_failed: Annotated[
@@ -54,6 +55,7 @@ def mine(
     from ..corpus_analysis.run import CorpusSettings, ImageSettings, run
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
+    from ..eval.engine.records import parse_shard
 
     rows = SourceSettings(
         paths=tuple(source),
@@ -66,8 +68,9 @@ def mine(
         sample=sample,
         seed=seed,
     )
-    shard = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
-    mined = MineSettings(shard, out, engine=engine, workers=workers)
+    what = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
+    part = parse_shard(shard) if shard else None
+    mined = MineSettings(what, out, engine=engine, workers=workers, part=part)
     fetch = FetchSettings(contact=contact, loopback=loopback)
     had = ImageSettings(fetch, threads=threads, folder=images, retry_failed=retry_failed)
     settings = CorpusSettings(mined, stage=stage, judge=judge, images=had, max_usd=max_usd)

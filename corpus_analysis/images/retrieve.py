@@ -104,7 +104,8 @@ def retrieve(
 
     An image that occurs twice is had once. local: reads images that are there. retry_failed: try
     what could not be downloaded again, unless for a reason of `FINAL`; else a failure is final.
-    Addresses whose host is left alone come again at the end, and in the next run. Images are stored before they are recorded, so a recorded image is whole.
+    Addresses whose host is left alone come again at the end, and in the next run. Images are stored
+    before they are recorded, so a recorded image is whole.
     """
     # Sorted by key, which separates neighbors in a corpus: they are often on one host. Images that
     # lie somewhere are read in the order in which they lie.
