@@ -654,6 +654,11 @@ def test_a_host_that_fails_is_left_alone_and_asked_later(tmp_path: Path) -> None
     web.up = True
     said += [web.fetch(strained[0]).reason for _ in range(2)]
     assert said == ["http_503", "host_resting", "ok", "ok"]
+    web, said = Strained(data.getvalue(), replace(settings, rest_after=2)), []
+    for up in (False, True, False, False, False):
+        web.up = up
+        said.append(web.fetch(strained[0]).reason)
+    assert said == ["http_503", "ok", "http_503", "http_503", "host_resting"]
 
 
 def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:

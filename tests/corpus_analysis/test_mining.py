@@ -523,6 +523,8 @@ def test_parts_of_a_run_make_the_run_together(
     assert finished.funnel.rows > counts.rows > 0
     with Lock(out / LOCK, "it", shared=True), pytest.raises(InUseError):
         run(CorpusSettings(whole, "pairs"), silent)  # while a part is at work
+    with Lock(out / LOCK, "it", shared=True):
+        run(part(1), silent)  # beside another part
     with Lock(out / LOCK, "it"), pytest.raises(InUseError):
         run(part(1), silent)
     with pytest.raises(UsageError, match="without it"):
