@@ -14,6 +14,8 @@ How it was read. One reader (a language model) read every caption before it saw 
 makes of it, then all of them again in reverse order, and settled the differences in a third look:
 the two readings agreed on 263 pairs, one had a pair alone, and 39 pairs were stated to the one and
 open to the other. So this is one reader's view, read twice, and not the agreement of several.
+The second draw was read once, by the same rules: its tuned half before any rule was changed, its
+held-out half when all were finished.
 
 - A thing is a person, animal, vehicle, piece of furniture, dish, device, garment, belonging, plant
   or building: what has an outline and could stand beside another. Not: rooms, streets, fields,
