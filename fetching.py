@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from .addresses import (
     DEADLINE,
@@ -39,6 +40,11 @@ OPT_OUTS = frozenset(("noai", "noimageai", "noindex", "noimageindex"))
 
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 
+STRAINED = frozenset(
+    {"dns", "connect", "timeout", "protocol"} | {f"http_{status}" for status in _TRANSIENT}
+)
+"""Reasons that say that a host, or the way to it, has too much to do."""
+
 
 @dataclass(frozen=True)
 class DownloadSettings:
@@ -58,6 +64,11 @@ class DownloadSettings:
     """Longest Retry-After to wait for, in seconds; a longer one ends the attempts."""
     per_host: int = 2
     """Connections to one host at a time."""
+    rest_after: int | None = None
+    """Transient failures of a host in a row after which it is left alone for `wait_s`, twice as
+    long after each further one; None for never."""
+    max_rest_s: float = 300.0
+    """Longest time for which a host is left alone, in seconds."""
     agent: str = USER_AGENT
     """Who asks."""
     contact: str = ""
@@ -94,17 +105,24 @@ class Downloader:
             max_connections=256, max_keepalive_connections=0, network_backend=network
         )
         self._hosts: dict[str, threading.BoundedSemaphore] = {}
+        self._failures: dict[
+            str, tuple[int, float]
+        ] = {}  # host -> in a row, and until when it rests
         self._lock = threading.Lock()
         contact = f"; {settings.contact}" if settings.contact else ""
         self._agent = f"{settings.agent[:-1]}{contact})" if contact else settings.agent
 
     def download(self, url: str) -> tuple[bytes, int]:
         """The body at an address, and the attempts that it took. Raises FetchError."""
+        host = self._rested(url)
         for number in range(1, self.settings.tries + 1):
             token = DEADLINE.set(time.monotonic() + self.settings.deadline_s)
             try:
-                return self._attempt(url), number
+                body = self._attempt(url)
+                self._note(host, "")
+                return body, number
             except FetchError as error:
+                self._note(host, error.reason)
                 if error.wait is None or number == self.settings.tries:
                     error.tries = number
                     raise
@@ -113,6 +131,31 @@ class Downloader:
                 DEADLINE.reset(token)
             time.sleep(wait)
         raise AssertionError("unreachable")
+
+    def _rested(self, url: str) -> str:
+        """The host of an address. Raises FetchError `host_resting` while it is left alone."""
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError:  # the attempt says what is wrong with it
+            return ""
+        with self._lock:
+            _, until = self._failures.get(host, (0, 0.0))
+        if (left := until - time.monotonic()) > 0:
+            raise FetchError("host_resting", f"failed too often, for {left:.0f} s")
+        return host
+
+    def _note(self, host: str, reason: str) -> None:
+        """Counts a host's failures in a row, and lets it rest after too many."""
+        if self.settings.rest_after is None:
+            return
+        with self._lock:
+            if reason not in STRAINED:
+                self._failures.pop(host, None)
+                return
+            count = self._failures.get(host, (0, 0.0))[0] + 1
+            over = count - self.settings.rest_after
+            rest = min(self.settings.wait_s * 2.0 ** min(over, 30), self.settings.max_rest_s)
+            self._failures[host] = count, time.monotonic() + rest if over >= 0 else 0.0
 
     def check_start(self, start: bytes) -> None:
         """Raises FetchError where the first bytes are not those of a wanted file."""
@@ -191,8 +234,8 @@ class Downloader:
             for name, value in response.headers
         ]
         first = dict(reversed(headers))
-        if self.settings.opt_outs and opted_out(headers):
-            raise FetchError("opted_out", "X-Robots-Tag or tdm-reservation")
+        if self.settings.opt_outs and (header := opted_out(headers)):
+            raise FetchError("opted_out", header)
         status = response.status
         if status in (301, 302, 303, 307, 308) and "location" in first:
             return first["location"]
@@ -249,17 +292,18 @@ class Downloader:
             yield
 
 
-def opted_out(headers: list[tuple[str, str]]) -> bool:
-    """Whether a server opts out, for all agents or for this one by name.
+def opted_out(headers: list[tuple[str, str]]) -> str:
+    """The header and directive by which a server opts out, for all agents or for this one by name;
+    empty if it doesn't.
 
     >>> opted_out([("x-robots-tag", "googlebot: noindex")])
-    False
+    ''
     >>> opted_out([("x-robots-tag", "nofollow, noai")])
-    True
+    'X-Robots-Tag: noai'
     """
     for name, value in headers:
         if name == "tdm-reservation" and value.strip() == "1":
-            return True
+            return "TDM-Reservation: 1"
         if name != "x-robots-tag":
             continue
         agent = ""
@@ -268,5 +312,5 @@ def opted_out(headers: list[tuple[str, str]]) -> bool:
             if colon:
                 agent = named.strip()
             if directive.strip() in OPT_OUTS and agent in ("", "*", AGENT_NAME):
-                return True
-    return False
+                return f"X-Robots-Tag: {directive.strip()}"
+    return ""

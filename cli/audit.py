@@ -160,6 +160,9 @@ def pairs(
     tuned: Annotated[
         bool, Input("--tuned", help="The half that rules may be tuned on, with every mistake.")
     ] = False,
+    draw: Annotated[
+        int | None, Input(min=1, help="Only captions of this draw; else all of them.")
+    ] = None,
     reference: Annotated[
         bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
     ] = False,
@@ -170,10 +173,11 @@ def pairs(
     Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
     """
     from ..corpus_analysis.captions.miner import MinerSettings
-    from ..corpus_analysis.truth import GOLD, check_pairs
+    from ..corpus_analysis.truth import GOLD, Half, check_pairs
 
     settings = MinerSettings(prefilter=not reference, fast=not reference)
-    found = check_pairs(captions, "tuned" if tuned else "held-out", gold or GOLD, settings)
+    half: Half = "tuned" if tuned else "held-out"
+    found = check_pairs(captions, half, gold or GOLD, settings, draw=draw)
     print_truth(found, json)
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .options import Cost, Input, MaxUsd, Model, Output, Sampling
+from .options import Concurrency, Cost, Input, Json, MaxUsd, Model, Output, Prices, Sampling
 from .progress import progress_bar
-from .show_corpus import print_flips, print_mined
+from .show_corpus import print_control, print_flips, print_mined
 
 
 def mine(
@@ -35,6 +35,7 @@ def mine(
     sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
     engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
+    shard: Annotated[str, Cost(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
     workers: Annotated[int, Cost(min=1, help="Processes.")] = os.cpu_count() or 1,
     threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
     retry_failed: Annotated[
@@ -54,6 +55,7 @@ def mine(
     from ..corpus_analysis.run import CorpusSettings, ImageSettings, run
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
+    from ..eval.engine.records import parse_shard
 
     rows = SourceSettings(
         paths=tuple(source),
@@ -66,8 +68,9 @@ def mine(
         sample=sample,
         seed=seed,
     )
-    shard = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
-    mined = MineSettings(shard, out, engine=engine, workers=workers)
+    what = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
+    part = parse_shard(shard) if shard else None
+    mined = MineSettings(what, out, engine=engine, workers=workers, part=part)
     fetch = FetchSettings(contact=contact, loopback=loopback)
     had = ImageSettings(fetch, threads=threads, folder=images, retry_failed=retry_failed)
     settings = CorpusSettings(mined, stage=stage, judge=judge, images=had, max_usd=max_usd)
@@ -95,3 +98,32 @@ def flips(
     with progress_bar() as progress:
         found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
     print_flips(found, out)
+
+
+def control(
+    boxes: Annotated[Path, Argument(help="People's boxes: COCO instances of photographs.")],
+    captions: Annotated[Path, Argument(help="People's captions of them: COCO's format, or rows.")],
+    out: Annotated[Path, Output(help="Folder of the run.")],
+    judge: Annotated[str, Model(help="Judge to compare with the boxes; needs --images.")] = "",
+    images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
+    limit: Annotated[int | None, Sampling(min=1, help="Most pairs to judge.")] = None,
+    seed: Annotated[int, Sampling(min=0, help="Which caption of an image counts alone.")] = 0,
+    max_usd: MaxUsd = None,
+    prices: Prices = None,
+    concurrency: Concurrency = 8,
+    json: Json = False,
+) -> None:
+    """Measure by people's boxes how often people name the left one first: the control of `mine`.
+
+    Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
+    """
+    from ..corpus_analysis.control.run import ControlSettings, run_control
+    from ..eval.engine.costs import Cost as Costs
+
+    cost = Costs(concurrency, max_usd, prices)
+    settings = ControlSettings(
+        out, boxes, captions, judge, images, limit=limit, seed=seed, cost=cost
+    )
+    with progress_bar() as progress:
+        found = run_control(settings, progress)
+    print_control(found, out, json)

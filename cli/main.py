@@ -65,6 +65,7 @@ PANELS: dict[str, Commands] = {
     },
     "Corpora": {
         "mine": corpus.mine,
+        "control": corpus.control,
         "flips": corpus.flips,
         "captioning": captioning.captioning,
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..corpus_analysis.alignment import Alignment
+    from ..corpus_analysis.control.run import BoxControl
     from ..corpus_analysis.flips import FlipSet
     from ..corpus_analysis.mine import Funnel
     from ..corpus_analysis.run import Finished
@@ -68,6 +70,43 @@ def print_flips(found: FlipSet, out: Path) -> None:
         print(f"{count:6,}  {name}")
     dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
     print(f"{found.pairs:,} pairs, {2 * found.pairs:,} images in {out}; not taken: {dropped}")
+
+
+def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
+    """Prints the rate of every subset, and what a judge adds, or it all as JSON."""
+    from ..corpus_analysis.control.subsets import SUBSETS
+
+    if as_json:
+        print_json(found.to_json())
+        return
+    columns = ("left", "n", "images", "95 % by image", "guesses")
+    shown = table("pairs", *columns, numbers=columns, title="first-mentioned on the left")
+    for name, rate in found.subsets.items():
+        counts = f"{rate.n:,}", f"{rate.images:,}", _range(rate.by_image), f"{rate.guessed:,}"
+        shown.add_row(SUBSETS[name].says, _share(rate.rate), *counts)
+    output = console(width=120)
+    output.print(shown)
+    funnel = ", ".join(f"{name} {count:,}" for name, count in found.funnel.items())
+    output.print(funnel, highlight=False)
+    if found.judge is not None:
+        one = found.judge
+        output.print(
+            f"the judge says {_share(one.said.value)} of {one.said.n:,}, the boxes "
+            f"{_share(one.true.value)}; it adds {100 * one.habit.value:+.1f} points "
+            f"({_range(one.habit.interval)}), its four probes "
+            f"{100 * one.four_probes.value:+.1f}; with {one.unboxed.n:,} pairs without boxes, "
+            f"corrected: {_share(one.corrected.value)} ({_range(one.corrected.interval)})"
+        )
+    output.print(f"page: {out / 'index.html'}")
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.1%}"
+
+
+def _range(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return "-" if math.isnan(low) else f"{low:.1%} to {high:.1%}"
 
 
 def print_truth(found: TruthReport, as_json: bool) -> None:

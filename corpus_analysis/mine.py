@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..eval.engine.records import RunShard, owned, shard_log
 from ..progress import Progress
 from ..storage import RecordLog, read_records
 from .captions.gate import REASONS
@@ -20,8 +21,9 @@ from .sources import list_shards
 
 PAIRS = "pairs"
 """Folder of the pairs, one parquet file per shard."""
-MANIFEST = "manifest.jsonl"
-"""One line per finished shard."""
+_LOG = "manifest"
+MANIFEST = shard_log(_LOG, None)
+"""One line per finished shard; a process with a part of the work has a log of its own."""
 
 
 class MineError(CorpusError):
@@ -40,6 +42,8 @@ class MineSettings:
     """`local`, `pool` or `ray`; changes no row."""
     workers: int = 1
     """Number of processes; changes no row."""
+    part: RunShard | None = None
+    """The part of the work that is this process's; None for all that others have not done."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +107,21 @@ class Funnel:
 def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
     """Mines every shard that isn't done, then counts; run again after any end, it resumes.
 
-    One process per folder: the caller holds its lock. Raises SourceError, OntologyError,
+    With a `part`, every Nth shard, and counts of these. One process per folder, or per part of it:
+    the caller holds the lock. Raises SourceError, OntologyError,
     ModelMissing and UsageError before any work, MineError if shards failed, and EngineError if
     workers keep dying.
     """
     installed_model()  # before starting workers that would only fail without it
     run = engine(settings.engine)
     folder = settings.out / PAIRS
-    jobs = [Job.of(s, folder, settings.shard) for s in list_shards(settings.shard.source)]
+    shards = enumerate(list_shards(settings.shard.source))
+    own = (shard for number, shard in shards if owned(settings.part, number))
+    jobs = [Job.of(shard, folder, settings.shard) for shard in own]
     folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder, jobs)
-    done = _finished(settings.out / MANIFEST, folder)
+    if settings.part is None:  # else the other parts' files would be in the way
+        _sweep(folder, jobs)
+    done = _finished(settings.out, folder)
     # Large files first, so that no worker is left alone with one at the end.
     todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
     progress("shards", len(jobs) - len(todo), len(jobs))
@@ -123,7 +131,10 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
         progress(f"a worker died, restart {number}", len(done) + len(failed), len(jobs))
 
     if todo:
-        with worker_environment(), RecordLog(settings.out / MANIFEST) as log:
+        with (
+            worker_environment(),
+            RecordLog(settings.out / shard_log(_LOG, settings.part)) as log,
+        ):
             for entry in run_jobs(run, todo, settings.shard, settings.workers, restarting):
                 log.append(entry)
                 if "error" in entry:
@@ -131,15 +142,17 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
                 else:
                     done[entry["key"]] = entry
                 progress("shards", len(done) + len(failed), len(jobs))
-        _sweep(folder, jobs)
+        if settings.part is None:
+            _sweep(folder, jobs)
     _check(jobs, done, failed)
     return Funnel.of(done[job.key] for job in jobs)
 
 
-def _finished(manifest: Path, folder: Path) -> dict[str, dict[str, Any]]:
-    """Manifest entries of the shards whose file is there, by key."""
+def _finished(out: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Manifest entries of the shards whose file is there, by key, whoever mined them."""
     return {
         entry["key"]: entry
+        for manifest in sorted(out.glob(f"{_LOG}*.jsonl"))
         for entry in read_records(manifest)
         if "error" not in entry and (folder / f"{entry['shard']}.parquet").exists()
     }

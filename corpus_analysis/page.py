@@ -10,7 +10,7 @@ from typing import Any
 from ..eval.core import PROBES
 from .alignment import Alignment, Rate
 
-_STYLE = """
+STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c2330; max-width: 860px; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
@@ -30,10 +30,10 @@ def render_page(result: Alignment, title: str) -> str:
     single, control = result.single_probe, result.controls
     parts = [
         f"<h1>{escape(title)}: is the first-mentioned thing on the left?</h1>",
-        f'<p class="big">{_percent(single.rate)}</p>',
+        f'<p class="big">{percent(single.rate)}</p>',
         f"<p>of {single.n:,} pairs of things that a caption names and its image shows side by "
-        f"side. 95 % intervals: {_interval(single.wilson)} if pairs were independent, "
-        f"{_interval(single.by_pair)} over entity pairs, {_interval(single.by_host)} over image "
+        f"side. 95 % intervals: {interval(single.wilson)} if pairs were independent, "
+        f"{interval(single.by_pair)} over entity pairs, {interval(single.by_host)} over image "
         f"hosts. Without an order effect, half would be. "
         f"Judge: {escape(_judge(result.judge))}.</p>",
         "<h2>How the question was asked</h2>",
@@ -44,14 +44,14 @@ def render_page(result: Alignment, title: str) -> str:
                 **{n: r for n, r in result.groups["all"].items() if n != "all"},
             }
         ),
-        f"<p>Mean of the four probes: {_percent(result.four_probes['rate'])} "
-        f"({_interval(result.four_probes['by_pair'])}, n = {result.four_probes['n']:,}). "
-        f"Mirrored images: {_percent(control['mirrored_rate'])} as shown; "
-        f"{_percent(control['flips'])} of the answers flip as they should. Side bias: "
+        f"<p>Mean of the four probes: {percent(result.four_probes['rate'])} "
+        f"({interval(result.four_probes['by_pair'])}, n = {result.four_probes['n']:,}). "
+        f"Mirrored images: {percent(control['mirrored_rate'])} as shown; "
+        f"{percent(control['flips'])} of the answers flip as they should. Side bias: "
         f"{_signed(control['side_bias'])}; name bias: {_signed(control['name_bias'])}. The gate "
-        f"gives the same answer for {_percent(control['gate_unchanged'])} of the mirrored images. "
+        f"gives the same answer for {percent(control['gate_unchanged'])} of the mirrored images. "
         f"Entity pairs mentioned in both orders ({result.both_orders['entity_pairs']:,}): "
-        f"{_percent(result.both_orders['rate'])}.</p>",
+        f"{percent(result.both_orders['rate'])}.</p>",
         "<h2>Pairs left at each stage</h2>",
         _funnel(_stages(result.funnel)),
         _reasons(result.funnel),
@@ -63,7 +63,7 @@ def render_page(result: Alignment, title: str) -> str:
     parts += ["<h2>Example pairs</h2>", _examples(result.examples)]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style>{''.join(parts)}</html>\n"
+        f"<style>{STYLE}</style>{''.join(parts)}</html>\n"
     )
 
 
@@ -145,6 +145,7 @@ def _reasons(funnel: Mapping[str, Any]) -> str:
     rows += [("damaged file", file, 1) for file in funnel["captions"]["damaged"]]
     images = funnel["images"]
     rows += [("image", reason, n) for reason, n in images["reasons"].items()]
+    rows += [("opted out by", header, n) for header, n in images["opt_outs"].items()]
     rows += [("pair", name, images[name]) for name in ("duplicate_url", "duplicate_image")]
     for aspect, labels in funnel["stage_1"].items():
         rows += [(f"stage 1, {aspect}", label, n) for label, n in labels.items()]
@@ -155,7 +156,7 @@ def _reasons(funnel: Mapping[str, Any]) -> str:
 
 def _published(published: Mapping[str, Any]) -> str:
     rows = [
-        (name, f"{_percent(p['rate'])} ({_interval(p['wilson'])})", p["n"])
+        (name, f"{percent(p['rate'])} ({interval(p['wilson'])})", p["n"])
         for name, p in published.items()
     ]
     return _table(
@@ -186,7 +187,8 @@ def _judge(identity: Mapping[str, str]) -> str:
     return ", ".join(f"{key} {value}" for key, value in identity.items())
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share for people; n/a for NaN."""
     return "n/a" if math.isnan(share) else f"{share:.1%}"
 
 
@@ -194,6 +196,7 @@ def _signed(share: float) -> str:
     return "n/a" if math.isnan(share) else f"{100 * share:+.1f} points"
 
 
-def _interval(interval: tuple[float, float]) -> str:
-    low, high = interval
+def interval(bounds: tuple[float, float]) -> str:
+    """An interval of shares for people; n/a for NaN."""
+    low, high = bounds
     return "n/a" if math.isnan(low) else f"{100 * low:.1f} to {100 * high:.1f} %"

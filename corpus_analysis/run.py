@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..eval.core import Judge
 from ..eval.engine.costs import Cost
+from ..eval.engine.records import shard_log
 from ..eval.judges import Answering, open_judge
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
@@ -108,6 +109,8 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
     if last and not settings.judge:
         raise UsageError("--stage layout needs a judge, e.g. --judge boxes:instances.json")
     out = settings.mine.out
+    if settings.mine.part is not None:
+        return _run_part(settings, progress)
     with Lock(out / LOCK, str(out)):
         plan = Cost(settings.concurrency, settings.max_usd).plan(out)
         judge = open_judge(settings.judge, plan) if last else None  # a bad spec fails at once
@@ -127,6 +130,16 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
             found = _Gathered(funnel, images, pairs, retrieved, chosen)
             alignment = _judge(out, found, judge, progress)
         return Finished(funnel, images, alignment, warnings)
+
+
+def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
+    """Mines one part of a run beside processes that mine the others."""
+    if settings.stage != "pairs":
+        raise UsageError("--shard mines pairs; run without it, after all shards, to go on")
+    out = settings.mine.out
+    log = out / shard_log(LOCK, settings.mine.part)
+    with Lock(out / LOCK, str(out), shared=True), Lock(log, f"{out}, this shard"):
+        return Finished(mine_pairs(settings.mine, progress), None, None, ())
 
 
 def _retrieve(
@@ -233,5 +246,10 @@ def choose(
             counts["pairs_distinct"] += 1
             sha256 = retrieved.records[key]["sha256"]
             chosen[pair["id"]] = PairToJudge(pair, retrieved.image(key), sha256)
-    images = {**counts, "addresses": len(retrieved.records), "reasons": retrieved.reasons()}
+    images = {
+        **counts,
+        "addresses": len(retrieved.records),
+        "reasons": retrieved.reasons(),
+        "opt_outs": retrieved.opt_outs(),
+    }
     return list(chosen.values()), images

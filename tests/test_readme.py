@@ -51,6 +51,7 @@ NEED_MORE = {
     "study",
     "flips",
     "captioning",
+    "control",
     "judge-check",
     "push",
     "publish",

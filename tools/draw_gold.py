@@ -1,17 +1,21 @@
 """Draws the captions of `corpus_analysis/gold/captions.jsonl` for a reader, captions only.
 
-    python tools/draw_gold.py COCO=FILE LAION-400M=FILE CC3M=FILE PartiPrompts=FILE --out FOLDER
+    python tools/draw_gold.py COCO=FILE LAION-400M=FILE CC3M=FILE PartiPrompts=FILE \\
+        --number 2 --each 110 --out FOLDER
 
-Of each source 60 captions in which the miner finds a pair, 75 in which it finds none and the
-tagger two nouns, and 15 others, in the order of a seeded digest; captions must pass the quality
-gate. `FOLDER/captions.txt` is what a reader sees: shuffled, without source or stratum.
-`FOLDER/drawn.jsonl` holds both, with the weight of each caption. The shipped sample was drawn
-before the rules that it measures were written; a draw with them has other strata.
+Of each source, 40 % are captions in which the miner finds a pair, 50 % ones in which it finds none
+and the tagger two nouns, and 10 % others, in the order of a digest that the draw's number seeds;
+captions must pass the quality gate and be in no earlier draw. What a reader sees is
+`FOLDER/tuned.txt` and, when the rules are finished, `FOLDER/held-out.txt`: shuffled, without source
+or stratum. `FOLDER/drawn.jsonl` holds both, with the weight of each caption. A draw is made before
+the rules that it measures are written; one with them has other strata.
 
 How it was read. One reader (a language model) read every caption before it saw what the miner
 makes of it, then all of them again in reverse order, and settled the differences in a third look:
 the two readings agreed on 263 pairs, one had a pair alone, and 39 pairs were stated to the one and
 open to the other. So this is one reader's view, read twice, and not the agreement of several.
+The second draw was read once, by the same rules: its tuned half before any rule was changed, its
+held-out half when all were finished.
 
 - A thing is a person, animal, vehicle, piece of furniture, dish, device, garment, belonging, plant
   or building: what has an outline and could stand beside another. Not: rooms, streets, fields,
@@ -36,12 +40,12 @@ import random
 from collections import defaultdict
 from pathlib import Path
 
-TAKE = {"pair": 60, "nouns": 75, "fewer": 15}
-SEED = "counterprior gold 1\n"
+SHARES = {"pair": 0.4, "nouns": 0.5, "fewer": 0.1}
+"""Of the captions of a source, by stratum."""
 
 
-def order(caption: str) -> str:
-    return hashlib.sha256((SEED + caption).encode()).hexdigest()
+def order(number: int, caption: str) -> str:
+    return hashlib.sha256(f"counterprior gold {number}\n{caption}".encode()).hexdigest()
 
 
 def strata(captions: list[str]) -> dict[str, list[str]]:
@@ -67,29 +71,38 @@ def strata(captions: list[str]) -> dict[str, list[str]]:
 
 def main() -> None:
     from counterprior.corpus_analysis.captions.text import normalize
-    from counterprior.corpus_analysis.truth import digest_of, read_captions
+    from counterprior.corpus_analysis.truth import digest_of, half_of, read_captions, read_gold
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sources", nargs="+", help="NAME=FILE")
+    parser.add_argument("--number", type=int, required=True, help="of the draw, from 1")
+    parser.add_argument("--each", type=int, default=150, help="captions of each source")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    earlier = {gold.digest for gold in read_gold() if gold.draw < options.number}
     drawn = []
     for source in options.sources:
         name, _, file = source.partition("=")
-        for stratum, captions in strata(list(dict.fromkeys(read_captions(Path(file))))).items():
-            chosen = sorted(captions, key=order)[: TAKE[stratum]]
+        every = dict.fromkeys(read_captions(Path(file)))
+        unread = [caption for caption in every if digest_of(caption) not in earlier]
+        for stratum, captions in strata(unread).items():
+            ordered = sorted(captions, key=lambda caption: order(options.number, caption))
+            chosen = ordered[: round(SHARES[stratum] * options.each)]
             weight = len(captions) / len(chosen)
             drawn += [
                 {"digest": digest_of(c), "source": name, "stratum": stratum, "weight": weight}
-                | {"caption": c}
+                | {"draw": options.number, "caption": c}
                 for c in chosen
             ]
     random.Random(1).shuffle(drawn)
     options.out.mkdir(parents=True, exist_ok=True)
     with (options.out / "drawn.jsonl").open("w") as rows:
         rows.writelines(json.dumps(row) + "\n" for row in drawn)
-    with (options.out / "captions.txt").open("w") as blind:
-        blind.writelines(f"{i}\t{normalize(row['caption'])}\n" for i, row in enumerate(drawn))
+    for half in ("tuned", "held-out"):
+        with (options.out / f"{half}.txt").open("w") as blind:
+            for number, row in enumerate(drawn):
+                if half_of(row["digest"]) == half:
+                    blind.write(f"{number}\t{normalize(row['caption'])}\n")
 
 
 if __name__ == "__main__":

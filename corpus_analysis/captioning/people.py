@@ -53,7 +53,7 @@ def read_people(path: Path, ids: Mapping[str, str]) -> PeoplesCaptions:
         else:
             captions.append(PersonsCaption(image, text))
     if not captions:
-        raise UsageError(f"{path}: none of its {others:,} captions is of an image with two things")
+        raise UsageError(f"{path}: none of its {others:,} captions is of one of these images")
     return PeoplesCaptions(tuple(captions), others)
 
 

@@ -12,7 +12,7 @@ from ...eval.core import Caption
 from ..captions.extract import CaptionMention, Extractor, spatial_words
 from ..captions.ontology import CaptionEntity, Ontology
 from ..captions.parser import Parser, load_parser
-from ..captions.text import normalize
+from ..captions.text import normalize, readable
 
 ReadingLabel = Literal[
     "left_first",
@@ -122,13 +122,13 @@ def _tools() -> tuple[Parser, Extractor]:
 def _parsed(parser: Parser, texts: Sequence[str]) -> list[Any]:
     """The document of every text, None where the parser failed."""
     try:
-        return list(parser.nlp.pipe(texts))
+        return list(parser.nlp.pipe(map(readable, texts)))
     except Exception:  # third-party code: one caption must not end a run
         return [_parsed_alone(parser, text) for text in texts]
 
 
 def _parsed_alone(parser: Parser, text: str) -> Any:
     try:
-        return parser.nlp(text)
+        return parser.nlp(readable(text))
     except Exception:
         return None

@@ -33,15 +33,15 @@ class Word(Protocol):
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 
 PARTS = frozenset(
-    "hood bonnet roof branch limb base bottom foot end tip corner arm armrest lap shoulder head "
-    "bow stern deck hand paw tail".split()
+    "hood bonnet roof branch limb base bottom foot end tip corner arm armrest lap shoulder "
+    "shoulders head bow stern deck hand paw tail".split()
 )
 """Parts that stand for the whole after a preposition: "on the hood of a car"."""
 
 POSSESSIVES = frozenset(("his", "her", "their"))
 
-_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "prt"))
-_CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp"))
+_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "acomp", "prt"))
+_CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp", "pcomp"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
 _RELATIVE = frozenset(("WDT", "WP"))
@@ -86,7 +86,8 @@ def _verb_subject(verb: Word) -> Word | None:
         there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
         if there is not None:
             return there
-    return next((t for t in verb.lefts if t.dep_ in _SUBJECTS), None)
+    subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
+    return subjects[-1] if subjects else None
 
 
 def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
@@ -99,10 +100,16 @@ def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
 
 
 def sharing(subject: Word, before: Word) -> Iterator[Word]:
-    """The other conjuncts of a subject that precede a word: "a cat and a dog sit on a couch"."""
+    """The other conjuncts of a subject that precede a word: "a cat and a dog sit on a couch".
+
+    The parser may make the first one a modifier: "a laptop and three phones on a table".
+    """
     root = subject
     while root.dep_ == "conj" and root.head.i != root.i:
         root = root.head
+    for left in root.lefts:
+        if left.dep_ == "nmod" and left.tag_ in NOUNS and any(t.dep_ == "cc" for t in left.rights):
+            yield left
     for one in (root, *conjuncts(root)):
         if one.i != subject.i and one.i < before.i:
             yield one

@@ -13,6 +13,7 @@ from typing import Literal
 
 from .attachment import (
     NOUNS,
+    PARTS,
     POSSESSIVES,
     Word,
     conjuncts,
@@ -24,15 +25,25 @@ from .attachment import (
 from .ontology import CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
 from .words import (
+    COLORS,
     DEPICTIONS,
+    DRESSING,
+    EATING,
     FAKE,
+    FIGHTING,
     FIGURES,
+    FILLING,
     GAMES,
+    HUES,
+    IDIOMS,
     IMPRINTS,
     LINKS,
+    MEATS,
+    MINDING,
     OFFSPRING,
     PLAYED,
     POSTURES,
+    PRODUCTS,
     PUTTING,
     QUANTITIES,
     SCREENS,
@@ -83,8 +94,19 @@ _QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
 _MODIFYING = _QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
-_BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN NN NNP HYPH".split())
+_BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN VBG NN NNP HYPH".split())
 """Tags of what may stand between a conjunction and its noun."""
+_ACTING = frozenset(("dobj", "nsubj", "nsubjpass"))
+_DETERMINERS = frozenset(("DT", "PRP$", "CD"))
+_MAX_COMMAS = 2
+"""Of a list without "and"; longer ones are keywords."""
+_AND = frozenset(("and", "&", "+", "or"))
+_GROWING = frozenset(("leaf", "flower", "fruit"))
+_AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
+_SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+_CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+_BESIDES = frozenset(("left", "right", "side"))
+"""What "to the" may be followed by in a place; "to the edge of" is a direction."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -183,8 +205,8 @@ class Extractor:
             if (
                 token.lower_ not in self.ontology.by_last
                 or token.i in joined
-                or token.tag_ not in NOUNS
-                or token.dep_ in ("nsubj", "nsubjpass", "compound")
+                or not _is_noun(doc, token)
+                or (token.dep_ == "compound" and not _ends_field(doc, token))
             ):
                 continue
             second = self._resolve(doc, text, token)
@@ -194,7 +216,8 @@ class Extractor:
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
             own = before.dep_ == "nmod" and before.head.i == token.i
-            if before.tag_ not in NOUNS or (_unseen(before) and not own):
+            clause = token.dep_ in ("nsubj", "nsubjpass")
+            if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._resolve(doc, text, before)
             if first is None or first.head.i != before.i or self._heads_both(doc, second):
@@ -203,30 +226,45 @@ class Extractor:
                 yield first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
-        """The conjunction before a name, with at most four words between that name nothing."""
+        """The conjunction before a name, with at most four words between that name nothing.
+
+        A comma is one where a list goes on: "a fridge, a trash can and an oven".
+        """
         for at in range(name.i - 1, max(name.i - 6, 0), -1):
             word = doc[at]
-            if word.lower_ in ("and", "&", "+", "or"):
+            if word.lower_ in _AND or (word.text == "," and _goes_on(doc, name)):
                 return word
             named = word.tag_ in NOUNS and word.lower_ in self.ontology.by_last
-            if word.tag_ not in _BEFORE_NOUNS or named:
+            verb = word.tag_ == "VBG" and doc[at + 1].tag_ in _DETERMINERS  # "holding a flag"
+            if word.tag_ not in _BEFORE_NOUNS or named or verb:
                 return None
         return None
 
     def _coordination(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
         """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
         second = self._resolve(doc, text, token)
-        if second is None or _unseen(token) or self._heads_both(doc, second):
+        coordinator = _coordinator(doc, token)
+        if second is None or not coordinator or _unseen(token) or self._heads_both(doc, second):
+            return
+        if coordinator == "," and _is_keyword(doc, token):
             return
         earlier = token.head
+        listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
+        if _is_measured(earlier, token):
+            earlier = earlier.head.head  # "plates of food and a bottle of wine"
+        if listed and token.dep_ == "conj" and self._resolve(doc, text, listed[-1]) is not None:
+            earlier = listed[-1]  # "a violin, a suitcase, and a candle"
         while True:
             first = self._resolve(doc, text, _complement(earlier, token))
             if first is not None:
-                first = self._nearer(doc, text, earlier, token, first, second)
-                if not _one_person(first, second) and not _one_dish(doc, first, second):
-                    yield first, second, "coordination", _coordinator(doc, token)
+                nearer = self._nearer(doc, text, earlier, token, first, second)
+                if nearer is None:
+                    return
+                if not _one_person(nearer, second) and not _one_dish(doc, nearer, second):
+                    yield nearer, second, "coordination", coordinator
                 return
-            if earlier.dep_ != "conj" and not _listed(earlier):
+            # Only neighbors are linked, but "and" also reaches over what isn't known.
+            if coordinator == "," or (earlier.dep_ != "conj" and not _listed(earlier)):
                 return
             earlier = earlier.head
 
@@ -250,15 +288,28 @@ class Extractor:
         target = _object(token)
         if target is None or not _of_place(token, target):
             return
-        named = (self._resolve(doc, text, t) for t in (target, *conjuncts(target)))
-        second = next((n for n in named if n is not None), None)  # "with long hair and a hat"
-        modified = None if second is None else self._modified(doc, text, token)
+        if is_place(target):
+            return  # "with a ball on the right and two cones on the left"
+        second = self._first_named(doc, text, target)
+        modified = None if second is None else self._modified(doc, text, token, second)
         if second is None or modified is None:
             return
-        subject, first = self._better(doc, text, token, *modified, second)
-        if word == "with" and target.lower_ == "glasses" and first.entity.animate:
+        better = self._better(doc, text, token, *modified, second)
+        if better is None:
+            return
+        subject, first = better
+        if (
+            word == "with"
+            and second.head.lower_ == "glasses"
+            and second.entity.name == "glass"
+            and first.entity.animate
+        ):
             second = self._as(second, "eyeglasses", second.begin)
         relation = _relation(doc, token)
+        beneath = self._beneath(doc, text, token, first)
+        if beneath is not None:
+            yield beneath, second, "preposition", relation
+            return
         if not _stands(first, second, relation, token):
             return
         for other in sharing(subject, token):
@@ -271,13 +322,40 @@ class Extractor:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
 
-    def _modified(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, _Found] | None:
+    def _first_named(self, doc: Sequence[Word], text: str, target: Word) -> _Found | None:
+        """What a word or else the next thing joined to it names: "with long hair and a hat", but
+        not "with a grin holding an apple and a dahlia"."""
+        for noun in (target, *conjuncts(target)):
+            found = self._resolve(doc, text, noun)
+            between = doc[target.i + 1 : noun.i]
+            if found is not None and any(t.dep_ == "dobj" for t in between):
+                return None
+            if found is not None:
+                return found
+        return None
+
+    def _beneath(self, doc: Sequence[Word], text: str, token: Word, first: _Found) -> _Found | None:
+        """What stands on another, of two phrases with "on": the plate in "it is on a plate on a
+        table"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or first.entity.animate or before.dep_ != "pobj":
+            return None
+        if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
+            return None
+        found = self._resolve(doc, text, before)
+        return None if found is None or found.entity.animate else found
+
+    def _modified(
+        self, doc: Sequence[Word], text: str, token: Word, second: _Found
+    ) -> tuple[Word, _Found] | None:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = token.head
-        subject: Word | None
-        if token.lower_ in ("on", "over") and above.tag_ not in NOUNS and above.lower_ in PUTTING:
+        subject: Word | None = None
+        put = token.lower_ in ("on", "over", "above", "inside") and above.lower_ in PUTTING
+        filled = token.lower_ == "with" and above.lower_ in FILLING and not second.entity.animate
+        if above.tag_ not in NOUNS and (put or filled):
             subject = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
-        else:
+        if subject is None:
             subject = subject_of(above, self._names_end)
         if subject is None:
             return None
@@ -296,7 +374,7 @@ class Extractor:
         subject: Word,
         first: _Found,
         second: _Found,
-    ) -> tuple[Word, _Found]:
+    ) -> tuple[Word, _Found] | None:
         """Subject and name, or the living thing that the phrase is about where the parser chose
         what it is on, in, holds or wears.
 
@@ -304,22 +382,85 @@ class Extractor:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
-        if first.entity.animate or token.head.tag_ == "VBN":
+        if first.entity.animate:
+            return self._before(doc, text, token, chosen, second)
+        if token.head.tag_ == "VBN" or token.head.lower_ in PUTTING | FILLING:
             return chosen
+        near = self._furniture(doc, text, token, subject)
+        if near is not None:
+            return near
         above = noun_above(subject, self._names_end)
         found = None if above is None else self._resolve(doc, text, above)
         if above is None or found is None:
             return chosen
         holding = subject.head.lower_ == "with" and token.lower_ != "with"
-        if holding and first.entity.category in ("everyday", "devices_leisure"):
+        holding = (
+            holding or subject.head.head.lower_ == "full"
+        )  # "a vase full of flowers on a desk"
+        alike = first.entity.category == found.entity.category
+        if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
             return above, found  # "a present with a ribbon to the left of a tree"
         if not found.entity.animate:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
         own = any(t.lower_ in POSSESSIVES for t in _below(second.head))
+        aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
+        aim = aim and not is_place(subject.head.head)
+        eaten = first.entity.category == "food_kitchen" and second.entity.animate
         worn = subject.dep_ in ("pobj", "conj", "dobj") and first.entity.category == "everyday"
-        return (above, found) if seat or own or worn else chosen
+        held = first.entity.category in ("food_kitchen", "devices_leisure")
+        worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
+        return (above, found) if seat or own or worn or aim or eaten else chosen
+
+    def _furniture(
+        self, doc: Sequence[Word], text: str, token: Word, subject: Word
+    ) -> tuple[Word, _Found] | None:
+        """The furniture right before "with" that a lifeless subject stands on, or is joined to.
+
+        "A pizza on a table with magazines", "a fridge and shelves with jars".
+        """
+        before = doc[token.i - 1]
+        if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
+            return None
+        found = self._resolve(doc, text, before)
+        if found is None or found.entity.animate:
+            return None
+        joined = any(one.i == before.i for one in conjuncts(subject))
+        return (before, found) if joined or found.entity.category == "furniture" else None
+
+    def _before(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        token: Word,
+        chosen: tuple[Word, _Found],
+        second: _Found,
+    ) -> tuple[Word, _Found] | None:
+        """The lifeless thing that a phrase is about where the parser chose who acts; None if that
+        is not known.
+
+        "A man blows out candles on a cake", "a woman behind a table with carrots on it", "a cow
+        next to a tree with red leaves", "a woman shows her bagel with cheese".
+        """
+        people, what = chosen[1].entity.category == "people", second.entity
+        before = doc[token.i - 1]
+        of_it = people and any(t.lower_ == "it" for t in _below(second.head))
+        on_top = what.category == "food_kitchen" or what.name in _SURFACES
+        if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
+            objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
+            before = next(objects, before)
+        elif token.lower_ != "with" or before.tag_ not in NOUNS or before.i == chosen[0].i:
+            return chosen
+        found = self._resolve(doc, text, before) if before.tag_ in NOUNS else None
+        growing = what.name in _GROWING or "flower" in what.kinds
+        if found is None or found.entity.animate:
+            return None if of_it or (growing and not people) else chosen
+        eaten = found.entity.category == "food_kitchen" and (
+            what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
+        )
+        on_top = token.lower_ == "on"
+        return (before, found) if of_it or growing or eaten or on_top else chosen
 
     def _nearer(
         self,
@@ -329,28 +470,37 @@ class Extractor:
         conjunct: Word,
         first: _Found,
         second: _Found,
-    ) -> _Found:
-        """What a noun comes with, wears or holds, if that is what a conjunct joins.
+    ) -> _Found | None:
+        """What a noun comes with, wears or holds, if that is what a conjunct joins; None if that is
+        no thing.
 
         "A bike with a bag and a lamp", "a dog wearing a tie and a hat", "a man in a shirt and tie".
         The parser mostly joins the noun itself, which is right for "a man with a hat and a woman".
         """
         couple = first.entity.animate and second.entity.animate
+        if second.entity.animate and not first.entity.animate and _in_clause(second.head):
+            # "a man eating a donut and a woman eating a cake"
+            above = noun_above(first.head, self._names_end)
+            living = None if above is None else self._resolve(doc, text, above)
+            if living is not None and living.entity.animate:
+                return living
         for right in noun.rights:
             if right.i > conjunct.i:
                 break
-            target = _object(right)
-            if right.dep_ == "acl" and right.tag_ == "VBG":
-                target = next((t for t in right.rights if t.dep_ == "dobj"), None)
-            elif right.lower_ not in ("with", "in", "of"):
+            target, at_hand = _comes_with(right)
+            if target is None or not right.i < target.i < conjunct.i:
                 continue
-            inner = None
-            if target is not None and right.i < target.i < conjunct.i:
-                inner = self._resolve(doc, text, target)
+            if right.lower_ == "of" and any(t.lower_ == "of" for t in conjunct.rights):
+                continue  # "a plate of rice and a bowl of soup"
+            inner = self._resolve(doc, text, target)
+            if inner is None and right.lower_ == "with" and not first.entity.animate:
+                return first if second.entity.animate else None
             if inner is None or (couple and not inner.entity.animate):
                 continue
             alike = inner.entity.category == second.entity.category
-            if alike or (right.lower_ not in ("in", "of") and not second.entity.animate):
+            if right.lower_ in SPATIAL and not at_hand:
+                alike = alike and first.entity.category != second.entity.category
+            if alike or (at_hand and not second.entity.animate):
                 return inner
         return first
 
@@ -399,8 +549,10 @@ class Extractor:
         forms = self.ontology.by_last.get(token.lower_)
         if forms is None or not _stands_alone(text, token) or _modifies(doc, token):
             return None
+        if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
+            return None
         for form in forms:
-            if not form.before and token.tag_ not in NOUNS:
+            if not form.before and not _is_noun(doc, token):
                 return None
             at = token.i
             for word in form.before:
@@ -408,10 +560,19 @@ class Extractor:
                 if at < 0 or doc[at].lower_ != word or not _stands_alone(text, doc[at]):
                     break
             else:
-                if form.entity is None:
+                if form.entity is None or _is_surname(doc, token, form.entity):
+                    return None
+                if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
                     return None
                 return self._of_its_kind(_Found(form.entity, token, doc[at], None, form.entity))
         return None
+
+    def _is_imprint(self, doc: Sequence[Word], token: Word) -> bool:
+        """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
+        last = all(not t.text.isalpha() for t in doc[token.i + 1 :])
+        return last and any(
+            t.dep_ == "compound" and t.lower_ in self.ontology.by_last for t in token.lefts
+        )
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
@@ -421,7 +582,10 @@ class Extractor:
             for form in self.ontology.by_last.get(after.lower_, ())
         ):
             return after
-        return token if token.lower_ in self.ontology.by_last else _noun_of(token)
+        forms = self.ontology.by_last.get(token.lower_, ())
+        eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
+        # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
+        return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
 
     def _of_its_kind(self, found: _Found) -> _Found | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
@@ -454,9 +618,13 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
     """
     if token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts):
         return True
+    if token.dep_ == "npadvmod" and token.head.tag_ == "VBN" and token.head.i > token.i:
+        return True  # "a horse drawn cart"
     if token.lower_ in GAMES and token.dep_ == "dobj" and token.head.lower_ in PLAYED:
         return True
     after = doc[token.i + 1] if token.i + 1 < len(doc) else None
+    if token.lower_ == "book" and after is not None and after.tag_ == "CD":
+        return True  # "Ranger's Apprentice, Book 4"
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
@@ -466,6 +634,64 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
         and not after.lower_.endswith("ing")
     )
+
+
+def _is_noun(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
+    if token.tag_ in NOUNS:
+        return True
+    if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in _AND:
+        return False
+    after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
+    return doc[token.i - 2].tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+
+
+def _ends_field(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is the last of its field: "a cat and a dog - stock photo"."""
+    after = doc[token.i + 1].text if token.i + 1 < len(doc) else ""
+    return bool(after) and after in "-|\u2013\u2014"
+
+
+def _in_idiom(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is half of an idiom: "rock & roll"."""
+    at = token.i
+    if at > 1 and doc[at - 1].lower_ in _AND and (doc[at - 2].lower_, token.lower_) in IDIOMS:
+        return True
+    joined = at + 2 < len(doc) and doc[at + 1].lower_ in _AND
+    return joined and (token.lower_, doc[at + 2].lower_) in IDIOMS
+
+
+def _is_color(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a thing's name is a color here, next to another one: "orange & green"."""
+    if token.lower_ not in HUES or any(t.dep_ in _QUANTIFYING for t in token.lefts):
+        return False
+    after = [word.lower_ for word in doc[token.i + 1 : token.i + 3]]
+    before = [word.lower_ for word in reversed(doc[max(0, token.i - 2) : token.i])]
+    return any(
+        near and (near[0] in COLORS or (near[0] in _AND | {","} and near[-1] in COLORS))
+        for near in (before, after)
+    )
+
+
+def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is in quotation marks, after the caption's start: "a shirt with 'Rocks!'"."""
+    at = token.i
+    while at > 0 and doc[at].tag_ != "''":
+        if doc[at].tag_ == "``":
+            return any(t.tag_ == "''" for t in doc[token.i + 1 :])
+        at -= 1
+    return False
+
+
+def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
+    """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
+    before = doc[token.i - 1] if token.i else None
+    if before is None or entity.category != "animals" or not token.tag_.startswith("NNP"):
+        return False
+    if before.dep_ != "compound" or not (before.text[0].isupper() and token.text[0].isupper()):
+        return False
+    words = [t.text for t in doc if t.text.isalpha()]
+    return 2 * sum(word.islower() for word in words) > len(words)
 
 
 def _figure(token: Word) -> Word | None:
@@ -499,7 +725,8 @@ def _object(token: Word) -> Word | None:
     """What a preposition points to; it may be in a clause: "with his phone on"."""
     for below in token.rights:
         if below.dep_ == "pobj":
-            return below
+            whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
+            return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
         if below.dep_ == "pcomp":
             return next((t for t in below.lefts if t.dep_ in ("nsubj", "nsubjpass")), None)
     return None
@@ -510,8 +737,22 @@ def _of_place(token: Word, target: Word) -> bool:
     word, above = token.lower_, token.head
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
+    if word == "against" and above.lower_ in PLAYED | FIGHTING:
+        return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
+    if word == "on" and (above.lower_ in EATING | PLAYED or above.lower_ == "eye"):
+        return False
+    if word == "with" and above.lower_ in MINDING:
+        return False
+    if (
+        word == "on"
+        and above.lower_ in DRESSING
+        and not any(t.dep_ == "dobj" for t in above.rights)
+    ):
+        return False
+    if above.tag_ in NOUNS and is_place(above) and above.dep_ in _ACTING:
+        return False  # "hangs the top of a rock"
     if word == "by" and token.dep_ == "prep":
         known = any(t.dep_ in _QUANTIFYING for t in target.lefts) or target.tag_ == "NNS"
         return known and not target.tag_.startswith("NNP")
@@ -549,30 +790,49 @@ def _bare_modifier(doc: Sequence[Word], found: _Found) -> Word | None:
 
 def _one_dish(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
     """Whether two names of food are one dish: "peanut and ginger chicken"."""
-    if {first.entity.category, second.entity.category} != {"food_kitchen"}:
+    dishes = [
+        one.entity.category == "food_kitchen" or one.entity.name in MEATS for one in (first, second)
+    ]
+    if not all(dishes):
         return False
     determined = any(t.dep_ in _QUANTIFYING for t in first.head.lefts)
     return not determined and _bare_modifier(doc, second) is not None
 
 
 def _one_person(first: _Found, second: _Found) -> bool:
-    """Whether two roles name one person: "the singer and composer performs"."""
+    """Whether two roles name one person: "the singer and composer performs", "Ann Lee, author and
+    actor"."""
     if {first.entity.category, second.entity.category} != {"people"}:
         return False
     at = first.head
-    while at.dep_ == "conj" and at.head.i != at.i:
+    while at.dep_ == "conj" and at.head.i != at.i and not _is_name(at.head):
         at = at.head
-    determined = any(t.dep_ in ("det", "poss") for t in second.head.lefts)
-    return at.dep_ == "nsubj" and at.head.tag_ == "VBZ" and not determined
+    if any(t.dep_ in ("det", "poss") for t in second.head.lefts) or second.head.tag_[-1] == "S":
+        return False
+    named = (at.dep_ in ("appos", "conj") and _is_name(at.head)) or any(
+        t.dep_ == "appos" and _is_name(t) and t.left_edge.i <= second.head.i + 2 for t in at.rights
+    )
+    return named or (at.dep_ == "nsubj" and at.head.tag_ == "VBZ")
+
+
+def _is_name(token: Word) -> bool:
+    """Whether a word ends the name of somebody: "Julia Hartz"."""
+    return token.tag_.startswith("NNP") and any(t.tag_.startswith("NNP") for t in token.lefts)
 
 
 def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
     one, other = first.entity, second.entity
-    if second.head.head.dep_ == "pcomp" and one.animate:
+    words = relation.split()
+    if words[0] in ("to", "from") and len(words) > 2 and _BESIDES.isdisjoint(words):
+        return False  # "steps to the edge of a table"
+    if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
-    if relation == "on" and one.animate and other.name in ("door", "window"):
+    if relation in ("on", "with") and one.animate and other.name in ("door", "window"):
+        return False
+    flat = other.category == "food_kitchen" or other.name == "paper"
+    if relation == "on" and one.category == "people" and flat:
         return False
     if other.name == "camera" and relation in ("in front of", "back to", "close to"):
         return False  # of the photographer
@@ -596,6 +856,52 @@ def _listed(token: Word) -> bool:
     )
 
 
+def _is_measured(noun: Word, conjunct: Word) -> bool:
+    """Whether a noun is what something holds, and its conjunct holds something as well."""
+    holds = any(t.lower_ == "of" for t in conjunct.rights)
+    return holds and noun.dep_ == "pobj" and noun.head.lower_ == "of"
+
+
+def _is_keyword(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word stands in a long list without "and" and without an article: keywords."""
+    if any(t.dep_ in _QUANTIFYING for t in token.lefts):
+        return False
+    words = [t.lower_ for t in doc]
+    return words.count(",") > _MAX_COMMAS and _AND.isdisjoint(words)
+
+
+def _comes_with(right: Word) -> tuple[Word | None, bool]:
+    """What a noun's own phrase or clause adds to it, and whether it has, wears or holds it.
+
+    "A bust next to an egg", "a man in a shirt", "a bike with a bag", "a dog wearing a tie".
+    """
+    if right.dep_ == "acl" and right.tag_ == "VBG":
+        return next((t for t in right.rights if t.dep_ == "dobj"), None), True
+    if right.dep_ == "acl" and right.lower_ == "made":
+        return next((_object(t) for t in right.rights if t.dep_ == "prep"), None), True
+    if right.lower_ in ("with", "in", "of"):
+        return _object(right), right.lower_ == "with"
+    if right.lower_ in SPATIAL:
+        return _object(next((t for t in right.rights if t.lower_ in LINKS), right)), False
+    return None, False
+
+
+def _goes_on(doc: Sequence[Word], name: Word) -> bool:
+    """Whether a list goes on after the name that begins here: "…, a trash can and an oven"."""
+    while name.dep_ == "compound" and name.head.i > name.i:
+        name = name.head
+    after = name.i + 1
+    return name.dep_ == "appos" and after < len(doc) and doc[after].lower_ in _AND | {","}
+
+
+def _in_clause(noun: Word) -> bool:
+    """Whether a noun has a clause or a phrase of its own: "a woman eating a cake"."""
+    return any(
+        t.dep_ in ("acl", "relcl") or (t.dep_ == "prep" and t.lower_ in ("with", "in", "on"))
+        for t in noun.rights
+    )
+
+
 def _complement(token: Word, conjunct: Word) -> Word:
     """The noun that a conjunct really joins where it attaches to a verb: "there is a cat and …"."""
     if token.tag_ in NOUNS:
@@ -605,12 +911,18 @@ def _complement(token: Word, conjunct: Word) -> Word:
 
 
 def _coordinator(doc: Sequence[Word], token: Word) -> str:
-    """The word or character right before a conjunct's phrase, or its conjunction, or ","."""
+    """The word or character right before a conjunct's phrase, or its conjunction, or ","; empty if
+    what stands there separates."""
     start = min([*_modifiers(token), token], key=lambda t: t.i).i
     if start and doc[start - 1].lower_ in COORDINATORS | set(PUNCTUATION):
         return doc[start - 1].lower_
-    words = [t.lower_ for t in token.head.rights if t.dep_ == "cc" and t.i < token.i]
-    return words[-1] if words else ","
+    if start and doc[start - 1].text in "-:(/":
+        return ""  # of another field
+    words = [t for t in token.head.rights if t.dep_ == "cc" and t.i < token.i]
+    if not words:
+        return ","
+    between = (doc[at] for at in range(words[-1].i + 1, start))
+    return "" if any(t.tag_ in NOUNS for t in between) else words[-1].lower_
 
 
 def _relation(doc: Sequence[Word], token: Word) -> str:
@@ -634,7 +946,7 @@ def _mention(text: str, found: _Found) -> CaptionMention:
     return CaptionMention(
         name=found.entity.name,
         category=found.entity.category,
-        head=found.head.text,
+        head=text[found.head.idx : _end(found.head)],
         phrase=text[left.idx : _end(found.head)],
         quantifier=quantifier,
         start=found.begin.idx,

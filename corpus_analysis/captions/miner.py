@@ -14,7 +14,7 @@ from .extract import CaptionPair, Extractor, spatial_words
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
-from .text import DIRTY, hard, normalize
+from .text import DIRTY, hard, normalize, readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ class Miner:
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
             try:
-                docs = [(doc, "") for doc in nlp.pipe(batch, batch_size=BATCH)]
+                docs = [(doc, "") for doc in nlp.pipe(map(readable, batch), batch_size=BATCH)]
             except Exception:  # third-party code: one caption must not end a run
                 docs = [self._parse_one(text) for text in batch]
             for doc, error in docs:
@@ -132,6 +132,6 @@ class Miner:
 
     def _parse_one(self, text: str) -> tuple[Any, str]:
         try:
-            return self.parser.nlp(text), ""
+            return self.parser.nlp(readable(text)), ""
         except Exception as error:
             return None, f"{type(error).__name__}: {error}"

@@ -23,7 +23,8 @@ SPATIAL = frozenset(
 """Prepositions that link two things on their own."""
 
 PLACES = frozenset(
-    "next close adjacent front top side left right middle rear behind back edge opposite".split()
+    "next near close adjacent front top side left right middle rear behind back edge "
+    "opposite".split()
 )
 """Parts of multiword prepositions: next to, in front of, on the left of."""
 

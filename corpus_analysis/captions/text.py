@@ -68,3 +68,12 @@ def normalize(caption: str) -> str:
     if not caption.isascii():
         caption = unicodedata.normalize("NFKC", caption).translate(_INVISIBLE)
     return " ".join(_GLUE.sub(r" \1 ", caption).split())
+
+
+def readable(text: str) -> str:
+    """What the parser reads, of the same length: capitals alone would make every word a name.
+
+    >>> readable("A CAT AND A DOG"), readable("A cat at CERN")
+    ('a cat and a dog', 'A cat at CERN')
+    """
+    return text.lower() if text.isascii() and text.isupper() else text

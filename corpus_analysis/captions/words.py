@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 QUANTITIES = frozenset(
-    "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen dozens "
-    "number lot lots variety hundreds thousands handful pairs groups rows stacks piles bunches "
-    "heap slice slices piece pieces kind kinds type types selection assortment collection array "
-    "plenty family".split()
+    "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen "
+    "dozens number lot lots variety hundreds thousands handful pairs groups rows stacks piles "
+    "bunches heap set sets slice slices piece pieces kind kinds type types selection "
+    "assortment collection array plenty family".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
@@ -15,6 +15,9 @@ DEPICTIONS = frozenset(
     "snapshot closeup print".split()
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
+
+MEATS = frozenset(("chicken", "lamb", "turkey", "duck", "salmon", "tuna", "fish", "crab", "shrimp"))
+"""Animals that are dishes beside other dishes."""
 
 FIGURES = frozenset("statue sculpture figurine figure model bust replica silhouette".split())
 """Before "of X" they are a thing that looks like X."""
@@ -35,7 +38,7 @@ OFFSPRING = frozenset(("baby", "child", "mother", "father", "parent"))
 LINKS = frozenset(("to", "of", "from"))
 """Last words of multiword prepositions, after the place word."""
 
-SURROUNDING = frozenset(("surrounded", "flanked", "accompanied"))
+SURROUNDING = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
 """Participles whose agent stands beside their subject: "surrounded by trees"."""
 
 WATCHING = frozenset(
@@ -44,20 +47,41 @@ WATCHING = frozenset(
 )
 """Verbs whose preposition says where eyes go, not where things are."""
 
+MINDING = frozenset("obsessed happy pleased satisfied familiar popular bored impressed".split())
+"""Before "with" they say what somebody thinks of."""
+
+EATING = frozenset(
+    "feed feeds feeding fed graze grazes grazing munch munches munching chew chews chewing nibble "
+    "nibbles nibbling snack snacks snacking dine dines dining drag drags dragging puff puffs "
+    "puffing suck sucks sucking".split()
+)
+"""Verbs whose "on" says what goes into the mouth."""
+
 POSTURES = frozenset(
     "sit sits sitting sat stand stands standing stood lie lies lying lay laying lays rest resting "
     "rests sleep sleeping sleeps asleep perched perching curled".split()
 )
 
 PUTTING = frozenset(
-    "put puts putting place places placing placed throw throws throwing cook cooks cooking pour "
-    "pours pouring breathe breathes breathing spread spreads spreading cut cuts cutting drop drops "
-    "dropping serve serves serving draw draws drawing paint paints painting".split()
+    "put puts putting place places placing placed throw throws throwing cook cooks cooking "
+    "pour pours pouring fly flies flying flew breathe breathes breathing spread spreads "
+    "spreading cut cuts cutting drop drops dropping serve serves serving draw draws drawing "
+    "paint paints painting".split()
 )
 """Verbs whose object is on something, rather than who does it."""
 
+DRESSING = frozenset("put puts putting try tries trying".split())
+"""Verbs whose "on" without an object says what is worn: "she puts on her helmet"."""
+
+FILLING = frozenset(
+    "decorate decorates decorating fill fills filling cover covers covering top tops topping adorn "
+    "adorns adorning garnish garnishes garnishing stuff stuffs stuffing".split()
+)
+"""Verbs whose object comes with something, rather than who does it."""
+
 SCREENS = frozenset(
-    ("cell phone", "telephone", "television", "radio", "computer", "laptop", "camera", "microphone")
+    "cell phone,telephone,television,radio,computer,laptop,camera,microphone,headphone,screen,"
+    "controller".split(",")
 )
 """Nobody stands on them: "a girl on her phone"."""
 
@@ -67,6 +91,49 @@ IMPRINTS = frozenset(
 )
 """After a name in a title, they speak of the image and not of a thing."""
 
+PRODUCTS = frozenset(
+    ("greeting card", "card", "postcard", "poster", "sticker", "magnet", "mug", "puzzle")
+)
+"""What pictures are printed on."""
+
 PLAYED = frozenset("play plays played playing".split())
+"""What is played is no thing, and nobody stands on what is played on."""
+
+FIGHTING = frozenset("fight fights fighting match game race battle protest protests".split())
+"""Words before "against" somebody who need not be there."""
 
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
+
+COLORS = frozenset(
+    "black white red green blue yellow purple pink brown gray grey beige teal turquoise navy gold "
+    "golden silver ivory tan maroon aqua cyan magenta indigo orange".split()
+)
+
+HUES = frozenset(
+    "orange rose peach lime olive salmon coral plum cherry lavender chocolate cream mustard "
+    "violet lilac lemon".split()
+)
+"""Things that are colors as well: "orange & green"."""
+
+IDIOMS = frozenset(
+    {
+        ("rock", "roll"),
+        ("bed", "breakfast"),
+        ("car", "driver"),
+        ("mac", "cheese"),
+        ("surf", "turf"),
+        ("fish", "chips"),
+        ("cat", "mouse"),
+        ("fox", "friends"),
+        ("cloak", "dagger"),
+        ("hammer", "sickle"),
+        ("skull", "crossbones"),
+        ("rhythm", "blues"),
+        ("drum", "bass"),
+        ("head", "shoulders"),
+        ("nuts", "bolts"),
+        ("bread", "butter"),
+        ("ball", "chain"),
+    }
+)
+"""Two words that "and" makes one, of what need not be there."""

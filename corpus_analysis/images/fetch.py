@@ -22,6 +22,8 @@ class FetchSettings(DownloadSettings):
 
     pixels: PixelLimits = field(default_factory=PixelLimits)
     """Which images are kept."""
+    rest_after: int | None = 5
+    """As in `DownloadSettings`."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,10 @@ class Fetched:
     status: FetchStatus
     reason: str
     """`ok`; of the connection `bad_url`, `scheme`, `refused_address`, `dns`, `connect`, `tls`,
-    `timeout`, `protocol`; of the answer `redirects`, `http_404` and the like, `opted_out`,
-    `too_large`, `encoding`; of the image `not_image`, `decode`, `animated`, `too_many_pixels`,
-    `too_many_scans`, `too_small`, `aspect`, `internal`."""
+    `timeout`, `protocol`, `host_resting` (not asked: its host failed too often); of the answer
+    `redirects`, `http_404` and the like, `opted_out`, `too_large`, `encoding`; of the image
+    `not_image`, `decode`, `animated`, `too_many_pixels`, `too_many_scans`, `too_small`, `aspect`,
+    `internal`."""
     message: str = ""
     """Detail for people."""
     tries: int = 1

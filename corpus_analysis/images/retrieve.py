@@ -23,6 +23,9 @@ FETCHED = "fetched.jsonl"
 FINAL = frozenset(("bad_url", "scheme", "refused_address", "opted_out"))
 """Reasons for which a download is never tried again."""
 
+RESTING = "host_resting"
+"""Reason of an address that was not asked for: asked in the next run, whatever its settings."""
+
 FAILURES_WARN = 0.5
 """Share of failed downloads above which a run warns."""
 
@@ -65,6 +68,11 @@ class Retrieved:
         counts = Counter(record["reason"] for record in self.records.values())
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
+    def opt_outs(self) -> dict[str, int]:
+        """Number of images whose server opts out, by header and directive."""
+        outs = (r["error_message"] for r in self.records.values() if r["reason"] == "opted_out")
+        return dict(sorted(Counter(out or "unknown" for out in outs).items()))
+
     def failed_share(self) -> float:
         """Share of addresses that could not be downloaded, in [0, 1]."""
         failed = sum(r["status"] == "failed_to_download" for r in self.records.values())
@@ -96,7 +104,8 @@ def retrieve(
 
     An image that occurs twice is had once. local: reads images that are there. retry_failed: try
     what could not be downloaded again, unless for a reason of `FINAL`; else a failure is final.
-    Images are stored before they are recorded, so a recorded image is whole.
+    Addresses whose host is left alone come again at the end, and in the next run. Images are stored
+    before they are recorded, so a recorded image is whole.
     """
     # Sorted by key, which separates neighbors in a corpus: they are often on one host. Images that
     # lie somewhere are read in the order in which they lie.
@@ -105,7 +114,11 @@ def retrieve(
         leftover.unlink()
     log_path = folder / FETCHED
     records = {record["key"]: record for record in read_records(log_path)}
-    settled = {key for key, record in records.items() if not (retry_failed and _may_work(record))}
+    settled = {
+        key
+        for key, record in records.items()
+        if record["reason"] != RESTING and not (retry_failed and _may_work(record))
+    }
     waiting = set(wanted) - settled
     todo = iter(sorted(waiting, key=lambda key: (_order(wanted[key].place), key)))
     remote = fetcher or Fetcher(settings)
@@ -115,19 +128,27 @@ def retrieve(
             return local.fetch(source.place)
         return remote.fetch(source.url)
 
+    again = False
     total, done = len(wanted), len(wanted) - len(waiting)
     progress("images", done, total)
     with RecordLog(log_path) as log, ThreadPoolExecutor(threads) as pool:
         running: dict[Future[Fetched], str] = {}
+        later: list[str] = []
         try:
             while True:
                 for key in islice(todo, 2 * threads - len(running)):
                     running[pool.submit(fetch, wanted[key])] = key
                 if not running:
-                    break
+                    if not later:
+                        break
+                    todo, later, again = iter(later), [], True
+                    continue
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    key = running.pop(future)
-                    records[key] = _note(key, future.result(), folder, log)
+                    key, fetched = running.pop(future), future.result()
+                    if fetched.reason == RESTING and not again:
+                        later.append(key)
+                        continue
+                    records[key] = _note(key, fetched, folder, log)
                     done += 1
                     progress("images", done, total)
         except BaseException:

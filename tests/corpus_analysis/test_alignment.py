@@ -239,6 +239,7 @@ def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
         "duplicate_image": 2,
         "addresses": 5,
         "reasons": {"ok": 4, "dns": 1},
+        "opt_outs": {},
     }
 
 
@@ -423,10 +424,12 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
         "pairs_distinct": 3,
         "duplicate_url": 77,
         "duplicate_image": 0,
-        "reasons": {"http_404": 2},
+        "reasons": {"http_404": 2, "opted_out": 3},
+        "opt_outs": {"X-Robots-Tag: noai": 3},
     }
     found = align({"kind": "x<y"}, {"captions": captions, "images": images}, [evil])
     page = render_page(found, "a <b> run")
+    assert "<td>opted out by</td><td>X-Robots-Tag: noai</td>" in page
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "a &lt;b&gt; run" in page and "x&lt;y" in page
     assert (

@@ -33,7 +33,7 @@ from counterprior.corpus_analysis.images.retrieve import (
     retrieve,
     url_key,
 )
-from counterprior.fetching import opted_out
+from counterprior.fetching import FetchError, opted_out
 from counterprior.progress import silent
 
 SIZE = (160, 120)
@@ -454,7 +454,7 @@ def test_it_says_who_it_is(server: str, fetcher: Fetcher) -> None:
     ],
 )
 def test_opt_outs(value: str, expected: bool) -> None:
-    assert opted_out([("x-robots-tag", value)]) is expected
+    assert bool(opted_out([("x-robots-tag", value)])) is expected
 
 
 @given(st.ip_addresses())
@@ -613,6 +613,52 @@ def test_failed_downloads_are_tried_again_when_asked(tmp_path: Path) -> None:
         sources(["a", "b"]), tmp_path, SETTINGS, 2, silent, fetcher=web, retry_failed=True
     )
     assert found.reasons() == {"http_500": 1, "opted_out": 1}
+
+
+class Strained(Fetcher):
+    """Fetches from hosts of which one answers 503 until it is up."""
+
+    def __init__(self, image: bytes, settings: FetchSettings) -> None:
+        super().__init__(settings)
+        self.image, self.asked, self.up = image, list[str](), False
+
+    def _attempt(self, url: str) -> bytes:
+        self.asked.append(url)
+        if "strained" in url and not self.up:
+            raise FetchError("http_503")
+        return self.image
+
+
+def test_a_host_that_fails_is_left_alone_and_asked_later(tmp_path: Path) -> None:
+    data = BytesIO()
+    Image.new("RGB", (128, 128)).save(data, "PNG")
+    settings = replace(SETTINGS, tries=1, rest_after=3, wait_s=60)
+    web = Strained(data.getvalue(), settings)
+    strained = [f"http://strained.test/{i}.png" for i in range(8)]
+    urls = [*strained, "http://fine.test/a.png"]
+    found = retrieve(sources(urls), tmp_path, settings, 1, silent, fetcher=web)
+    assert found.reasons() == {"host_resting": 5, "http_503": 3, "ok": 1}
+    assert len(web.asked) == 4  # three failures, and the other host
+    # Another run asks what was never asked, and only then what failed, if told to.
+    web = Strained(data.getvalue(), settings)
+    web.up = True
+    found = retrieve(sources(urls), tmp_path, settings, 1, silent, fetcher=web)
+    assert found.reasons() == {"ok": 6, "http_503": 3} and len(web.asked) == 5
+    found = retrieve(sources(urls), tmp_path, settings, 1, silent, fetcher=web, retry_failed=True)
+    assert found.reasons() == {"ok": 9}
+    # A rest ends: it is twice as long after each failure, and over after a success.
+    brief = replace(settings, rest_after=1, wait_s=0.02, max_rest_s=0.05)
+    web = Strained(data.getvalue(), brief)
+    said = [web.fetch(strained[0]).reason for _ in range(2)]
+    time.sleep(0.06)
+    web.up = True
+    said += [web.fetch(strained[0]).reason for _ in range(2)]
+    assert said == ["http_503", "host_resting", "ok", "ok"]
+    web, said = Strained(data.getvalue(), replace(settings, rest_after=2)), []
+    for up in (False, True, False, False, False):
+        web.up = up
+        said.append(web.fetch(strained[0]).reason)
+    assert said == ["http_503", "ok", "http_503", "http_503", "host_resting"]
 
 
 def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -497,6 +498,37 @@ def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
         assert refused.value.exit_code == 1
     with pytest.raises(SourceError, match="no such file"):
         run(settings, silent)
+
+
+def test_parts_of_a_run_make_the_run_together(
+    captions: Path, expected: dict[str, bytes], tmp_path: Path, inline: Inline
+) -> None:
+    out = tmp_path / "out"
+    whole = settings_for(captions, out)
+
+    def part(number: int, count: int = 2, stage: str = "pairs") -> CorpusSettings:
+        return CorpusSettings(replace(whole, part=(number, count)), stage, "boxes:b.json")
+
+    counts = run(part(2), silent).funnel
+    (out / PAIRS / "other.partial").write_text("of a part that is at work")
+    first = list(inline.mined)
+    counts_again = run(part(2), silent).funnel
+    assert counts_again == counts and inline.mined == first and len(first) == SHARDS // 2
+    run(part(1), silent)
+    assert sorted(inline.mined) == sorted(Path(name).stem for name in expected)
+    assert (out / PAIRS / "other.partial").exists()
+    done = len(inline.mined)
+    finished = run(CorpusSettings(whole, "pairs"), silent)  # reads what the parts wrote
+    assert len(inline.mined) == done and results(out) == expected
+    assert finished.funnel.rows > counts.rows > 0
+    with Lock(out / LOCK, "it", shared=True), pytest.raises(InUseError):
+        run(CorpusSettings(whole, "pairs"), silent)  # while a part is at work
+    with Lock(out / LOCK, "it", shared=True):
+        run(part(1), silent)  # beside another part
+    with Lock(out / LOCK, "it"), pytest.raises(InUseError):
+        run(part(1), silent)
+    with pytest.raises(UsageError, match="without it"):
+        run(part(1, stage="layout"), silent)
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

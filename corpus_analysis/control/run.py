@@ -1,0 +1,244 @@
+"""A run of the control: captions to pairs, to boxes, to rates, and a judge beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import UsageError
+from ...eval.core import without_nan
+from ...eval.detectors.instances import BoxedImage, Instances
+from ...eval.engine.costs import Cost
+from ...eval.judges import Answering, open_judge
+from ...progress import Progress, silent
+from ...storage import Lock, write_json, write_whole
+from ..alignment import JudgedPair
+from ..captioning.people import PersonsCaption, read_people
+from ..captions.extract import CaptionPair
+from ..captions.miner import Mined, Miner, MinerSettings
+from ..captions.parser import installed_model
+from ..layout import PairToJudge, open_log, verify
+from .boxed import UNBOXED, BoxedPair, match
+from .judged import JudgeHabit, habit
+from .page import render_control
+from .subsets import SUBSETS, LeftFirst, groups, subsets
+
+RESULT = "control.json"
+PAIRS = "pairs.jsonl"
+PAGE = "index.html"
+JUDGMENTS = "judgments"
+LOCK = ".lock"
+BATCH = 5_000
+"""Captions mined between two reports of progress."""
+FILES = (".jpg", ".jpeg", ".png", ".webp")
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """What is compared."""
+
+    out: Path
+    """Folder of the run."""
+    boxes: Path
+    """People's boxes, in COCO's instances format."""
+    captions: Path
+    """People's captions of the same images: COCO's format, or rows with `image` and `caption`."""
+    judge: str = ""
+    """Spec of a judge to compare with the boxes; empty for none."""
+    images: Path | None = None
+    """Folder of the photographs, which a judge needs; those without boxes are judged too."""
+    limit: int | None = None
+    """Most pairs to judge; chosen by digest."""
+    seed: int = 0
+    """Which caption of an image counts where only one does."""
+    cost: Cost = field(default_factory=Cost)
+    """How paid calls are made."""
+
+
+@dataclass(frozen=True)
+class BoxControl:
+    """The result of a run."""
+
+    funnel: dict[str, int]
+    """Counts from captions to pairs with boxes, and why others have none."""
+    matched: dict[str, int]
+    """Boxes of pairs by how they were chosen, see `boxed.How`."""
+    subsets: dict[str, LeftFirst]
+    """The rate of every subset of `subsets.SUBSETS`."""
+    groups: dict[str, dict[str, LeftFirst]]
+    """Rates of pairs whose boxes the words single out, by what is said."""
+    model: str
+    """spaCy model and version."""
+    boxes: str
+    """Digest of the boxes."""
+    judge: JudgeHabit | None
+    """The judge beside the boxes; None without one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        says = {name: subset.says for name, subset in SUBSETS.items()}
+        plain["says"] = says
+        return plain
+
+
+@dataclass(frozen=True)
+class _Unboxed:
+    """A pair of an image that has no boxes but a file."""
+
+    image: str
+    caption: int
+    pair: CaptionPair
+
+    @property
+    def id(self) -> str:
+        return f"{self.image}-{self.caption}-{self.pair.first.start}-{self.pair.second.start}"
+
+
+def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxControl:
+    """Mines the captions, finds their boxes, asks the judge and writes the result; run again after
+    any end, no question is asked twice.
+
+    Raises UsageError for bad settings, InUseError where another run writes to the folder, DataError
+    for bad files, ModelMissing without spaCy, RunFailed where a judge can't answer at all.
+    """
+    installed_model()
+    if settings.judge and settings.images is None:
+        raise UsageError("a judge needs the photographs: name their folder with --images")
+    with Lock(settings.out / LOCK, str(settings.out)):
+        judge = None
+        if settings.judge:
+            judge = open_judge(settings.judge, settings.cost.plan(settings.out))
+            if isinstance(judge, Answering):
+                judge.check()
+        boxes = Instances.read(settings.boxes)
+        known = {image.id: image for image in boxes.images}
+        captions = read_people(settings.captions, _ids(boxes, settings.images))
+        mined, model = _mine(captions.captions, progress)
+        funnel: Counter[str] = Counter(
+            captions=len(captions.captions) + captions.others, of_images=len(captions.captions)
+        )
+        classes = {name for image in boxes.images for name in {*image.boxes, *image.crowds}}
+        boxed: list[BoxedPair] = []
+        bare: list[_Unboxed] = []
+        for number, (caption, found) in enumerate(zip(captions.captions, mined, strict=True)):
+            pairs = found.pairs if found else ()
+            image = known.get(caption.image)
+            if image is None:
+                bare += [_Unboxed(caption.image, number, pair) for pair in pairs]
+                continue
+            funnel["with_boxes"] += 1
+            funnel["errors"] += bool(found and found.error)
+            funnel["with_pair"] += bool(pairs)
+            funnel["pairs"] += len(pairs)
+            for pair in pairs:
+                both = match(pair, image, classes)
+                if isinstance(both, str):
+                    funnel[both] += 1
+                elif found is not None:
+                    funnel["boxed"] += 1
+                    boxed.append(BoxedPair(image.id, number, pair, found.spatial, *both))
+        _write_pairs(settings.out / PAIRS, boxed, captions.captions)
+        measured = None
+        if judge is not None and settings.images is not None:
+            measured = _judge(settings, judge, boxed, bare, known, progress)
+        names = "captions of_images with_boxes errors with_pair pairs".split()
+        result = BoxControl(
+            funnel={name: funnel[name] for name in (*names, *UNBOXED, "boxed")},
+            matched=dict(
+                sorted(Counter(h.how for p in boxed for h in (p.first, p.second)).items())
+            ),
+            subsets=subsets(boxed, settings.seed),
+            groups=groups(boxed),
+            model=model,
+            boxes=boxes.digest,
+            judge=measured,
+        )
+        write_json(settings.out / RESULT, result.to_json())
+        write_whole(settings.out / PAGE, render_control(result, settings.out.name))
+        return result
+
+
+def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
+    """What captions may call an image -> its id; of one without boxes, its file name."""
+    ids: dict[str, str] = {}
+    if folder is not None:
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: no such folder of images")
+        ids = {path.name: path.name for path in folder.iterdir() if path.suffix.lower() in FILES}
+    for image in boxes.images:
+        names = (name.rpartition("/")[2] for name in image.names)
+        ids |= dict.fromkeys((image.id, *image.names, *names), image.id)
+    return ids
+
+
+def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[Mined | None], str]:
+    """The pairs of every caption, by the miner's own rules, without its quality gate."""
+    import pyarrow as pa
+
+    miner = Miner(MinerSettings())
+    found: list[Mined | None] = []
+    for start in range(0, len(captions), BATCH):
+        progress("captions", start, len(captions))
+        found += miner(pa.array([c.text for c in captions[start : start + BATCH]], pa.string()))
+    progress("captions", len(captions), len(captions))
+    return found, miner.parser.model
+
+
+def _write_pairs(
+    path: Path, boxed: Sequence[BoxedPair], captions: Sequence[PersonsCaption]
+) -> None:
+    rows = (
+        {
+            "id": pair.id,
+            "caption": captions[pair.caption].text,
+            "relation": pair.pair.relation,
+            "first": {"name": pair.pair.first.name, **asdict(pair.first)},
+            "second": {"name": pair.pair.second.name, **asdict(pair.second)},
+        }
+        for pair in boxed
+    )
+    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _judge(
+    settings: ControlSettings,
+    judge: Any,
+    boxed: Sequence[BoxedPair],
+    bare: Sequence[_Unboxed],
+    known: dict[str, BoxedImage],
+    progress: Progress,
+) -> JudgeHabit:
+    """What the judge says of pairs whose boxes the words single out, and of images without."""
+    assert settings.images is not None
+    wanted: list[BoxedPair | _Unboxed] = [pair for pair in boxed if not pair.guessed]
+    wanted += bare
+    # By digest: a limit takes a random part of both, as PPI++ asks.
+    wanted.sort(key=lambda pair: hashlib.sha256(f"{settings.seed}/{pair.id}".encode()).hexdigest())
+    candidates: dict[str, PairToJudge] = {}
+    for pair in wanted[: settings.limit]:
+        image = known.get(pair.image)
+        name = image.names[0].rpartition("/")[2] if image else pair.image
+        path = settings.images / name
+        data = path.read_bytes() if path.is_file() else b""
+        row = {
+            "id": pair.id,
+            "url": name,
+            "image": name,
+            "first": {"name": pair.pair.first.name},
+            "second": {"name": pair.pair.second.name},
+        }
+        candidates[pair.id] = PairToJudge(row, path, hashlib.sha256(data).hexdigest())
+    log = open_log(settings.out / JUDGMENTS, judge)
+    answers = verify(list(candidates.values()), judge, log, progress)
+    judged = {key: JudgedPair(one.pair, answers[key]) for key, one in candidates.items()}
+    return habit(
+        dict(log.identity),
+        [(pair, judged[pair.id]) for pair in boxed if pair.id in judged],
+        [judged[pair.id] for pair in bare if pair.id in judged],
+    )
