@@ -152,6 +152,9 @@ class PublishedJudge(Struct):
     """What the card's table shows."""
     notes: list[str]
     """What a reader should know before believing the scores."""
+    check: dict[str, Any] = Field(default_factory=dict)
+    """What it made of gold images, as `JudgeCheck` has it: its scores leave pairs out by that;
+    empty where it was not checked."""
 
 
 class PublishedRun(Struct):

@@ -176,6 +176,15 @@ def load(
     return dataset
 
 
+def has_config(path_or_repo: str | Path, config: str, revision: str | None = None) -> bool:
+    """Whether a release folder or dataset repository holds a config. Raises ReleaseError as `load`
+    where there is no release."""
+    root = Path(path_or_repo)
+    if not root.is_dir():
+        root, _ = fetch_checksums(str(path_or_repo), revision)
+    return parquet_path(config) in read_checksums(root)["files"]
+
+
 def _digest(dataset: datasets.Dataset, config: str) -> str:
     """Logical digest of the loaded rows, or what is wrong with their columns."""
     import datasets

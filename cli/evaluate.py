@@ -188,6 +188,12 @@ def evaluate(
     probes: Probes = "",
     persona: Persona = "standard",
     frames: Frames = "first,middle,last",
+    gold: Annotated[
+        Path | None, Input(help="Folder of judge-check; else OUT/gold, asked there first.")
+    ] = None,
+    unchecked: Annotated[
+        bool, Input("--unchecked", help="Judge without a check on gold images.")
+    ] = False,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
@@ -206,6 +212,7 @@ def evaluate(
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import JudgeSettings, evaluate_run
     from ..eval.methods import apply_methods
+    from ..eval.studies.judge_check import FOLDER, CheckFirst
 
     suite, data = _what_to_draw(suite, data, prompts, implied)
     maker = apply_methods(generator, method or ())
@@ -214,9 +221,18 @@ def evaluate(
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
-        print_done(
-            evaluate_run(run, maker, judges, settings, cost=cost, progress=progress, scale=scale)
+        check = CheckFirst(gold or out / FOLDER, judges, settings, progress=progress, scale=scale)
+        done = evaluate_run(
+            run,
+            maker,
+            judges,
+            settings,
+            cost=cost,
+            progress=progress,
+            scale=scale,
+            before=None if unchecked else check,
         )
+        print_done(done)
     if scale.shard is None:  # the last shard to end can't know that it is
         score([out], json=json)
     else:

@@ -149,10 +149,11 @@ def _judge(card: JudgeCard) -> str:
     for probe, found in card.probes.items():
         parts.append(f"{probe}: same answer {_share(found.consistency)} of {found.n:,}")
     if card.gold:
-        seen = {layout: said.get("correct", 0) for layout, said in card.gold.items()}
-        shown = {layout: sum(said.values()) for layout, said in card.gold.items()}
-        counts = (f"{layout} {seen[layout]:,} of {shown[layout]:,}" for layout in shown)
-        parts.append(f"gold images called correct: {', '.join(counts)}")
+        from ..eval.results.judge_check import gold_counts
+
+        told = gold_counts(card.gold)["all"]
+        counts = (f"{layout} {seen:,} of {shown:,}" for layout, (seen, shown) in told.items())
+        parts.append(f"gold images recognized: {', '.join(counts)}")
     return f"judge: {'; '.join(parts)}"
 
 

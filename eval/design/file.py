@@ -147,6 +147,8 @@ class StudyFile(TablePart):
     """How free questions are answered."""
     frames: ShownFrames = USUAL
     """Which frames of a clip are judged."""
+    unchecked: bool = False
+    """Whether judges judge without being checked on gold images first."""
     only: tuple[CellPattern, ...] = ()
     """Where given, cells that none of them fits are left out."""
     exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")

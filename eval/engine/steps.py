@@ -6,7 +6,7 @@ the same steps for each of its cells, with one call plan for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,10 @@ class JudgeSettings:
     """Tag or commit, where the run's data are a repository."""
     frames: str = USUAL
     """Which frames of a clip are judged, as text of a `FrameChoice`."""
+
+
+BeforeAsking = Callable[[Evaluation, Sequence[Judge], CallPlan], None]
+"""Is told of a run and its judges before they are asked the first question."""
 
 
 @dataclass
@@ -111,6 +115,7 @@ def judge_run(
     found: Rows | None = None,
     scale: Scale = HERE,
     specs: Sequence[Judge | str] = (),
+    before: BeforeAsking | None = None,
 ) -> Done:
     """Asks judges about every image of a run, once.
 
@@ -128,6 +133,8 @@ def judge_run(
         evaluation.check_sources()
         if not specs:
             check_answering(opened)
+        if before is not None:
+            before(evaluation, opened, plan)
         for judge, spec in zip(opened, specs or judges, strict=True):
             log, tally = evaluation.ask(
                 judge,
@@ -154,6 +161,7 @@ def evaluate_run(
     progress: Progress = silent,
     found: Rows | None = None,
     scale: Scale = HERE,
+    before: BeforeAsking | None = None,
 ) -> Done:
     """`generate` and `judge_run` in a row, as a study does for each of its runs, with one cap.
 
@@ -169,7 +177,15 @@ def evaluate_run(
     check_answering(opened)
     generate(run, maker, plan, progress, found, scale=scale, spec=generator)
     return judge_run(
-        run.out, opened, settings, plan, progress, found=found, scale=scale, specs=judges
+        run.out,
+        opened,
+        settings,
+        plan,
+        progress,
+        found=found,
+        scale=scale,
+        specs=judges,
+        before=before,
     )
 
 

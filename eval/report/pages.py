@@ -22,6 +22,7 @@ from ..results.changes import reported_quality
 from ..results.clips import score_meanings
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
+from ..results.judge_check import gold_counts
 from ..results.leaderboard import Leaderboard
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
@@ -89,6 +90,7 @@ def _environment() -> Environment:
         count=numbers.count,
         p_value=numbers.p_value,
         describe=describe,
+        gold_counts=gold_counts,
         embedded=_embedded,
     )
     script = _asset("gallery.js")

@@ -50,6 +50,7 @@ from ...storage import whole_folder, write_whole
 from ..core import Score, without_nan
 from ..engine.run import HEADER, MadeImage, Run, RunError
 from ..engine.verdicts import Answered
+from ..results.judge_check import CHECK
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..suites import open_suite
 from .scrubbing import Scrubber
@@ -224,7 +225,7 @@ def _made_from(
     for member in members:
         root = member.run.root
         logs = [root / HEADER, root / "cases.jsonl", *sorted(root.glob("images*.jsonl"))]
-        files = [*logs, *sorted(root.glob("verdicts/*/*.json*"))]
+        files = [*logs, *sorted(root.glob("verdicts/*/*.json*")), *root.glob(CHECK)]
         for path in files:
             digest.update(canonical([member.name, path.relative_to(root).as_posix()]))
             digest.update(bytes.fromhex(sha256_file(path)))
@@ -480,6 +481,7 @@ class _Writer:
             scores_sha256=digests["scores"].hexdigest(),
             headline=_headline(member.suite, judged),
             notes=[self.scrubber.text(note) for note in result.notes],
+            check={} if judged.check is None else self.scrubber.value(asdict(judged.check)),
         )
 
     def _verdict(self, answered: Answered) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from ...publication import (
     read_publication,
 )
 from ...release import Problem
-from ...tables import write_rows
+from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
 from ..engine.run import MadeImage, Run, RunHeader
 from ..engine.verdicts import VERDICTS, Answered, VerdictLog
+from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
 from ..suites import open_suite
 from .publishing import score_columns
@@ -60,7 +61,8 @@ class Recomputed(NamedTuple):
 def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Path) -> Run:
     """A published run as a run folder without the image files: it can be scored, not judged.
 
-    Raises ReleaseError for a file that can't be read, UsageError for an unknown suite.
+    Raises ReleaseError for a file that can't be read, UsageError for an unknown suite, RowError for
+    a judge's check that is none.
     """
     open_suite(run.suite)
     header = RunHeader(
@@ -81,6 +83,9 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
     for judge in run.judges:
         log = VerdictLog.start(out / "verdicts" / judge.id, judge.identity)
         write_rows(log.root / VERDICTS, said[judge.id])
+    places = [(judge.check, f"the check of {judge.name}") for judge in run.judges if judge.check]
+    if places:
+        write_checks(out, [parse_as(JudgeCheck, check, place) for check, place in places])
     return restored
 
 

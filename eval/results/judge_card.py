@@ -15,6 +15,9 @@ from ..stats.agreement import cohen_kappa, confusion
 from ..suites.base import Suite, Worth
 from ..video.together import majority
 
+GoldLabels = dict[str, dict[str, int]]
+"""Layout of gold images -> label that a judge gave -> images."""
+
 Labels = Mapping[tuple[str, str], str]
 """(Case, question) -> what people said."""
 
@@ -73,13 +76,23 @@ class JudgeCard:
     """Probe -> report."""
     agreement: Mapping[str, HumanAgreement]
     """Question -> agreement with people, where there are labels."""
-    gold: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Layout of gold images -> label that it gave -> images; empty where it was not checked."""
+    gold: Mapping[str, GoldLabels] = field(default_factory=dict)
+    """What it said of gold images: `all`, and each domain; empty where it was not checked."""
 
     @property
     def comparable(self) -> Mapping[str, str]:
         """What must be equal for two results to be compared: the judge and its prompts."""
-        return {**self.identity, **{f"prompt {n}": v for n, v in self.prompts.items()}}
+        return comparable_of(self.identity, self.prompts)
+
+
+def comparable_of(identity: Mapping[str, str], prompts: Mapping[str, str]) -> dict[str, str]:
+    """By what a judge is known in several runs: who judges, and the versions of its prompts."""
+    return {**identity, **{f"prompt {n}": v for n, v in prompts.items()}}
+
+
+def prompt_versions(suite: Suite[Any]) -> dict[str, str]:
+    """Prompt of a suite -> its version."""
+    return {name: read_prompt(name).version for name in sorted(suite.prompts)}
 
 
 AskedAbout = tuple[str, str, int | None]
@@ -115,7 +128,7 @@ def judge_card(
         probes[probe] = ProbeReport(len(same), _mean(same))
     return JudgeCard(
         identity=dict(identity),
-        prompts={name: read_prompt(name).version for name in sorted(suite.prompts)},
+        prompts=prompt_versions(suite),
         asked=len(asked),
         failures=dict(sorted(failures.items())),
         parse_rate=len(answered) / parsed if answered else math.nan,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import DataError
-from ...schema import T2ICorrectnessGold
+from ...schema import GoldLayout, T2ICorrectnessGold
 from ...storage import write_whole
 from ...tables import parse_as
-from ..core import FAILURES, Outcome
+from ..core import FAILURES, INVALID, Outcome
+from ..suites.gold import SAID
+from .judge_card import GoldLabels
 
 if TYPE_CHECKING:
     from .scoring import JudgedRun
 
 CHECK = "judge_check.json"
-"""File of a checked judge in the folder of its run on gold images."""
+"""File of checked judges: in the folder of their run on gold images, and in runs that they judged
+after it."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,10 @@ class JudgeCheck:
     says of this pair counts nowhere."""
     unchecked: dict[str, str]
     """The same where it judged no swapped image, e.g. since it refused."""
-    confusion: dict[str, dict[str, int]]
+    confusion: GoldLabels
     """Layout -> label -> images."""
+    domains: dict[str, GoldLabels] = field(default_factory=dict)
+    """The same of each domain."""
 
 
 def check_of(judged: JudgedRun, rows: Mapping[str, T2ICorrectnessGold]) -> JudgeCheck:
@@ -46,10 +51,11 @@ def check_of(judged: JudgedRun, rows: Mapping[str, T2ICorrectnessGold]) -> Judge
     misled: dict[str, str] = {}
     seen: dict[str, str] = {}
     every: dict[str, str] = {}
-    confusion: dict[str, Counter[str]] = {}
+    domains: dict[str, dict[str, Counter[str]]] = {}
     for outcome in judged.outcomes:
         row, label = rows[outcome.case.row], outcome.label("arrangement")
-        confusion.setdefault(row.layout, Counter())[label] += 1
+        of_domain = domains.setdefault(row.domain, {})
+        of_domain.setdefault(row.layout, Counter())[label] += 1
         every[row.source_id] = row.provenance.entry
         if row.layout == "swapped" and label not in FAILURES:
             seen[row.source_id] = row.provenance.entry
@@ -61,8 +67,29 @@ def check_of(judged: JudgedRun, rows: Mapping[str, T2ICorrectnessGold]) -> Judge
         pairs=len(seen),
         misled=dict(sorted(misled.items(), key=lambda item: item[1])),
         unchecked={row: entry for row, entry in sorted(every.items()) if row not in seen},
-        confusion={layout: dict(sorted(said.items())) for layout, said in confusion.items()},
+        confusion=_counted(domains.values()),
+        domains={name: _counted([said]) for name, said in sorted(domains.items())},
     )
+
+
+def _counted(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> GoldLabels:
+    """Layout -> label -> images of several parts together, in the order of the layouts."""
+    total = {layout: Counter[str]() for layout in get_args(GoldLayout)}
+    for part in parts:
+        for layout, said in part.items():
+            total[layout].update(said)
+    return {layout: dict(sorted(said.items())) for layout, said in total.items() if said}
+
+
+def gold_counts(gold: Mapping[str, GoldLabels]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Part of a card's gold images -> layout -> images that the judge recognized, and judged."""
+    return {
+        part: {
+            layout: (said.get(SAID.get(layout, INVALID), 0), sum(said.values()))
+            for layout, said in layouts.items()
+        }
+        for part, layouts in gold.items()
+    }
 
 
 def write_checks(root: Path, checks: Sequence[JudgeCheck]) -> None:
@@ -83,11 +110,25 @@ def read_checks(root: Path) -> list[JudgeCheck]:
     return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
 
 
-def check_for(checks: Sequence[JudgeCheck], comparable: Mapping[str, str]) -> JudgeCheck:
-    """The check of a judge. Raises DataError for one that was not checked with these prompts."""
-    for check in checks:
-        if check.comparable == dict(comparable):
-            return check
+def find_check(root: Path, comparable: Mapping[str, str]) -> JudgeCheck | None:
+    """The check of a judge with its prompts in a folder; None where there is none.
+
+    Raises DataError for a file that can't be read.
+    """
+    if not (root / CHECK).exists():
+        return None
+    checks = read_checks(root)
+    return next((check for check in checks if check.comparable == dict(comparable)), None)
+
+
+def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
+    """The check of a judge in a folder of `judge-check`.
+
+    Raises DataError for a judge that was not checked with these prompts, and as `read_checks`.
+    """
+    checks = read_checks(root)
+    if (check := find_check(root, comparable)) is not None:
+        return check
     raise DataError(
         f"the judge was not checked with these prompts: run `counterprior judge-check` with it "
         f"(checked: {', '.join(one.judge for one in checks) or 'none'})"
@@ -103,6 +144,6 @@ def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outco
         return kept, ""
     listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return kept, (
-        f"{len(names):,} pairs are left out, since the judge calls their swapped gold image "
+        f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold image "
         f"correct: {listed}"
     )

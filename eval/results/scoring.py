@@ -20,11 +20,12 @@ from ..engine.run import MadeImage, Run, RunError, RunHeader
 from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
 from ..suites import SUITES, open_suite
+from ..suites.base import Suite
 from ..video.frames import USUAL, FrameChoice
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
-from .judge_check import believed, check_for, read_checks
+from .judge_check import JudgeCheck, believed, check_for, find_check
 
 SCORES = "scores.json"
 
@@ -38,7 +39,8 @@ class ScoreSettings:
     card: Path | None = None
     """scores.json of another run, whose labels say how the same judge errs."""
     gold: Path | None = None
-    """Folder of `judge-check`: pairs on which a judge was misled there are left out."""
+    """Folder of `judge-check`: pairs on which a judge was misled there are left out. The run's own
+    check where None: `eval` and studies make one."""
     judges: tuple[str, ...] = ()
     """Only these judges, see `Run.chosen_judges`; all where empty."""
     across_judges: bool = False
@@ -87,6 +89,8 @@ class JudgedRun:
     """Name of the run, unique in a report."""
     slug: str = ""
     """The same for file names and fragments."""
+    check: JudgeCheck | None = None
+    """What the judge made of gold images; None where it was not checked."""
 
     @property
     def whole(self) -> dict[str, Score]:
@@ -234,11 +238,11 @@ def _score(
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
     card = judge_card(log.identity, suite, answers, told)
     notes = _notes(run, log, judged)
-    if settings.gold is not None:
-        check = check_for(read_checks(settings.gold), card.comparable)
+    check = _check_of(run, suite, card, settings.gold)
+    if check is not None:
         judged, left_out = believed(judged, check)
         notes += [left_out] if left_out else []
-        card = replace(card, gold=check.confusion)
+        card = replace(card, gold={ALL: check.confusion, **check.domains})
     scores = [
         *suite.score(judged),
         *clip_scores(suite, judged),
@@ -257,7 +261,14 @@ def _score(
         alpha=alpha,
         notes=tuple(notes),
     )
-    return JudgedRun(result, judged, log)
+    return JudgedRun(result, judged, log, check=check)
+
+
+def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
+    """What the judge made of gold images. Raises DataError for one that is not in `gold`."""
+    if gold is not None:
+        return check_for(gold, card.comparable)
+    return find_check(run.root, card.comparable) if suite.gold else None
 
 
 def _card_of(

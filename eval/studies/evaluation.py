@@ -30,6 +30,7 @@ from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..results.tables import score_rows, score_table
 from ..suites import open_suite
 from ..video.frames import USUAL
+from .judge_check import FOLDER, CheckFirst
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,6 +221,8 @@ def evaluate(
     persona: str = "standard",
     frames: str = USUAL,
     out: str | Path | None = None,
+    gold: str | Path | None = None,
+    unchecked: bool = False,
     identity: str | Mapping[str, str] = "",
     labels: str | Path | None = None,
     concurrency: int = 8,
@@ -238,8 +241,9 @@ def evaluate(
 
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
-    of a clip are judged, e.g. ``rate=2``. labels: file of people's labels. max_usd: cap on
-    everything that is paid for.
+    of a clip are judged, e.g. ``rate=2``. gold: folder of `judge-check`, ``out/gold`` where None:
+    judges are checked there on gold images before they judge, unless `unchecked`. labels: file of
+    people's labels. max_usd: cap on everything that is paid for.
 
     Raises CounterpriorError for whatever the caller can mend: UsageError for a bad argument,
     RunFailed where not one image could be made, JudgeFailed where every call of a judge failed.
@@ -249,15 +253,18 @@ def evaluate(
     judges = _opened(judge, versions["judge"])
     keep = _Temporary() if out is None else None
     root = keep.root if keep else Path(out or ".")
+    asked = JudgeSettings(
+        (probes,) if isinstance(probes, str) else tuple(probes), persona, revision, frames
+    )
+    check = CheckFirst(Path(gold or root / FOLDER), judges, asked, progress)
     done = evaluate_run(
         RunSettings(suite, data, out=root, revision=revision, seeds=seeds, limit=limit),
         as_generator(generator, versions["generator"]),
         judges=judges,
-        settings=JudgeSettings(
-            (probes,) if isinstance(probes, str) else tuple(probes), persona, frames=frames
-        ),
+        settings=asked,
         cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
         progress=progress,
+        before=None if unchecked else check,
     )
     done.run.check_made()
     names = tuple(log.root.name for log, _ in done.judged)

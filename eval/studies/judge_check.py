@@ -1,9 +1,13 @@
-"""`judge-check`: a judge on gold images, before it judges anybody."""
+"""`judge-check`: a judge on gold images, before it judges anybody.
+
+`check_judges` is the command. `CheckFirst` is the same for `eval` and studies: before a judge is
+asked about a run of a suite with gold images, it is asked about those of the run's rows, once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 
@@ -12,17 +16,33 @@ from PIL import Image
 from ...errors import DataError
 from ...images import ImageError, opened
 from ...progress import Progress, silent
+from ...release import has_config
 from ...schema import T2ICorrectnessGold
+from ...storage import Lock
 from ..core import Generator, ImageRequest, Judge
 from ..engine.costs import Cost
-from ..engine.data import read_rows
-from ..engine.evaluation import RunSettings
-from ..engine.steps import Done, evaluate_run
+from ..engine.data import Rows, read_rows
+from ..engine.evaluation import Evaluation, RunSettings
+from ..engine.steps import Done, JudgeSettings, evaluate_run, generate, judge_run
+from ..engine.verdicts import judging_identity
+from ..engine.workers import HERE, Scale
 from ..generators import ENCODED
-from ..results.judge_card import JudgeCard
-from ..results.judge_check import JudgeCheck, check_of, write_checks
+from ..judges import CallPlan
+from ..results.judge_card import JudgeCard, comparable_of, prompt_versions
+from ..results.judge_check import (
+    CHECK,
+    JudgeCheck,
+    check_of,
+    find_check,
+    read_checks,
+    write_checks,
+)
 from ..results.scoring import JudgedRun, ScoreSettings, score_run, write_results
+from ..suites import SUITES
 from ..suites.gold import T2ICorrectnessGoldSuite
+
+FOLDER = "gold"
+"""Where a run or a study keeps what its judges said of gold images, unless told otherwise."""
 
 
 class GoldImages(Generator):
@@ -85,12 +105,112 @@ def check_judges(
     """
     suite = T2ICorrectnessGoldSuite.name
     found = read_rows(data, suite, revision)
-    rows = {row.id: row for row in found.rows if isinstance(row, T2ICorrectnessGold)}
     settings = RunSettings(suite=suite, data=data, out=out, revision=revision, limit=limit)
-    images = GoldImages(rows, found.digest)
+    images = GoldImages(_by_id(found), found.digest)
     done = evaluate_run(settings, images, judges, cost=cost, progress=progress, found=found)
-    judged = score_run(out, ScoreSettings())
-    checks = [check_of(one, rows) for one in judged]
-    write_checks(out, checks)
+    return _checked(found, done)
+
+
+def gold_rows(
+    data: str, suite: str, rows: Collection[str], revision: str | None = None
+) -> Rows | None:
+    """The gold images of some rows of a suite; None where the release holds none of them.
+
+    Raises ReleaseError for a release that can't be read.
+    """
+    config = SUITES[suite].gold
+    repo, _, tag = data.partition("@")
+    if not has_config(repo, config, revision or tag or None):
+        return None
+    found = read_rows(data, config, revision)
+    wanted = [row for row in _by_id(found).values() if row.source_id in rows]
+    if len(wanted) == len(found.rows):
+        return found
+    return Rows.of(wanted) if wanted else None
+
+
+@dataclass(frozen=True)
+class CheckFirst:
+    """Checks judges on gold images before they judge a run; a `BeforeAsking`.
+
+    What it finds is written into the run, where `score` reads it. A judge that answers from a file
+    of people's labels is not checked.
+    """
+
+    folder: Path
+    """Of the run on gold images, which several runs may share; also one of `judge-check`."""
+    specs: Sequence[Judge | str]
+    """The judges in the order in which they judge, as workers open them."""
+    settings: JudgeSettings
+    """How they judge."""
+    progress: Progress = silent
+    scale: Scale = HERE
+    """The processes that judge; shards wait until one of them has checked."""
+    rows: Collection[str] | None = None
+    """Rows whose gold images are asked about; those of the run where None."""
+
+    def __call__(self, evaluation: Evaluation, judges: Sequence[Judge], plan: CallPlan) -> None:
+        """Raises whatever judging does, and RunError for a folder of other gold images."""
+        suite, header = evaluation.suite, evaluation.run.header
+        if not suite.gold:
+            return
+        asked = self.settings
+        versions = prompt_versions(suite)
+        with Lock(self.folder.with_name(f"{self.folder.name}.lock"), str(self.folder), wait=True):
+            left = [
+                (judge, spec)
+                for judge, spec in zip(judges, self.specs, strict=True)
+                if judge.identity()["kind"] != "human"
+                and not find_check(
+                    self.folder,
+                    comparable_of(
+                        judging_identity(judge.identity(), asked.persona, asked.frames), versions
+                    ),
+                )
+            ]
+            if left:
+                rows = evaluation.rows.keys() if self.rows is None else self.rows
+                found = gold_rows(header.data, suite.name, rows, asked.revision)
+                if found is None:
+                    return
+                self._check(found, header.data, left, plan)
+            if (self.folder / CHECK).exists():
+                write_checks(evaluation.run.root, read_checks(self.folder))
+
+    def _check(
+        self,
+        found: Rows,
+        data: str,
+        judges: Sequence[tuple[Judge, Judge | str]],
+        plan: CallPlan,
+    ) -> None:
+        images = GoldImages(_by_id(found), found.digest)
+        settings = RunSettings(suite=T2ICorrectnessGoldSuite.name, data=data, out=self.folder)
+        generate(settings, images, plan, self._progress, found)
+        done = judge_run(
+            self.folder,
+            [judge for judge, _ in judges],
+            replace(self.settings, controls=()),
+            plan,
+            self._progress,
+            found=found,
+            scale=replace(self.scale, shard=None),
+            specs=[spec for _, spec in judges],
+        )
+        _checked(found, done)
+
+    def _progress(self, stage: str, done: int, total: int) -> None:
+        self.progress(f"judge check, {stage}", done, total)
+
+
+def _by_id(found: Rows) -> dict[str, T2ICorrectnessGold]:
+    return {row.id: row for row in found.rows if isinstance(row, T2ICorrectnessGold)}
+
+
+def _checked(found: Rows, done: Done) -> CheckedJudges:
+    """Writes what a run on gold images says of its judges, beside its verdicts."""
+    judged = score_run(done.run.root, ScoreSettings())
+    checks = [check_of(one, _by_id(found)) for one in judged]
+    write_checks(done.run.root, checks)
     write_results([one.result for one in judged])
     return CheckedJudges(checks, judged, done)

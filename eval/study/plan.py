@@ -24,20 +24,23 @@ from ...specs import Spec
 from ..captioners import PAID_CAPTIONERS
 from ..cells.corpora import read_corpus
 from ..checkpoints.extras import find_class
-from ..core import Case, Judge, Maker, Question, probes_of
+from ..core import ORIGINAL, Case, Judge, Maker, Question, probes_of
 from ..design.file import Cell, StudyFile, cells_of, read_study
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings
-from ..engine.run import Run
-from ..engine.verdicts import Tally
+from ..engine.run import HEADER, Run
+from ..engine.verdicts import Tally, VerdictLog, judging_identity
 from ..generators import GENERATORS, Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
+from ..results.judge_card import comparable_of, prompt_versions
+from ..results.judge_check import find_check
 from ..roundtrips.models import TripModels
 from ..scorers import Scorer, open_scorer
+from ..studies.judge_check import FOLDER, gold_rows
 from ..suites import open_suite
-from .study import FILE, Study, open_model
+from .study import FILE, Study, open_model, sampled_rows
 
 PROBED = 3
 """Images that a probe makes with each model; the first one also loads it."""
@@ -160,6 +163,7 @@ class _Planner:
         self.calls = Cost(study.concurrency, cap, prices).plan(folder)
         self.trips = TripModels(self.calls)
         self.found = StudyPlan(len(cells_of(study)))
+        self._gold_asked: dict[str, list[Question]] = {}
 
     @property
     def budget(self) -> Budget:
@@ -199,11 +203,6 @@ class _Planner:
             )
         if not self.probe:
             self.found.notes.append("Time and disk are measured with --probe.")
-        for suite in (name for name in self.rows if open_suite(name).gold):
-            self.found.notes.append(
-                f"Check the judges of {suite} first, on images whose layout is known: "
-                f"`counterprior judge-check`."
-            )
         cap = self.budget.max_usd
         if cap is not None and (usd := self.found.usd) is not None and usd > cap:
             self.found.problems.append(f"the cap of {cap} USD is below the estimate of {usd:.2f}")
@@ -279,12 +278,11 @@ class _Planner:
         judge: Judge | None = None
         try:
             judge = open_judge(spec, self.calls)
-            identity = judge.identity()
+            judge.identity()
             if (check := getattr(judge, "check", None)) is not None:
                 check()
         except CounterpriorError as error:
             self.found.problems.append(f"judge {name}: {error}")
-        paid = spec.partition(":")[0] in PAID
         for suite in dict.fromkeys(cell.suite for cell in cells):
             own = [cell for cell in cells if cell.suite == suite]
             asked = [self._asked(cell) for cell in own]
@@ -297,20 +295,69 @@ class _Planner:
                     self.found.problems.append(
                         f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
                     )
-            if judge is None:
-                part = replace(part, usd=None if paid else 0.0, most_usd=None if paid else 0.0)
-            elif paid and sample is not None:
-                usd, most = self._usd(identity, sample)
-                part = replace(
-                    part,
-                    usd=None if usd is None else count * usd,
-                    most_usd=None if most is None else count * most,
-                )
-            elif self.probe and count:
+            if sample is not None:
+                part = self._priced(part, judge, sample)
+            if judge is not None and self.probe and count and spec.partition(":")[0] not in PAID:
                 cell = next((c for c in own if c.run in probed), None)
                 if cell is not None:
                     part = self._probe_questions(part, judge, cell, probed[cell.run])
+            if count and not self.study.unchecked and open_suite(suite).gold:
+                self._check_first(part, judge, own[0])
             self.found.questions.append(part)
+
+    def _priced(self, part: PlanPart, judge: Judge | None, sample: Question) -> PlanPart:
+        """What as many questions as `sample` cost."""
+        if part.spec.partition(":")[0] not in PAID:
+            return part
+        usd, most = self._usd(judge.identity(), sample) if judge is not None else (None, None)
+        return replace(
+            part,
+            usd=None if usd is None else part.count * usd,
+            most_usd=None if most is None else part.count * most,
+        )
+
+    def _check_first(self, asked: PlanPart, judge: Judge | None, cell: Cell) -> None:
+        """The questions about gold images that a judge is asked before those of a suite.
+
+        asked: its questions of the suite.
+        """
+        suite = open_suite(cell.suite)
+        gold = self._gold(cell.suite)
+        if not gold or Spec.parse(asked.spec).kind == "human":
+            return
+        known = 0
+        root = self.there.root / FOLDER if self.there else None
+        if judge is not None and root is not None and (root / HEADER).exists():
+            identity = judging_identity(judge.identity(), cell.persona, cell.frames)
+            run = Run.open(root)
+            logs = [log for log in run.judges() if dict(log.identity) == identity]
+            known = sum(_told(run, log) for log in logs)
+            if find_check(root, comparable_of(identity, prompt_versions(suite))) is not None:
+                known = len(gold)
+        count = len(gold) - known
+        part = PlanPart(
+            asked.name,
+            asked.spec,
+            f"gold images of {cell.suite}",
+            count,
+            seconds=None if asked.seconds is None else asked.seconds * count / asked.count,
+            size=VERDICT_SIZE * count,
+        )
+        self.found.questions.append(self._priced(part, judge, gold[0]))
+
+    def _gold(self, suite: str) -> list[Question]:
+        """The questions about the gold images of all rows that are drawn of a suite."""
+        if suite not in self._gold_asked:
+            rows = sampled_rows(cells_of(self.study), suite, self.rows[suite])
+            found = gold_rows(self.study.data, suite, rows)
+            gold, blank = open_suite(open_suite(suite).gold), [Image.new("RGB", (1, 1))]
+            self._gold_asked[suite] = [
+                question
+                for row in (found.rows if found else ())
+                for case in gold.cases(row, 1)
+                for question in gold.questions(row, case, blank, ORIGINAL)
+            ]
+        return self._gold_asked[suite]
 
     def _probe_questions(self, part: PlanPart, judge: Judge, cell: Cell, root: Path) -> PlanPart:
         """Asks about the probed images and measures it."""
@@ -419,7 +466,7 @@ class _Planner:
         log = self.there.log_of(cell, run) if self.there and run else None
         if run is None or log is None:
             return 0
-        return sum(a.verdict.label != "error" for a in log.present(run.present()))
+        return _told(run, log)
 
     def _usd(
         self, identity: dict[str, str], question: Question
@@ -432,6 +479,11 @@ class _Planner:
         most_tokens = int(identity["max_tokens"])
         request = ChatRequest("judge", "", (*pictures, question.prompt), most_tokens)
         return _float(usual), _float(self.budget.worst_case(identity, request).usd)
+
+
+def _told(run: Run, log: VerdictLog) -> int:
+    """Questions that a judge need not be asked again."""
+    return sum(a.verdict.label != "error" for a in log.present(run.present()))
 
 
 def _settings(data: str, root: Path, cell: Cell) -> RunSettings:

@@ -4,6 +4,7 @@ DIR/study.yaml          the file, as given
 DIR/study.json          the models behind its names, as they were when they were first opened
 DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
+DIR/gold/               what its judges said of gold images, before they judged
 DIR/runs/SUITE/NAME/    a run of each generator on each suite
 DIR/steps/              what the steps of round trips made, which several runs share
 
@@ -36,7 +37,7 @@ from ..checkpoints.placement import LoadError
 from ..core import Judge, Maker
 from ..design.file import Cell, StudyFile, cells_of, parse_study, read_study, write_study
 from ..engine.costs import Cost, count_images
-from ..engine.data import Rows, read_rows
+from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import RunSettings
 from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
@@ -51,6 +52,8 @@ from ..roundtrips.models import TripModels
 from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
+from ..studies.judge_check import FOLDER, CheckFirst
+from ..suites import open_suite
 from .events import CellEvents
 
 FILE = "study.yaml"
@@ -354,6 +357,14 @@ def open_model(cell: Cell, models: TripModels) -> Maker:
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
+def sampled_rows(cells: Iterable[Cell], suite: str, found: Rows) -> frozenset[str]:
+    """Ids of the rows of a suite that any generator of a study draws."""
+    together = open_suite(suite).together
+    limits = {cell.limit for cell in cells if cell.suite == suite}
+    sampled = (sample_rows(found.rows, limit, together) for limit in limits)
+    return frozenset(row.id for rows in sampled for row in rows)
+
+
 def run_study(
     file: Path | str | Mapping[str, Any],
     out: Path | str,
@@ -553,15 +564,27 @@ class _Session:
                     return
 
     def _ask(self, cell: Cell, judge: Judge) -> None:
+        specs = [self.study.file.all_judges[cell.judge]]
+        settings = JudgeSettings(cell.probes, cell.persona, frames=cell.frames)
+        progress = self._named(str(cell))
+        check = CheckFirst(
+            self.study.root / FOLDER,
+            specs,
+            settings,
+            progress=progress,
+            scale=self.scale,
+            rows=sampled_rows(self.study.cells, cell.suite, self.rows[cell.suite]),
+        )
         done = judge_run(
             self.study.root / cell.folder,
             [judge],
-            JudgeSettings(cell.probes, cell.persona, frames=cell.frames),
+            settings,
             cost=self.plan,
-            progress=self._named(str(cell)),
+            progress=progress,
             found=self.rows[cell.suite],
             scale=self.scale,
-            specs=[self.study.file.all_judges[cell.judge]],
+            specs=specs,
+            before=None if self.study.file.unchecked else check,
         )
         ((_, tally),) = done.judged
         questions = tally.known + tally.labels.total()

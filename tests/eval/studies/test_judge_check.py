@@ -2,7 +2,7 @@
 
 import json
 import math
-import random
+import re
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -15,39 +15,42 @@ from releases import small_release
 
 from counterprior.builders import suite
 from counterprior.builders.build import as_released
-from counterprior.builders.depictions import Depiction, read_depictions
-from counterprior.builders.suites import t2i_correctness
 from counterprior.cards.facts import read_facts
+from counterprior.cards.publication import write_card
 from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
-from counterprior.eval.engine.data import Rows, read_rows
+from counterprior.eval.core import Question
+from counterprior.eval.engine.data import read_rows
 from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
-from counterprior.eval.results.judge_check import JudgeCheck, read_checks
+from counterprior.eval.engine.verdicts import VERDICTS
+from counterprior.eval.report.publishing import PublishSettings, build_publication
+from counterprior.eval.report.restoring import recompute
+from counterprior.eval.report.site import write_report
+from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.studies.evaluation import evaluate
 from counterprior.eval.studies.judge_check import check_judges
+from counterprior.eval.study.plan import plan_study
+from counterprior.eval.study.study import run_study
 from counterprior.images import encode_png
 from counterprior.release import iter_records
-from counterprior.schema import T2ICorrectnessGold
+from counterprior.schema import Row, T2ICorrectnessGold
 
-GOLD = "t2i_correctness_gold"
+GOLD, PAIRS = "t2i_correctness_gold", "t2i_correctness"
 FEW = {"flag-france", "clock-9-15"}
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The gold images of three pairs."""
+    """The gold images of three pairs, and these pairs with one that has none."""
 
-    def few(bank: Path) -> dict[str, list[Depiction]]:
-        return {
-            domain: [d for d in listed if d.id in FEW]
-            for domain, listed in read_depictions(bank).items()
-        }
-
+    drawn = {name: d for name, d in suite.SHIPPED.drawables.items() if d.depiction.id in FEW}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite, "read_depictions", few)
-        patch.setattr(suite, "SHIPPED", suite.Banks(suite.SHIPPED.root))
-        return small_release(tmp_path_factory.mktemp("gold") / "release", (GOLD,))
+        patch.setitem(suite.SHIPPED.__dict__, "drawables", drawn)
+        out = tmp_path_factory.mktemp("gold") / "release"
+        return small_release(out, (PAIRS, GOLD), lambda rows: four_pairs(rows, set(drawn)))
 
 
 def test_judges_are_checked_by_command(
@@ -80,20 +83,80 @@ def test_judges_are_checked_by_command(
 
 def test_misled_pairs_are_left_out_of_scores_and_said(release: Path, tmp_path: Path) -> None:
     check_judges(str(release), tmp_path / "gold", ["python:gold_judges:knowing"])
-    (check,) = read_checks(tmp_path / "gold")
-    found = constrained_rows(check)
-    run = RunSettings(suite="t2i_correctness", data="none", out=tmp_path / "run")
+    run = RunSettings(suite=PAIRS, data=str(release), out=tmp_path / "run")
     judges = ["python:gold_judges:knowing", "python:gold_judges:seeing"]
-    evaluate_run(run, draw_nothing, judges, found=found)
+    evaluate_run(run, gold_judges.draw_nothing, judges)
     with pytest.raises(DataError, match="judge-check"):
         score_run(run.out, ScoreSettings(gold=tmp_path / "gold"))
     chosen = ScoreSettings(gold=tmp_path / "gold", judges=("python:gold_judges:knowing",))
     (judged,) = score_run(run.out, chosen)
     assert judged.whole["accuracy_reverse"].n == 1  # the pair without gold images
     assert any("3 pairs are left out" in note for note in judged.result.notes)
-    assert judged.result.card.gold["swapped"] == {"correct": 6}
+    assert judged.result.card.gold["all"]["swapped"] == {"correct": 6}
+    assert judged.result.card.gold["flags_and_heraldry"]["swapped"] == {"correct": 4}
+    assert judged.check is not None and len(judged.check.misled) == 3
     (plain,) = score_run(run.out, ScoreSettings(judges=chosen.judges))
     assert plain.whole["accuracy_reverse"].n == 4
+
+
+def test_a_study_checks_its_judges_first(
+    release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    judges = {name: f"python:gold_judges:{name}" for name in ("seeing", "knowing")}
+    plain = {"data": str(release), "suites": {PAIRS: {}}, "judges": judges}
+    file, out = tmp_path / "s.yaml", tmp_path / "out"
+    generators = {name: "python:gold_judges:painter" for name in ("one", "two")}
+    file.write_text(json.dumps(plain | {"generators": generators}))
+    planned = {(p.name, p.what): p.count for p in plan_study(file).questions}
+    for name in judges:
+        assert planned[name, f"gold images of {PAIRS}"] == 21
+        assert planned[name, f"questions of {PAIRS}"] == 16
+    run_study(file, out)
+    assert not plan_study(file, out).parts
+    logs = Run.open(out / "gold").judges()
+    asked = [len((log.root / VERDICTS).read_text().splitlines()) for log in logs]
+    assert asked == [21, 21], "once each, whatever the number of generators"
+    done = cli("study", "table", out)
+    assert done.returncode == 0, done.stderr
+    told = "3 pairs are left out, since python:gold_judges:knowing calls their swapped gold image"
+    assert told in done.stdout
+    run = out / "runs" / PAIRS / "two"
+    knowing, seeing = score_run(run, ScoreSettings())
+    assert [one.result.cases for one in (knowing, seeing)] == [2, 8]
+    page = write_report([run], tmp_path / "site").parent / f"{PAIRS}-judges.html"
+    text = re.sub(r"<[^>]+>", "", page.read_text())
+    assert text.count("6 of 6") == 3 and text.count("0 of 6") == 1  # all right and swapped ones
+    build_publication([run], tmp_path / "published", PublishSettings("cc0-1.0"), write_card)
+    assert recompute(tmp_path / "published").problems == []
+
+
+def test_eval_checks_the_rows_of_its_run_in_a_shared_folder(release: Path, tmp_path: Path) -> None:
+    data, draw = str(release), gold_judges.draw_nothing
+    asked: list[str] = []
+
+    def knowing(question: Question) -> str:
+        asked.append(question.id)
+        return "correct"
+
+    for name in ("one", "two"):
+        found = evaluate(
+            PAIRS,
+            gold_judges.draw_nothing,
+            knowing,
+            data=data,
+            gold=tmp_path / "gold",
+            out=tmp_path / name,
+        )
+        assert any("3 pairs are left out" in note for note in found.notes)
+    assert len(asked) == 21 + 8 + 8
+    few = evaluate(PAIRS, draw, knowing, data=data, limit=2)
+    asked_rows = {
+        json.loads(line)["row"] for line in (few.folder / "cases.jsonl").read_text().splitlines()
+    }
+    checked = {row.source_id for row in read_rows(data, GOLD).rows} & asked_rows
+    assert len(asked) == 37 + 4 + 7 * len(checked) and checked
+    free = evaluate(PAIRS, draw, knowing, data=data, unchecked=True)
+    assert not free.card.gold and free.scores["accuracy_aligned"].n == 4
 
 
 def test_a_pair_without_a_verdict_on_its_swapped_image_is_unchecked(
@@ -113,7 +176,7 @@ def test_the_images_are_those_of_the_release(release: Path, tmp_path: Path) -> N
 
 
 def test_validate_compares_the_pixels_with_the_bank(release: Path) -> None:
-    (config,) = read_facts(release).configs
+    config = next(one for one in read_facts(release).configs if one.name == GOLD)
     records = list(iter_records(release, GOLD))
     rows = [T2ICorrectnessGold.model_validate(record) for record in records]
     origin = Origin("", lambda name, seed: None, as_released)
@@ -127,12 +190,7 @@ def test_validate_compares_the_pixels_with_the_bank(release: Path) -> None:
         assert [problem.field for problem in found] == ["image"] * faults
 
 
-def draw_nothing(prompt: str, seed: int) -> Image.Image:
-    return Image.new("RGB", (64, 64), (seed % 256, len(prompt) % 256, 0))
-
-
-def constrained_rows(check: JudgeCheck) -> Rows:
-    """The rows of the pairs of a check, and one more."""
-    made = t2i_correctness.build(suite.SHIPPED, random.Random(0))
-    named = [row for row in made if row.id in check.misled]
-    return Rows.of([*named, next(row for row in made if row.id not in check.misled)])
+def four_pairs(rows: list[Row], drawn: set[str]) -> list[Row]:
+    """The rows of the pairs with gold images, and one more."""
+    known = [row for row in rows if row.provenance.entry in drawn]
+    return [*known, next(row for row in rows if row not in known)]
