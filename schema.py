@@ -261,6 +261,12 @@ class T2ICorrectness(Row):
     """Mentions the left thing first."""
     reverse_prompt: str
     """Mentions the right thing first; the correct image is the same."""
+    unordered_prompt: str = ""
+    """Asks for the same scene and names neither thing; empty where the scene alone does not ask for
+    both."""
+    twin: str = ""
+    """Id of the row with the same two things seen the other way round, whose left thing is this
+    row's right one; empty where there is none."""
     standards: list[str]
     """Titles of the standards or authorities that fix the layout, with section and address."""
     rationale: str
@@ -272,7 +278,7 @@ class T2ICorrectness(Row):
     text_bound: bool
     """Whether the two are told apart only by reading digits or letters."""
     mirror_safe: bool
-    """True if the mirror image is a plausible image with the two things exchanged."""
+    """True if the two can be told apart in the mirror image as well: nothing needs to be read."""
     scope: str
     """Where the layout holds: `universal`, a country, a system or a variant."""
 

@@ -27,7 +27,11 @@ class Census:
     text_bound: int
     """Entries told apart only by reading digits or letters."""
     mirror_safe: int
-    """Entries for which a mirrored image is a possible one."""
+    """Entries whose two things can be told apart in a mirrored image as well."""
+    twins: int
+    """Entries that are linked to another one whose frame shows the same two things turned round."""
+    unordered: int
+    """Entries with a prompt that names neither thing."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def _by_domain(domains: dict[str, list[ConstrainedPair]], banks: Banks) -> dict[
 def _count(pairs: Iterable[ConstrainedPair], banks: Banks) -> Census:
     listed = list(pairs)
     derived = [p for p in listed if p.basis(banks.facts) == "code-derived"]
+    ids = {p.id for p in listed}
     signs = Counter(banks.facts.sign(p.fact, p.frame, p.scope) for p in derived)
     return Census(
         pairs=len(listed),
@@ -89,4 +94,6 @@ def _count(pairs: Iterable[ConstrainedPair], banks: Banks) -> Census:
         turned=signs[-1],
         text_bound=sum(p.text_bound for p in listed),
         mirror_safe=sum(p.mirror_safe for p in listed),
+        twins=len({name for p in listed if p.twin in ids for name in (p.id, p.twin)}),
+        unordered=sum(bool(p.unordered_prompt) for p in listed),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -67,11 +68,17 @@ class ConstrainedPair(Struct):
     tell_right: str
     """How a judge recognizes the right thing."""
     mirror_safe: bool
-    """Whether a mirrored image is a possible image with the two exchanged."""
+    """Whether the two can be told apart in a mirrored image as well: nothing needs to be read, and
+    a swapped gold image was recognized where there is one."""
     scope: str
     """Where it holds."""
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
+    unordered_prompt: str = ""
+    """Asks for the same scene and names neither thing; empty where that would not ask for both."""
+    twin: str = ""
+    """Id of a pair of the same fact and family whose frame shows the same two things the other way
+    round; only one of the two names the other."""
     erratum: str = ""
     """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
@@ -131,6 +138,8 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
                 raise BankError(f"{where}: {reason}")
             if pair.status == "retired":
                 continue
+            if fault := twin_fault(pair, pairs, facts):
+                raise BankError(f"{where}: twin: {fault}")
             key = (*sorted([pair.left.lower(), pair.right.lower()]), pair.context.lower())
             if key in seen:
                 raise BankError(f"{where}: the same pair as {seen[key]}")
@@ -165,7 +174,64 @@ def pair_faults(
             faults.append(f"{field}: one phrase without a period")
         if (word := side_word(text)) is not None:
             faults.append(f"{field}: gives the answer away with {word!r}")
+    faults += [f"unordered_prompt: {fault}" for fault in unordered_faults(pair, facts)]
+    if pair.mirror_safe and pair.text_bound:
+        faults.append("mirror_safe: what must be read can't be told apart in a mirror image")
     return [*faults, *_tell_faults(pair), *layout_faults(pair, facts)]
+
+
+ORDER_WORDS = ("first", "then", "next", "beside", "followed", "between", "order")
+"""Words by which a prompt could say an order of two things."""
+
+_SMALL = frozenset(
+    "a an and as at before by for from in into is it its of off on or that the their they to two "
+    "under with without who whose".split()
+)
+
+
+def unordered_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> list[str]:
+    """Where the prompt without order names one of the two, a side, an order or another frame."""
+    prompt = pair.unordered_prompt
+    if not prompt:
+        return []
+    faults = []
+    if not prompt.endswith(".") or prompt != sentence(prompt.removesuffix(".")):
+        faults.append("one sentence with a period")
+    said = _words(prompt)
+    left, right = _words(pair.left), _words(pair.right)
+    for word in sorted((left ^ right) & said - _SMALL):
+        faults.append(f"names one of the two things with {word!r}")
+    if (side := side_word(prompt)) is not None:
+        faults.append(f"gives the answer away with {side!r}")
+    faults += [f"says an order with {word!r}" for word in ORDER_WORDS if word in said]
+    known = facts.facts.get(pair.fact)
+    if known and (fault := frame_fault(prompt, pair.frame, known.frames)):
+        faults.append(fault)
+    return faults
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[\w'°]+", text.lower()))
+
+
+def twin_fault(pair: ConstrainedPair, pairs: Sequence[ConstrainedPair], facts: FactTables) -> str:
+    """Why a pair can't be the twin of the one that it names; empty where it can."""
+    if not pair.twin:
+        return ""
+    known = {other.id: other for other in pairs if other.status != "retired"}
+    if (other := known.get(pair.twin)) is None:
+        return f"{pair.twin!r} is no pair of this file"
+    if other.twin or sum(one.twin == other.id for one in known.values()) > 1:
+        return f"{other.id} has a twin already"
+    if not pair.fact or (pair.fact, pair.family) != (other.fact, other.family):
+        return f"{other.id} rests on another fact or family"
+    if FRAMES[pair.frame].sign == FRAMES[other.frame].sign:
+        return f"{other.id} is seen the same way round"
+    parts = [
+        [facts.part(one.fact, phrase) for phrase in phrases]
+        for one, phrases in ((pair, (pair.left, pair.right)), (other, (other.right, other.left)))
+    ]
+    return "" if parts[0] == parts[1] else f"{other.id} has not the same two things turned round"
 
 
 def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> list[str]:

@@ -361,13 +361,23 @@ def _drawable(
     if pair.fact != depiction.fact:
         raise FactError(f"rests on fact {pair.fact!r}, the depiction draws {depiction.fact!r}")
     left, right = (facts.part(pair.fact, phrase) for phrase in (pair.left, pair.right))
-    places = dict(facts.places(pair.fact))
+    places = _places(depiction, facts, (left, right))
     for name in (left, right):
-        places.setdefault(name, facts.place(pair.fact, name))  # a number of a number line
         if name not in depiction.parts and depiction.each is None:
             raise FactError(f"part {name!r} is not drawn")
     sign = facts.sign(pair.fact, pair.frame, pair.scope)
     return Drawable(pair, depiction, left, right, places, sign, entry)
+
+
+def _places(
+    depiction: Depiction, facts: FactTables, more: tuple[str, ...] = ()
+) -> dict[str, Point]:
+    """Where the fact has its parts, and numbers that are drawn. Raises FactError for no part."""
+    places = dict(facts.places(depiction.fact))
+    for name in (*depiction.parts, *more):
+        if name not in places:
+            places[name] = facts.place(depiction.fact, name)
+    return places
 
 
 def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
@@ -375,11 +385,11 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
     if depiction.fact not in facts.facts:
         yield f"fact: {depiction.fact!r} is unknown"
         return
-    places = facts.places(depiction.fact)
-    for name in depiction.parts:
-        if name not in places:
-            yield f"parts: {name!r} is no part of fact {depiction.fact}"
-            return
+    try:
+        places = _places(depiction, facts)
+    except FactError as error:
+        yield f"parts: {error}"
+        return
     try:
         yield from _shape_faults("scene", depiction.scene, REACH)
         yield from _shape_faults("behind", depiction.behind, REACH)

@@ -120,9 +120,11 @@ class FactTables:
         return best[0]
 
     def place(self, name: str, part: str) -> PartPlace:
-        """Where a part is."""
+        """Where a part is, also a number of a fact that has all. Raises FactError for no part."""
         if part in self._places[name]:
             return self._places[name][part]
+        if not self.facts[name].numbers or not re.fullmatch(_NUMBER, part):
+            raise FactError(f"{part!r} is no part of fact {name}")
         return float(part), 0.0
 
     def across(self, name: str, frame: Frame, scope: str, phrase: str) -> float:
@@ -232,14 +234,22 @@ def _on_map(fact: Fact, east: float, north: float) -> PartPlace:
     return (east - fact.center + 180) % 360 - 180, north
 
 
+_NUMBER = r"-?\d+(?:\.\d+)?"
+
+
 def _number_in(text: str) -> str:
-    """The one number of a phrase as a decimal; years before Christ are negative."""
+    """The one number of a phrase as a decimal; years before Christ are negative.
+
+    >>> _number_in("page 46"), _number_in("44 BC"), _number_in("1/4")
+    ('46', '-44', '0.25')
+    """
     plain = text.replace("\N{MINUS SIGN}", "-").replace("\N{FRACTION SLASH}", "/")
-    found = re.findall(r"-?\d+(?:\.\d+|/\d+)?", plain)
+    found = re.findall(rf"{_NUMBER}(?:/\d+)?", plain)
     if len(found) != 1:
         raise FactError(f"{text!r} names {len(found)} numbers")
     numerator, _, denominator = found[0].partition("/")
     if denominator and not float(denominator):
         raise FactError(f"{text!r} divides by zero")
     value = float(numerator) / float(denominator or 1)
-    return repr(-value if mentions(text, "BC") else value)
+    value = -value if mentions(text, "BC") else value
+    return str(int(value)) if value.is_integer() else repr(value)

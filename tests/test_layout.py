@@ -57,8 +57,8 @@ MAY_IMPORT = {
 
 EVAL = (
     "stats core video rules prompts checkpoints detectors generators judges captioners scorers "
-    "methods roundtrips trials suites engine quality results people report studies cells design "
-    "study"
+    "methods roundtrips trials tallies suites engine quality results people report studies cells "
+    "design study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000

@@ -10,7 +10,8 @@ from itertools import zip_longest
 
 from ...schema import Provenance, T2ICorrectness
 from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
-from ..constrained import ConstrainedPair, layout_faults, pair_prompt
+from ..constrained import ConstrainedPair, layout_faults, pair_prompt, unordered_faults
+from ..facts import FactError
 from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 
@@ -23,8 +24,19 @@ DOMAIN_FAMILIES = 16
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
     released = select(banks.pairs, ROWS)
-    return [
+    rows = [
         _row(domain, pair, banks) for domain, pairs in sorted(released.items()) for pair in pairs
+    ]
+    ids = {row.provenance.entry: row.id for row in rows}
+    named = {
+        pair.id: pair.twin for pairs in released.values() for pair in pairs if pair.twin in ids
+    }
+    twins = named | {twin: entry for entry, twin in named.items()}
+    return [
+        row.model_copy(update={"twin": ids[twins[row.provenance.entry]]})
+        if row.provenance.entry in twins
+        else row
+        for row in rows
     ]
 
 
@@ -33,32 +45,54 @@ def select(
 ) -> dict[str, list[ConstrainedPair]]:
     """`count` entries within the limits on families, or all that fit while there are fewer.
 
-    Domains take turns, and each gives an entry of the family it has given least of; so what does
-    not fit is spread, and families come before repetition. Families and entries that are
-    recognized by what they look like come first, others queue by the hash of their id: where one
-    is retired, the next of its kind comes in and the rest stay.
+    The domain that has given least is next, with an entry of the family it has given least of; so
+    what does not fit is spread, and families come before repetition. Twins come in together, before
+    all others. Families and entries that are recognized by what they look like come next, others
+    queue by the hash of their id: where one is retired, the next of its kind comes in and the rest
+    stay.
     """
     left = {domain: _queue(pairs) for domain, pairs in sorted(domains.items())}
     taken: dict[str, list[ConstrainedPair]] = {domain: [] for domain in left}
-    while sum(map(len, taken.values())) < count and any(left.values()):
+    size = 0
+    while any(left.values()):
+        fewest = min(len(taken[domain]) for domain, queue in left.items() if queue)
         for domain, queue in left.items():
-            if queue and sum(map(len, taken.values())) < count:
-                taken[domain].append(queue.pop(0))
+            if queue and len(taken[domain]) == fewest:
+                together = queue.pop(0)
+                if size + len(together) <= count:
+                    taken[domain] += together
+                    size += len(together)
     return {domain: sorted(pairs, key=lambda p: p.id) for domain, pairs in taken.items()}
 
 
-def _queue(pairs: list[ConstrainedPair]) -> list[ConstrainedPair]:
-    """The entries of a domain that may be released, in the order in which they come in."""
-    families: defaultdict[str, list[ConstrainedPair]] = defaultdict(list)
-    for pair in sorted(pairs, key=lambda p: (p.text_bound, _place(p.id))):
-        if pair.status != "retired":
-            families[pair.family].append(pair)
-    groups = {name: group[:FAMILY_ROWS] for name, group in families.items()}
+Together = tuple[ConstrainedPair, ...]
+"""An entry, or twins."""
+
+
+def _queue(pairs: list[ConstrainedPair]) -> list[Together]:
+    """What of a domain may be released, in the order in which it comes in."""
+    families: defaultdict[str, list[Together]] = defaultdict(list)
+    for group in sorted(_together(pairs), key=lambda g: (_rank(g), _place(g[0].id))):
+        family = families[group[0].family]
+        if sum(map(len, family)) + len(group) <= FAMILY_ROWS:
+            family.append(group)
     ranked = sorted(
-        groups, key=lambda name: (groups[name][0].text_bound, -len(groups[name]), _place(name))
+        families,
+        key=lambda name: (_rank(families[name][0]), -len(families[name]), _place(name)),
     )
-    turns = zip_longest(*(groups[name] for name in ranked[:DOMAIN_FAMILIES]))
-    return [pair for turn in turns for pair in turn if pair is not None]
+    turns = zip_longest(*(families[name] for name in ranked[:DOMAIN_FAMILIES]))
+    return [group for turn in turns for group in turn if group is not None]
+
+
+def _together(pairs: list[ConstrainedPair]) -> list[Together]:
+    known = {pair.id: pair for pair in pairs if pair.status != "retired"}
+    twins = [(known[pair.twin], pair) for pair in known.values() if pair.twin]
+    inside = {pair.id for group in twins for pair in group}
+    return [*twins, *((pair,) for pair in known.values() if pair.id not in inside)]
+
+
+def _rank(group: Together) -> tuple[bool, bool]:
+    return len(group) == 1, group[0].text_bound
 
 
 def _place(name: str) -> str:
@@ -78,6 +112,7 @@ def _row(domain: str, pair: ConstrainedPair, banks: Banks) -> T2ICorrectness:
         fact=pair.fact,
         aligned_prompt=pair.aligned_prompt,
         reverse_prompt=pair.reverse_prompt,
+        unordered_prompt=pair.unordered_prompt,
         standards=[banks.standards[s].citation for s in pair.standards],
         rationale=pair.rationale,
         tell_left=pair.tell_left,
@@ -103,6 +138,8 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from side_faults(row, "aligned_prompt", "reverse_prompt")
         yield from equal_fault(row, "aligned_prompt", pair_prompt(row.left, row.right, row.context))
         yield from equal_fault(row, "reverse_prompt", pair_prompt(row.right, row.left, row.context))
+        for fault in unordered_faults(row, banks.facts):
+            yield Fault(row.id, "unordered_prompt", fault)
         if not row.standards:
             yield Fault(row.id, "standards", "cites no standard")
         for fault in layout_faults(row, banks.facts):
@@ -111,7 +148,10 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         # A release made from another bank holds entries that this one doesn't know.
         if row.provenance.entry in bank:
             domain, pair = bank[row.provenance.entry]
-            for name in ("left", "right", "context", "frame", "fact", "family", "text_bound"):
+            for name in (
+                *("left", "right", "context", "frame", "fact", "family", "text_bound"),
+                "unordered_prompt",
+            ):
                 yield from equal_fault(row, name, getattr(pair, name))
             yield from equal_fault(row, "basis", pair.basis(banks.facts))
             yield from equal_fault(row, "domain", domain)
@@ -119,6 +159,33 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         rows, "aligned_prompt", lambda row: frozenset((row.aligned_prompt, row.reverse_prompt))
     )
     yield from _crowding(rows)
+    yield from _twin_faults(rows, banks)
+
+
+def _twin_faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
+    """Rows that are not what their twin says of them."""
+    by_id = {row.id: row for row in rows}
+    for row in rows:
+        if not row.twin:
+            continue
+        other = by_id.get(row.twin)
+        if other is None or other.twin != row.id:
+            yield Fault(row.id, "twin", f"{row.twin} is no row that names this one as its twin")
+        elif (row.fact, row.family) != (
+            other.fact,
+            other.family,
+        ) or row.fact not in banks.facts.facts:
+            yield Fault(row.id, "twin", f"{row.twin} rests on another fact or family")
+        elif _parts(row, banks) != _parts(other, banks)[::-1]:
+            yield Fault(row.id, "twin", f"{row.twin} has not the same two things turned round")
+
+
+def _parts(row: T2ICorrectness, banks: Banks) -> list[str]:
+    """The parts of its fact that are left and right; the phrases where a part can't be found."""
+    try:
+        return [banks.facts.part(row.fact, phrase) for phrase in (row.left, row.right)]
+    except FactError:
+        return [row.left, row.right]
 
 
 def _crowding(rows: list[T2ICorrectness]) -> Iterator[Fault]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..core import FAILURES, Score, Verdict, count_excluded
 from ..rules.checker.decide import REASONS
 from ..suites import open_suite
-from ..suites.scores import mean_score
+from ..tallies.scores import mean_score
 from .scope import CellScope
 
 CONFIDENCE = "confidence"

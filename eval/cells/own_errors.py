@@ -13,7 +13,7 @@ from ..core import Score
 from ..roundtrips.criteria import share_of
 from ..roundtrips.routes import route_of
 from ..suites.consistency import TEN, asked_of
-from ..suites.scores import statistics
+from ..tallies.scores import statistics
 from .scope import CellScope
 
 NAMES = ("cyclic",)

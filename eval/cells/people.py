@@ -15,7 +15,8 @@ from ..results.selection import CLOSE, score_differences
 from ..stats.agreement import cohen_kappa
 from ..stats.intervals import NOTHING, Interval
 from ..suites import open_suite
-from ..suites.base import Suite, Worth
+from ..suites.base import Suite
+from ..tallies.worths import Worth
 from .scope import CellScope, JudgedCell
 
 CODES = ("0", "1", "2")

@@ -17,7 +17,7 @@ from ..stats.comparison import holm
 from ..stats.intervals import Interval
 from ..stats.means import cluster_mean
 from ..suites import open_suite
-from ..suites.scores import factor_of
+from ..tallies.scores import factor_of
 from .contents import RunContents
 from .leaderboard import paired
 from .names import short_names

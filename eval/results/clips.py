@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..core import ORIGINAL, Outcome, Score, Verdict, count_excluded
-from ..suites.base import Suite, Worth
-from ..suites.scores import in_groups, mean_score
+from ..suites.base import Suite
+from ..tallies.scores import in_groups, mean_score
+from ..tallies.worths import Worth
 from ..video.together import changes, in_time, majority, share
 
 SHORT = "short"

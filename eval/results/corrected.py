@@ -14,7 +14,7 @@ from ...errors import DataError
 from ..core import ORIGINAL, Outcome, Score, Verdict
 from ..stats.correction import ppi, rogan_gladen
 from ..suites.base import Measure, Suite
-from ..suites.scores import factor_of
+from ..tallies.scores import factor_of
 from .judge_card import HumanAgreement, JudgeCard, Labels
 
 YOUDEN = 0.85

@@ -12,7 +12,8 @@ from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, Verdict
 from ..engine.verdicts import Answered
 from ..prompts import read_prompt
 from ..stats.agreement import cohen_kappa, confusion
-from ..suites.base import Suite, Worth
+from ..suites.base import Suite
+from ..tallies.worths import Worth
 from ..video.together import majority
 
 GoldLabels = dict[str, dict[str, int]]

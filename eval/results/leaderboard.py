@@ -17,7 +17,7 @@ from ..stats.clusters import Estimate, cluster_interval
 from ..stats.comparison import holm, tied_groups
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
-from ..suites.scores import factor_of
+from ..tallies.scores import factor_of
 from .contents import RunContents
 from .scoring import JudgedRun
 

@@ -21,8 +21,9 @@ from ...schema import AlteredWorld
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
 from ..prompts import read_prompt
 from ..prompts.asking import ask_yes_no
-from .base import YES_NO, Headline, Item, Measure, Suite, by_variant
-from .scores import in_groups, mean_score, mean_worth
+from ..tallies.scores import in_groups, mean_score, mean_worth
+from ..tallies.worths import YES_NO
+from .base import Headline, Item, Measure, Suite, by_variant
 
 PRESENCE = "presence"
 POINTS = ("point_factual", "point_counterfactual")

@@ -11,12 +11,11 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-import numpy as np
-
 from ...errors import UsageError
 from ...schema import Entity, Row
-from ..core import BOTH, ORIGINAL, Case, Outcome, Question, Score, Verdict
+from ..core import BOTH, Case, Outcome, Question, Score
 from ..stats.bootstrap import Array
+from ..tallies.worths import Worth
 from ..trials.trials import Trial
 
 if TYPE_CHECKING:
@@ -28,30 +27,6 @@ R = TypeVar("R", bound=Row)
 
 PERSONAS = ("standard", "strict")
 """How a judge answers free questions: a fair analyst, or an adversarial examiner (CF-World)."""
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What the labels of one question count."""
-
-    values: Mapping[str, float]
-    """Label -> value; a label without one is not scored."""
-    prior: str = ""
-    """The label that says that the prior holds; empty where none does."""
-    others: tuple[str, ...] = ()
-    """Labels that are answers but not scored."""
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Least and largest value."""
-        return min(self.values.values()), max(self.values.values())
-
-    def of(self, verdict: Verdict) -> float:
-        """The value of a verdict's label; NaN for one that is not scored."""
-        return self.values.get(verdict.label, math.nan)
-
-
-YES_NO = Worth({"yes": 1.0, "no": 0.0})
 
 
 class Item(NamedTuple):
@@ -236,13 +211,6 @@ def case_items(
         }
 
     return items
-
-
-def values_of(
-    outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
-) -> Array:
-    """Shape (n,): the worth of each outcome's label, NaN for those without one."""
-    return np.array([worth.of(o.verdict(question, probe)) for o in outcomes], dtype=float)
 
 
 def by_variant(

@@ -30,9 +30,10 @@ from ..core import (
 from ..prompts.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.intervals import folded
+from ..tallies.scores import mean_score, statistics
+from ..tallies.worths import Worth
 from ..trials.trials import Trial, beyond_trials, scene_label
-from .base import Headline, Item, Items, Measure, Suite, Worth
-from .scores import mean_score, statistics
+from .base import Headline, Item, Items, Measure, Suite
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", others=(INVALID,))
 PAIRS = {"pair_12": (0, 1), "pair_13": (0, 2), "pair_23": (1, 2)}

@@ -31,8 +31,9 @@ from ..roundtrips.criteria import (
 )
 from ..roundtrips.routes import ROUTES, route_of, variants_of
 from ..stats.bootstrap import Array
-from .base import YES_NO, Headline, Item, Items, Suite
-from .scores import statistics
+from ..tallies.scores import statistics
+from ..tallies.worths import YES_NO
+from .base import Headline, Item, Items, Suite
 
 TEN = 10
 """Questions about the start; those about the edits follow, two each."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...scenes.poses import find_pose
@@ -13,20 +15,21 @@ from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
 from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
 from ..prompts.asking import Alternative, Subject, ask_binding, ask_which
+from ..prompts.frames import SEEN
+from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
+from ..tallies.scores import (
+    cluster_labels,
+    in_groups,
+    mean_worth,
+    statistics,
+    valid_score,
+    variant_scores,
+)
+from ..tallies.worths import Worth
 from ..trials.rows import ACTIONS
 from ..trials.trials import Trial, binding_trials, choice_trials, grounding_trials
-from .base import (
-    Headline,
-    Measure,
-    R,
-    Suite,
-    Worth,
-    about_pair,
-    by_variant,
-    case_items,
-)
-from .scores import cluster_labels, in_groups, mean_worth, statistics, valid_score, variant_scores
+from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
 
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 
@@ -53,16 +56,27 @@ def ask_arrangement(
         Subject(row.right, row.tell_right),
         ("correct", "wrong"),
         prior=RIGHT.prior,
-        values={"context": row.context},
+        values={"context": row.context, "seen": SEEN[row.frame]},
     )
     return ask_which(asked, case, probe, images)
+
+
+ORDERS: tuple[str, ...] = ("aligned", "reverse")
+"""Variants of a row that mention both things."""
+CELLS = {
+    "right_in_both": ((1.0, 1.0),),
+    "right_only_aligned": ((1.0, 0.0),),
+    "right_only_reverse": ((0.0, 1.0),),
+    "wrong_in_both": ((0.0, 0.0),),
+}
+"""Score -> right aligned, right reverse."""
 
 
 class Correctness(Suite[R]):
     """One question, right or wrong, asked of both mention orders."""
 
     has_right_images = True
-    variants = ("aligned", "reverse")
+    variants = ORDERS
     meanings = {
         "accuracy_aligned": "Share of right images where mention order helps (Ali).",
         "accuracy_reverse": "Share of right images where mention order misleads (Rev).",
@@ -73,12 +87,22 @@ class Correctness(Suite[R]):
         "delta": "Ali - Rev, as the paper prints it: each accuracy over its own valid images.",
         "delta_paired": "Mean of right aligned - right reverse over the pairs and seeds that are "
         "valid in both orders; p by McNemar's exact test.",
+        "right_in_both": "Share of these pairs and seeds that are right in both orders: grounded.",
+        "right_only_aligned": "Share right only where mention order helps: it follows the order.",
+        "right_only_reverse": "Share right only where mention order misleads.",
+        "wrong_in_both": "Share wrong in both orders: it follows another prior.",
     }
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for question in self.worths:
-            for variant, part in by_variant(outcomes, self.variants):
+            for variant, part in self._by_variant(outcomes):
                 yield self.measure(f"accuracy_{variant}", part, question)
+
+    def _by_variant(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+        """Both orders, and any other variant that there is."""
+        for variant, part in by_variant(outcomes, self.variants):
+            if part or variant in ORDERS:
+                yield variant, part
 
     def correctness(self, outcome: Outcome) -> float:
         (question,) = self.worths
@@ -89,42 +113,96 @@ class Correctness(Suite[R]):
 
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
-        for variant, part in by_variant(outcomes, self.variants):
+        for variant, part in self._by_variant(outcomes):
             yield mean_worth(f"accuracy_{variant}", part, question, RIGHT, group=group)
             yield valid_score(f"valid_{variant}", part, question, RIGHT, group)
-        yield from variant_scores(("delta",), outcomes, question, RIGHT, self.variants, group=group)
-        yield self._paired(outcomes, group)
+        ordered = [outcome for outcome in outcomes if outcome.case.variant in ORDERS]
+        yield from variant_scores(("delta",), ordered, question, RIGHT, ORDERS, group=group)
+        yield from self._paired(ordered, group)
 
-    def _paired(self, outcomes: Sequence[Outcome], group: str) -> Score:
-        """Ali - Rev over the rows and seeds that are valid in both orders."""
+    def _paired(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
+        """Ali - Rev over the rows and seeds that are valid in both orders, and their four cells."""
         pairs: dict[tuple[str, int], list[float]] = {}
         first: dict[tuple[str, int], Outcome] = {}
         for outcome in outcomes:
             key = outcome.case.row, outcome.case.seed
-            place = self.variants.index(outcome.case.variant)
+            place = ORDERS.index(outcome.case.variant)
             pairs.setdefault(key, [math.nan, math.nan])[place] = self.correctness(outcome)
             first.setdefault(key, outcome)
         both = np.array(list(pairs.values())).reshape(-1, 2)
         difference = both[:, 0] - both[:, 1]
         n = int((~np.isnan(difference)).sum())
         only = int((difference > 0).sum()), int((difference < 0).sum())
-        (score,) = statistics(
+        clusters = cluster_labels(list(first.values()))
+        excluded = {"not_valid_in_both": len(both) - n}
+        yield from statistics(
             ("delta_paired",),
             difference[:, None],
-            cluster_labels(list(first.values())),
+            clusters,
             ends=(-1, 1),
             counts=(n,),
             group=group,
-            excluded={"not_valid_in_both": len(both) - n},
+            excluded=excluded,
             p_value=mcnemar(*only) if n else math.nan,
         )
-        return score
+        yield from kinds(CELLS, both, clusters, group, excluded)
+
+
+RightPattern = tuple[float, ...]
+"""Which values an item of a kind has."""
+
+
+def kinds(
+    patterns: Mapping[str, Sequence[RightPattern]],
+    values: Array,
+    clusters: NDArray[np.str_],
+    group: str,
+    excluded: Mapping[str, int],
+) -> Iterator[Score]:
+    """For each kind the share of items whose values, shape (n, k), are one of its patterns.
+
+    Items that lack a value are left out.
+    """
+    whole = ~np.isnan(values).any(axis=1)
+    columns = [
+        np.where(whole, [any(tuple(row) == one for one in known) for row in values], np.nan)
+        for known in patterns.values()
+    ]
+    yield from statistics(
+        tuple(patterns),
+        np.stack(columns, axis=1).astype(float),
+        clusters,
+        ends=(0, 1),
+        counts=[int(whole.sum())] * len(patterns),
+        group=group,
+        excluded=excluded,
+    )
+
+
+UNORDERED = "unordered"
+TWINS = {
+    "twins_right": ((1.0, 1.0, 1.0, 1.0),),
+    "twins_habit": ((1.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 1.0)),
+    "twins_order": ((1.0, 0.0, 1.0, 0.0),),
+}
+"""Score -> what is right of twins with one seed: the one aligned and reverse, the other so."""
 
 
 class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Does the image follow the world or the order of mention? The right layout is the same."""
 
     name = "t2i_correctness"
+    variants = (*ORDERS, UNORDERED)
+    meanings = {
+        **Correctness.meanings,
+        "accuracy_unordered": "Share of right images where the prompt names neither thing.",
+        "valid_unordered": "Share of judged images, neither thing named, that show the pair.",
+        "twins_right": "Of two rows with the same things and opposite frames, with one seed: share "
+        "right in both frames and both orders.",
+        "twins_habit": "Share of them with the same layout in all four images: the frame is "
+        "ignored, and so is the order.",
+        "twins_order": "Share of them where the first-mentioned is on the left in all four.",
+    }
     gold = "t2i_correctness_gold"
     prompts = ("arrangement",)
     worths = {"arrangement": RIGHT}
@@ -132,9 +210,35 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
 
     def cases(self, row: T2ICorrectness, seeds: int) -> Iterator[Case]:
         prompts = {"aligned": row.aligned_prompt, "reverse": row.reverse_prompt}
-        words = "text" if row.text_bound else "looks"
-        groups = {"domain": row.domain, "basis": row.basis, "recognized_by": words}
-        return self.seeded(row, seeds, prompts, (row.family,), groups)
+        if row.unordered_prompt:
+            prompts[UNORDERED] = row.unordered_prompt
+        groups = {
+            "domain": row.domain,
+            "basis": row.basis,
+            "recognized_by": "text" if row.text_bound else "looks",
+            "twin": "yes" if row.twin else "no",
+        }
+        linked = ("/".join(sorted((row.id, row.twin))),) if row.twin else ()
+        return self.seeded(row, seeds, prompts, (row.family, *linked), groups)
+
+    def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
+        yield from super()._scores(outcomes, group)
+        twins: dict[tuple[str, int], dict[tuple[str, str], Outcome]] = {}
+        for outcome in outcomes:
+            case = outcome.case
+            if len(case.clusters) == 2 and case.variant in ORDERS:
+                found = twins.setdefault((case.clusters[1], case.number), {})
+                found[case.row, case.variant] = outcome
+        if not twins:
+            return
+        values = np.full((len(twins), 4), math.nan)
+        for place, ((linked, _), found) in enumerate(twins.items()):
+            for column, key in enumerate(product(linked.split("/"), ORDERS)):
+                if key in found:
+                    values[place, column] = self.correctness(found[key])
+        clusters = cluster_labels([next(iter(found.values())) for found in twins.values()])
+        lost = {"not_valid_in_all_four": int(np.isnan(values).any(axis=1).sum())}
+        yield from kinds(TWINS, values, clusters, group, lost)
 
     def questions(
         self, row: T2ICorrectness, case: Case, images: Sequence[Image], probe: str

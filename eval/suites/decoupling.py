@@ -15,8 +15,9 @@ from ...schema import AttributeDecoupling, RuleDecoupling
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from ..prompts.asking import ask_yes_no
-from .base import YES_NO, Headline, Measure, Suite, by_variant, case_items
-from .scores import grouped, mean_worth, variant_scores
+from ..tallies.scores import grouped, mean_worth, variant_scores
+from ..tallies.worths import YES_NO
+from .base import Headline, Measure, Suite, by_variant, case_items
 
 QUESTION = "shows"
 D = TypeVar("D", RuleDecoupling, AttributeDecoupling)

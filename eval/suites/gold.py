@@ -10,9 +10,9 @@ from PIL.Image import Image
 
 from ...schema import T2ICorrectnessGold
 from ..core import FAILURES, INVALID, Case, Outcome, Question, Score, count_excluded
+from ..tallies.scores import in_groups, mean_score
 from .base import Headline, Item, Items, Suite
 from .correctness import RIGHT, ask_arrangement
-from .scores import in_groups, mean_score
 
 SAID = {"right": "correct", "swapped": "wrong"}
 """Layout -> what a judge says of it who sees what is there; any other is invalid."""

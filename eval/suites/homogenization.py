@@ -20,18 +20,17 @@ from ..prompts.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
-from ..trials.trials import Trial, acting_trials, homogenization_trials, method_trials
-from .base import (
-    Headline,
-    Measure,
-    R,
-    Suite,
-    Worth,
-    about_pair,
-    case_items,
-    values_of,
+from ..tallies.scores import (
+    in_groups,
+    mean_score,
+    mean_worth,
+    member_labels,
+    valid_score,
+    variant_scores,
 )
-from .scores import in_groups, mean_score, mean_worth, member_labels, valid_score, variant_scores
+from ..tallies.worths import Worth, values_of
+from ..trials.trials import Trial, acting_trials, homogenization_trials, method_trials
+from .base import Headline, Measure, R, Suite, about_pair, case_items
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
 ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))

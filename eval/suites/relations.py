@@ -25,9 +25,10 @@ from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..prompts.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
+from ..tallies.scores import in_groups, mean_number, mean_score
+from ..tallies.worths import Worth
 from ..trials.trials import Trial, chain_trials, scene_label
-from .base import Headline, Item, Items, Measure, Suite, Worth
-from .scores import in_groups, mean_number, mean_score
+from .base import Headline, Item, Items, Measure, Suite
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
 
 MOST = 30

@@ -19,9 +19,17 @@ from ..core import INVALID, Case, Outcome, Question, Score
 from ..prompts.asking import Stated, ask_stated
 from ..rules.checker.decide import CheckVerdict
 from ..rules.checker.summary import PAIRS, all_of, best_of, pair_verdict
+from ..tallies.scores import (
+    complete_groups,
+    in_groups,
+    mean_number,
+    mean_score,
+    mean_worth,
+    valid_score,
+)
+from ..tallies.worths import Worth
 from ..trials.trials import Trial, depth_trials, guidance_trials, scene_label, stated_trials
-from .base import Headline, Measure, Suite, Worth, case_items
-from .scores import complete_groups, in_groups, mean_number, mean_score, mean_worth, valid_score
+from .base import Headline, Measure, Suite, case_items
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))

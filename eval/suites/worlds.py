@@ -18,8 +18,9 @@ from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from ..prompts.asking import ask_yes_no
 from ..stats.bootstrap import Array
-from .base import YES_NO, Headline, Item, Items, Measure, Suite, by_variant
-from .scores import in_groups, statistics
+from ..tallies.scores import in_groups, statistics
+from ..tallies.worths import YES_NO
+from .base import Headline, Item, Items, Measure, Suite, by_variant
 
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""

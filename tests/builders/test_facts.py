@@ -8,12 +8,18 @@ import pytest
 
 from counterprior.builders.bank import BankError
 from counterprior.builders.census import bank_census
-from counterprior.builders.constrained import ConstrainedPair, layout_faults
+from counterprior.builders.constrained import (
+    ConstrainedPair,
+    layout_faults,
+    twin_fault,
+    unordered_faults,
+)
 from counterprior.builders.facts import Fact, FactError, FactTables
 from counterprior.builders.frames import FLIPPED, FRAMES, frame_fault, mentions
 from counterprior.builders.suite import SHIPPED as BANKS
 
 FACTS = BANKS.facts
+AFRICA = "maps-africa-horn-bulge-south-up"
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,46 @@ def test_the_census_counts_the_bank_and_what_a_release_takes(
     assert whole.text_bound == sum(pair.text_bound for pair in pairs.values())
     assert taken.pairs + found.missing == found.planned and taken.turned < taken.derived
     assert all(n.families <= found.domain_families for d, n in found.release.items() if d != "all")
+    assert taken.twins >= 80 and taken.unordered >= 150
     assert json.loads(found.to_json())["release"]["maps"]["pairs"] == found.release["maps"].pairs
+
+
+@pytest.mark.parametrize(
+    ("pair", "change", "reason"),
+    [
+        (AFRICA, {"twin": "maps-peru-brazil"}, "rests on another fact or family"),
+        (AFRICA, {"twin": "maps-nowhere"}, "is no pair of this file"),
+        (AFRICA, {"frame": "north-up"}, "is seen the same way round"),
+        (AFRICA, {"left": "the rounded bulge", "right": "the pointed horn"}, "turned round"),
+        ("maps-peru-brazil", {"twin": "maps-africa-bulge-horn"}, "has a twin already"),
+    ],
+)
+def test_what_is_no_twin_says_why(
+    pairs: dict[str, ConstrainedPair], pair: str, change: dict[str, str], reason: str
+) -> None:
+    changed = [one for one in BANKS.pairs["maps"] if one.id != pair]
+    wrong = pairs[pair].model_copy(update=change)
+    assert twin_fault(pairs[pair], [*changed, pairs[pair]], FACTS) == ""
+    assert reason in twin_fault(wrong, [*changed, wrong], FACTS)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("The coast of Africa with its bulge on a map with south at the top.", "'bulge'"),
+        ("The coast of Africa from the left on a map with south at the top.", "'left'"),
+        ("First the coast of Africa on a map with south at the top.", "an order with 'first'"),
+        ("The coast of Africa on a map.", "does not say 'south-up'"),
+        ("the coast of Africa on a map with south at the top", "one sentence with a period"),
+    ],
+)
+def test_a_prompt_without_order_names_neither_thing(
+    pairs: dict[str, ConstrainedPair], prompt: str, reason: str
+) -> None:
+    (fault,) = unordered_faults(
+        pairs[AFRICA].model_copy(update={"unordered_prompt": prompt}), FACTS
+    )
+    assert reason in fault
 
 
 def names_exchanged(pair: ConstrainedPair) -> ConstrainedPair:

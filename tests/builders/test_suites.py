@@ -188,7 +188,7 @@ def test_released_pairs_are_balanced_over_domains() -> None:
     sizes = [len(pairs) for pairs in chosen.values()]
     assert sum(sizes) == 60
     short = [len(chosen[d]) == len(BANKS.pairs[d]) for d in chosen]
-    assert max(sizes) - min(n for n, s in zip(sizes, short, strict=True) if not s) <= 1
+    assert max(sizes) - min(n for n, s in zip(sizes, short, strict=True) if not s) <= 2  # twins
 
 
 def test_a_family_and_a_domain_give_no_more_than_their_share() -> None:
@@ -203,6 +203,10 @@ def test_a_family_and_a_domain_give_no_more_than_their_share() -> None:
     assert len(chosen) == DOMAIN_FAMILIES * FAMILY_ROWS
     assert set(Counter(p.family for p in chosen).values()) == {FAMILY_ROWS}
     assert not any(p.text_bound for p in chosen)  # what is recognized by its looks comes first
+    pair = made[-1].model_copy(update={"twin": made[0].id, "family": made[0].family})
+    both = select({"d": [*made[:-1], pair]}, 3)["d"]
+    assert len(both) == 3 and made[0] in both and pair in both, "twins come first and together"
+    assert pair not in select({"d": [*made[:-1], pair]}, 1)["d"]
     few = select({"d": made}, DOMAIN_FAMILIES)["d"]
     assert len({p.family for p in few}) == DOMAIN_FAMILIES  # families come before repetition
     assert select({"d": [p for p in made if p not in few[:1]]}, 1000)["d"] != chosen

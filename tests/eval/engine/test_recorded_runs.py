@@ -28,6 +28,7 @@ from counterprior.eval.judges.faulty import FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.evaluation import prompts
+from counterprior.eval.suites.correctness import CELLS
 from counterprior.schema import ROWS
 from counterprior.specs import Spec
 
@@ -92,6 +93,7 @@ CHANGED = {
     "signed_index_mirror_averaged": "excluded has another name; bounds are shown; the judge finds "
     "figures with effects in mirrored images, too",
     "signed_index_swap_averaged": "the same",
+    **dict.fromkeys(CELLS, "new: the cells of delta_paired"),
     "gate_passed": "groups without an L1 score are left out",
     **dict.fromkeys(
         [

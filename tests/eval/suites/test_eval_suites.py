@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from counterprior.builders.frames import FRAMES
+from counterprior.builders.phrases import side_word
 from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Task, Verdict
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.engine.evaluation import source_image
@@ -20,9 +22,11 @@ from counterprior.eval.engine.verdicts import Answered, OpenQuestion
 from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.prompts.frames import SEEN
 from counterprior.eval.results.judge_card import JudgeCard, judge_card
 from counterprior.eval.studies.selftest import selftest
 from counterprior.eval.suites import SUITES, open_suite
+from counterprior.eval.suites.correctness import CELLS, TWINS
 from counterprior.schema import ROWS, Row
 
 LABELS = {
@@ -269,6 +273,55 @@ def test_intervals_of_constrained_pairs_count_families_not_rows() -> None:
     (row, *_) = next(iter(suite.trials())).rows
     twins = [row.model_copy(update={"id": name, "family": "one"}) for name in "ab"]
     assert {c.clusters for twin in twins for c in suite.cases(twin, 1)} == {("one",)}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cell", "kind", "unordered"),
+    [
+        (lambda turned, order: True, "right_in_both", "twins_right", 100),
+        (lambda turned, order: not turned, "", "twins_habit", 200 / 3),
+        (lambda turned, order: order != "reverse", "right_only_aligned", "twins_order", 100),
+        (lambda turned, order: order == "reverse", "right_only_reverse", "", 0),
+        (lambda turned, order: False, "wrong_in_both", "", 0),
+    ],
+    ids=["grounded", "habit", "order", "against", "prior"],
+)
+def test_a_strategy_is_known_by_its_cell_and_by_its_twins(
+    strategy: Callable[[bool, str], bool], cell: str, kind: str, unordered: float
+) -> None:
+    suite = open_suite("t2i_correctness")
+    (row, *_) = next(iter(suite.trials())).rows
+    linked = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("e", ""), ("f", "gone")]
+    rows = [
+        row.model_copy(update={"id": name, "twin": twin, "unordered_prompt": "A scene."})
+        for name, twin in linked
+    ]
+    cases = [case for one in rows for case in suite.cases(one, 1)]
+    assert Counter(case.variant for case in cases) == dict.fromkeys(suite.variants, 6)
+    outcomes = [
+        outcome(c, {"arrangement": "correct" if strategy(c.row in "ac", c.variant) else "wrong"})
+        for c in cases
+    ]
+    scores = by_name(suite.score(outcomes))
+    assert [scores[name, "all"].value for name in CELLS if name == cell] == [100] * bool(cell)
+    assert sum(scores[name, "all"].value for name in CELLS) == pytest.approx(100)
+    assert {n: scores[n, "all"].value for n in TWINS} == {n: 100 * (n == kind) for n in TWINS}
+    assert scores["twins_right", "all"].n == 2
+    assert scores["twins_right", "all"].excluded == {"not_valid_in_all_four": 1}
+    assert scores["accuracy_unordered", "all"].value == pytest.approx(unordered)
+    assert scores["accuracy_aligned", "twin=no"].n == 1 and ("twins_right", "twin=no") not in scores
+
+
+def test_a_judge_is_told_the_frame_and_not_the_answer() -> None:
+    assert set(SEEN) == set(FRAMES)
+    assert not [told for told in SEEN.values() if side_word(told)]
+    suite = open_suite("t2i_correctness")
+    (row, *_) = next(iter(suite.trials())).rows
+    turned = row.model_copy(update={"frame": "south-up"})
+    (question,) = suite.questions(
+        turned, next(iter(suite.cases(turned, 1))), [Image.new("RGB", (1, 1))], "original"
+    )
+    assert SEEN["south-up"] in question.prompt
 
 
 def test_a_failure_is_no_part_of_the_valid_rate() -> None:

@@ -21,8 +21,9 @@ from counterprior.eval.prompts.asking import ask_yes_no
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run, write_results
 from counterprior.eval.suites import SUITES
-from counterprior.eval.suites.base import YES_NO, Headline, Measure, Suite, case_items, values_of
-from counterprior.eval.suites.scores import mean_score
+from counterprior.eval.suites.base import Headline, Measure, Suite, case_items
+from counterprior.eval.tallies.scores import mean_score
+from counterprior.eval.tallies.worths import YES_NO, values_of
 from counterprior.schema import Provenance, Row
 
 NAME = "shades"

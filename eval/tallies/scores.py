@@ -13,7 +13,7 @@ from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
-from .base import Worth, values_of
+from .worths import Worth, values_of
 
 MANY = 0.1
 """Share of excluded items above which a score shows its bounds."""

@@ -1,0 +1,1 @@
+"""What labels count, and scores with intervals from them, for all suites alike."""

@@ -1,0 +1,43 @@
+"""What the labels of a question count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core import ORIGINAL, Outcome, Verdict
+from ..stats.bootstrap import Array
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What the labels of one question count."""
+
+    values: Mapping[str, float]
+    """Label -> value; a label without one is not scored."""
+    prior: str = ""
+    """The label that says that the prior holds; empty where none does."""
+    others: tuple[str, ...] = ()
+    """Labels that are answers but not scored."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and largest value."""
+        return min(self.values.values()), max(self.values.values())
+
+    def of(self, verdict: Verdict) -> float:
+        """The value of a verdict's label; NaN for one that is not scored."""
+        return self.values.get(verdict.label, math.nan)
+
+
+YES_NO = Worth({"yes": 1.0, "no": 0.0})
+
+
+def values_of(
+    outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
+) -> Array:
+    """Shape (n,): the worth of each outcome's label, NaN for those without one."""
+    return np.array([worth.of(o.verdict(question, probe)) for o in outcomes], dtype=float)
