@@ -852,6 +852,12 @@ def to_record(row: Row) -> dict[str, Any]:
     return {name: data[name] for name in columns(row.suite)}
 
 
+def content_digest(row: Row) -> str:
+    """First 12 hexadecimal digits of the SHA-256 of all that a row says, whoever checked it."""
+    plain = row.model_dump(mode="json", exclude={"id", *_ADMINISTRATIVE})
+    return hashlib.sha256(canonical(plain)).hexdigest()[:12]
+
+
 def row_digest(record: dict[str, Any]) -> str:
     """SHA-256 of one record; an image enters by the SHA-256 of its bytes, without its file name."""
     return hashlib.sha256(canonical(_digestible(record))).hexdigest()

@@ -22,6 +22,7 @@ from .manifest import Composition
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
+from .votes import PairVote, read_votes
 from .worlds import WorldEntry, read_worlds
 
 R = TypeVar("R", bound=Row)
@@ -87,6 +88,10 @@ class Banks:
     @cached_property
     def gold_looks(self) -> dict[str, str]:
         return read_looks(self.root)
+
+    @cached_property
+    def votes(self) -> dict[str, PairVote]:
+        return read_votes(self.root)
 
     @cached_property
     def sequences(self) -> list[Sequence]:

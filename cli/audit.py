@@ -104,7 +104,7 @@ def gate(
 def serve(
     rows: Annotated[
         list[Path],
-        Argument(help="Folders of runs; or rows of `audit sample`, groups, a bank file."),
+        Argument(help="Folders of runs; rows of `audit sample`, groups, a bank file; a release."),
     ],
     out: Annotated[Path, Output(help="Folder of the labels, one file for each annotator.")],
     kind: LabelKind = "verdict",

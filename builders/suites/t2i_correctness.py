@@ -14,6 +14,7 @@ from ..constrained import ConstrainedPair, layout_faults, pair_prompt, unordered
 from ..facts import FactError
 from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
+from ..votes import HUMAN, said_of
 
 ROWS = 400
 FAMILY_ROWS = 3
@@ -32,9 +33,15 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
         pair.id: pair.twin for pairs in released.values() for pair in pairs if pair.twin in ids
     }
     twins = named | {twin: entry for entry, twin in named.items()}
-    return [
+    rows = [
         row.model_copy(update={"twin": ids[twins[row.provenance.entry]]})
         if row.provenance.entry in twins
+        else row
+        for row in rows
+    ]
+    return [
+        row.model_copy(update={"review": [*row.review, HUMAN]})
+        if said_of(row, banks.votes) == "accept"
         else row
         for row in rows
     ]
@@ -140,6 +147,8 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "reverse_prompt", pair_prompt(row.right, row.left, row.context))
         for fault in unordered_faults(row, banks.facts):
             yield Fault(row.id, "unordered_prompt", fault)
+        if (said := said_of(row, banks.votes)) not in ("", "accept"):
+            yield Fault(row.id, "review", f"people who read it say {said}")
         if not row.standards:
             yield Fault(row.id, "standards", "cites no standard")
         for fault in layout_faults(row, banks.facts):

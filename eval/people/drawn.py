@@ -22,7 +22,8 @@ from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
 from ..engine.run import HEADER, Run, RunError
 from ..results.names import short_names
-from .forms import ReviewForm, ReviewTask, open_form
+from .forms import FORMS, ReviewForm, ReviewTask, open_form
+from .gold import is_release, release_tasks
 from .sample import equal_shares
 from .serve import Audit
 
@@ -126,7 +127,7 @@ def _tuples(value: Any) -> Any:
 def open_audit(
     paths: Sequence[Path], kind: str, folder: Path, n: int | None = None, seed: int = 0
 ) -> Audit:
-    """The audit of rows in one file, or of images drawn from runs.
+    """The audit of rows in one file or of a release, or of images drawn from runs.
 
     Raises UsageError where runs and files are mixed, and for a draw from a file.
     """
@@ -138,6 +139,11 @@ def open_audit(
         raise UsageError("give folders of runs, or one file of rows")
     if n is not None or seed:
         raise UsageError(f"{paths[0]} is no run: --n and --seed are for what is drawn from runs")
+    if is_release(paths[0]):
+        form = open_form(kind)
+        if form is not FORMS["bank"]:
+            raise UsageError(f"{paths[0]} is a release: it is read with --kind bank")
+        return Audit.of(form, release_tasks(paths[0], form, folder), folder)
     return Audit.open(paths[0], kind, folder)
 
 

@@ -102,8 +102,7 @@ def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
         key = _key(row, form, path, number)
         name = "/".join(value for _, value in key)
         level = f"{row['level']} " if "group" in form.key and "level" in row else ""
-        columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
-        texts = tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
+        texts = row_texts(row, form, level)
         options = _options(row, form, path, number)
         task = ReviewTask(key, texts, _images(row, path, number), options)
         if name in tasks:
@@ -116,6 +115,14 @@ def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
     if not tasks:
         raise RowError(f"{path}: nothing to review")
     return list(tasks.values())
+
+
+def row_texts(
+    row: Mapping[str, Any], form: ReviewForm, level: str = ""
+) -> tuple[tuple[str, str], ...]:
+    """Column and text of all that is shown of a row."""
+    columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
+    return tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
 
 
 def _key(

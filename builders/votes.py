@@ -1,0 +1,46 @@
+"""What people said of constrained pairs on the page of `audit serve --kind bank`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from ..schema import Row, Struct, content_digest
+from .bank import BankError, by_name, read_entries
+
+HUMAN = "human"
+"""Mark of a row that people accepted as it is."""
+
+
+class PairVote(Struct):
+    """What most of those say who read a pair."""
+
+    pair: str
+    """Id of the entry."""
+    read: str
+    """Digest of the row that they read: a vote is worth nothing once the row is another one."""
+    said: Literal["accept", "edit", "reject"]
+    """What should become of it."""
+    people: int
+    """How many read it."""
+
+
+def read_votes(bank: Path) -> dict[str, PairVote]:
+    """Id of an entry -> the vote; none where the bank has no such file.
+
+    Raises BankError for an entry that can't be read or a pair that is there twice.
+    """
+    path = bank / "votes.yaml"
+    if not path.exists():
+        return {}
+    votes = by_name(read_entries(path, PairVote), "pair", str(path))
+    for vote in votes.values():
+        if vote.people < 1:
+            raise BankError(f"{path}, {vote.pair}: people: nobody read it")
+    return votes
+
+
+def said_of(row: Row, votes: dict[str, PairVote]) -> str:
+    """What people said of a row as it is; empty where nobody read it so."""
+    vote = votes.get(row.provenance.entry)
+    return vote.said if vote is not None and vote.read == content_digest(row) else ""
