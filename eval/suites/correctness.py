@@ -229,6 +229,8 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
             if len(case.clusters) == 2 and case.variant in ORDERS:
                 found = twins.setdefault((case.clusters[1], case.number), {})
                 found[case.row, case.variant] = outcome
+        # Of twins that were not both sampled nothing is left out: they were not asked for.
+        twins = {k: found for k, found in twins.items() if len({row for row, _ in found}) == 2}
         if not twins:
             return
         values = np.full((len(twins), 4), math.nan)

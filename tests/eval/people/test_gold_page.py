@@ -9,8 +9,7 @@ import pytest
 from releases import small_release
 
 from counterprior.builders import suite
-from counterprior.builders.bank import DEFAULT_BANK, BankError
-from counterprior.builders.depictions import Depiction, read_depictions
+from counterprior.builders.bank import BankError
 from counterprior.builders.suites import t2i_correctness
 from counterprior.builders.votes import read_votes
 from counterprior.errors import DataError, UsageError
@@ -23,20 +22,12 @@ from record_votes import record
 
 
 @pytest.fixture(scope="module")
-def banks() -> suite.Banks:
-    return suite.Banks(DEFAULT_BANK)
-
-
-@pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rows, one of them with gold images."""
-
-    def few(bank: Path) -> dict[str, list[Depiction]]:
-        every = read_depictions(bank)["maps"]
-        return {"maps": [d for d in every if d.id == "peru-landscapes"]}
-
+    """A few rows, one of them with gold images."""
+    entry = "maps-peru-desert-rainforest"
+    drawn = {entry: suite.SHIPPED.drawables[entry]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite, "read_depictions", few)
+        patch.setitem(suite.SHIPPED.__dict__, "drawables", drawn)
         configs = ("t2i_correctness", "t2i_correctness_gold")
         out = tmp_path_factory.mktemp("read") / "release"
         return small_release(
@@ -45,8 +36,9 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_people_vote_on_a_release_and_a_build_says_so(
-    release: Path, tmp_path: Path, banks: suite.Banks, monkeypatch: pytest.MonkeyPatch
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    banks = suite.SHIPPED
     audit = open_audit([release], "bank", tmp_path / "votes")
     drawn = [task for task in audit.tasks if task.images]
     (task,) = drawn

@@ -307,7 +307,9 @@ def test_a_strategy_is_known_by_its_cell_and_by_its_twins(
     assert sum(scores[name, "all"].value for name in CELLS) == pytest.approx(100)
     assert {n: scores[n, "all"].value for n in TWINS} == {n: 100 * (n == kind) for n in TWINS}
     assert scores["twins_right", "all"].n == 2
-    assert scores["twins_right", "all"].excluded == {"not_valid_in_all_four": 1}
+    assert scores["twins_right", "all"].excluded == {"not_valid_in_all_four": 0}
+    spoiled = suite.score([outcome(cases[0], {"arrangement": "invalid"}), *outcomes[1:]])
+    assert by_name(spoiled)["twins_right", "all"].excluded == {"not_valid_in_all_four": 1}
     assert scores["accuracy_unordered", "all"].value == pytest.approx(unordered)
     assert scores["accuracy_aligned", "twin=no"].n == 1 and ("twins_right", "twin=no") not in scores
 
