@@ -34,8 +34,6 @@ from ..engine.verdicts import Tally, VerdictLog, judging_identity
 from ..generators import GENERATORS, Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
-from ..results.judge_card import comparable_of, prompt_versions
-from ..results.judge_check import find_check
 from ..roundtrips.models import TripModels
 from ..scorers import Scorer, open_scorer
 from ..studies.judge_check import FOLDER, gold_rows
@@ -321,7 +319,6 @@ class _Planner:
 
         asked: its questions of the suite.
         """
-        suite = open_suite(cell.suite)
         gold = self._gold(cell.suite)
         if not gold or Spec.parse(asked.spec).kind == "human":
             return
@@ -332,8 +329,6 @@ class _Planner:
             run = Run.open(root)
             logs = [log for log in run.judges() if dict(log.identity) == identity]
             known = sum(_told(run, log) for log in logs)
-            if find_check(root, comparable_of(identity, prompt_versions(suite))) is not None:
-                known = len(gold)
         count = len(gold) - known
         part = PlanPart(
             asked.name,

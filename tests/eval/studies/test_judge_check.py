@@ -155,6 +155,9 @@ def test_eval_checks_the_rows_of_its_run_in_a_shared_folder(release: Path, tmp_p
     }
     checked = {row.source_id for row in read_rows(data, GOLD).rows} & asked_rows
     assert len(asked) == 37 + 4 + 7 * len(checked) and checked
+    whole, before = tmp_path / "gold", len(asked)
+    evaluate(PAIRS, draw, knowing, data=data, limit=2, gold=whole)
+    assert len(asked) == before + 4, "a folder that knows the judge has its check for any rows"
     free = evaluate(PAIRS, draw, knowing, data=data, unchecked=True)
     assert not free.card.gold and free.scores["accuracy_aligned"].n == 4
 
