@@ -39,9 +39,9 @@ def print_census(found: BankCensus, as_json: bool) -> None:
     print_note(
         f"a release has at most {found.family_rows} rows of a family and {found.domain_families} "
         f"families of a domain: {found.release['all'].pairs} of {found.planned} rows, "
-        f"{found.missing} missing, {found.release['all'].twins} of them twins, "
-        f"{found.release['all'].unordered} with a prompt without order; {found.retired} entries "
-        f"are retired"
+        f"{found.missing} missing; {found.retired} entries are retired; "
+        f"{found.release['all'].twins} rows are twins, {found.release['all'].unordered} have a "
+        f"prompt without order"
     )
 
 

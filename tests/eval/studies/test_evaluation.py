@@ -55,7 +55,7 @@ def test_a_bad_argument_is_named(
 
 
 def test_a_generator_that_makes_nothing_is_told_with_its_error(text_release: Path) -> None:
-    with pytest.raises(RunFailed, match=r"no image to judge \(4 error\).*no memory left"):
+    with pytest.raises(RunFailed, match=r"no image to judge \(6 error\).*no memory left"):
         evaluate(text_release, broken)
 
 
