@@ -134,6 +134,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
     if secret is None:
         return (build,)
     division = divide({config.name: config.rows for config in build.configs}, secret)
+    entries = _held_entries(build, secret)
     if not any(division.held.values()):
         raise UsageError(f"--holdout {secret.fraction}: holds out no row; give a larger share")
     public = replace(
@@ -141,7 +142,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
         configs=tuple(_part(c, division.held[c.name], private=False) for c in build.configs),
         # The seed, with a bank, rebuilds what is held out.
         seed=None,
-        errata=tuple(e for e in build.errata if not _takes_entry(secret, e.config, e.entry)),
+        errata=tuple(e for e in build.errata if (e.config, e.entry) not in entries),
         holdout=division.commitment,
     )
     if empty := [config.name for config in public.configs if not config.rows]:
@@ -153,7 +154,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
             for c in build.configs
             if division.held[c.name]
         ),
-        errata=tuple(e for e in build.errata if _takes_entry(secret, e.config, e.entry)),
+        errata=tuple(e for e in build.errata if (e.config, e.entry) in entries),
         holdout=division.commitment.model_copy(update={"private": True}),
     )
     return public, private
@@ -164,6 +165,16 @@ def _part(config: BuiltConfig, held: frozenset[str], private: bool) -> BuiltConf
     return replace(config, rows=rows, elsewhere=len(config.rows) - len(rows))
 
 
-def _takes_entry(secret: Secret, config: str, entry: str) -> bool:
-    """Whether a bank entry is on the private side; also for retired ones, which have no row."""
-    return secret.holds((_BANK_GROUPS[config], entry))
+def _held_entries(build: Build, secret: Secret) -> set[tuple[str, str]]:
+    """Config and entry of the errata on the private side: that of the entry's row; by the entry
+    itself where it has none, as a retired one."""
+    groups: dict[tuple[str, str], Group] = {}
+    for config in build.configs:
+        for row in config.rows:
+            if (group := SUITES[row.suite].group) is not None:
+                groups[config.name, row.provenance.entry] = group(row)
+    return {
+        (e.config, e.entry)
+        for e in build.errata
+        if secret.holds(groups.get((e.config, e.entry), (_BANK_GROUPS[e.config], e.entry)))
+    }

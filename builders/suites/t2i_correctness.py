@@ -221,7 +221,7 @@ SUITE = SuiteRecipe(
     "image follow the world or the sentence?",
     build=build,
     faults=faults,
-    group=lambda row: ("pair", row.provenance.entry),
+    group=lambda row: ("family", row.family),  # twins name each other
     breakdown=("domain", "basis"),
     composition=Composition(
         by="domain", counts=("basis",), distinct=("family",), filled=("text_bound",)

@@ -133,7 +133,7 @@ SUITE = SuiteRecipe(
     "of t2i_correctness be believed?",
     build=build,
     faults=faults,
-    group=lambda row: ("pair", row.provenance.entry),
+    group=lambda row: ("family", row.family),  # twins name each other
     breakdown=("layout", "style"),
     composition=Composition(by="domain", counts=("layout",), distinct=("source_id",)),
     license=None,

@@ -200,12 +200,12 @@ def test_the_commitment_can_be_computed_by_anybody_with_the_salt(parts: tuple[Pa
         return hmac.new(SALT, text, hashlib.sha256).digest()
 
     public, private = parts
-    kinds = {"t2i_correctness": "pair", "rule_decoupling": "rule"}
+    kinds = {"t2i_correctness": "family", "rule_decoupling": "rule"}
     for name, kind in kinds.items():
         for root, side in ((public, False), (private, True)):
             for record in iter_records(root, name):
-                entry = record["rule"] if kind == "rule" else record["provenance"]["entry"]
-                drawn = keyed("group", json.dumps([kind, entry], separators=(",", ":")).encode())
+                told = json.dumps([kind, record[kind]], separators=(",", ":"))
+                drawn = keyed("group", told.encode())
                 assert (int.from_bytes(drawn) / 2**256 < 0.2) == side
     found = json.loads((public / "manifest.json").read_text())["holdout"]
     assert (
