@@ -177,15 +177,7 @@ def evaluate_run(
     check_answering(opened)
     generate(run, maker, plan, progress, found, scale=scale, spec=generator)
     return judge_run(
-        run.out,
-        opened,
-        settings,
-        plan,
-        progress,
-        found=found,
-        scale=scale,
-        specs=judges,
-        before=before,
+        run.out, opened, settings, plan, progress, found, scale=scale, specs=judges, before=before
     )
 
 
