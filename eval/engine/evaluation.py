@@ -107,7 +107,7 @@ class Evaluation:
         found = found or read_rows(settings.data, settings.suite, settings.revision)
         rows = {r.id: r for r in sample_rows(found.rows, settings.limit, suite.together)}
         cases = (
-            replace(case, source=_source_name(row))
+            replace(case, source=source_name(row))
             for row in rows.values()
             for case in suite.cases(row, settings.seeds)
             if not settings.variants or case.variant in settings.variants
@@ -434,7 +434,7 @@ class Evaluation:
         """The images to edit, for who makes the edits elsewhere, and for the report."""
         for row in self.rows.values():
             if (image := row.source_image) is not None:
-                path = self.run.root / _source_name(row)
+                path = self.run.root / source_name(row)
                 if not path.exists():
                     write_whole(path, image.bytes)
 
@@ -498,7 +498,8 @@ def _without_image(row: Row) -> Row:
     return row.model_copy(update={"seed_image": None}) if isinstance(row, SeededRow) else row
 
 
-def _source_name(row: Row) -> str:
+def source_name(row: Row) -> str:
+    """Where a run keeps the image that a row's edits start from; empty where there is none."""
     if (image := row.source_image) is None:
         return ""
     # By the bytes themselves: what a row says of them decides no file.

@@ -80,9 +80,21 @@ class TripMember:
     def identity(self, step: StepKind) -> dict[str, str]:
         """Who takes a step, with the version of what it is told."""
         if self._identity is None:
-            self._identity = dict(self._open().identity())
+            self._identity = dict(self.open().identity())
         told = {"prompt": read_prompt(step).version} if self.writes else {}
         return {**self._identity, **told}
+
+    def open(self) -> Any:
+        """The captioner or generator, the latter under the cap. Raises UsageError for a bad spec,
+        BackendError for a missing key, UnpricedError under a cap."""
+        plan = self._models.plan
+        if self._opened is None and self.writes:
+            self._opened = as_captioner(self._value, plan)
+        elif self._opened is None:
+            made = as_generator(self._value)
+            paid = isinstance(made, PaidByImage)
+            self._opened = PaidGenerator(made, plan.budget, SOURCE) if paid else made  # type: ignore[arg-type]
+        return self._opened
 
     def key(self, step: StepKind, given: GivenInput, edit: str, seed: int) -> str:
         """Of a step; a text does not depend on the seed. What a server says of itself is no part:
@@ -95,7 +107,7 @@ class TripMember:
 
         Raises LoadError, BudgetError and LedgerError, which end the run.
         """
-        opened = self._open()
+        opened = self.open()
         if self.writes:
             yield from self._write(opened, steps)
             return
@@ -109,16 +121,6 @@ class TripMember:
             gc.collect()
             if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
                 torch.cuda.empty_cache()
-
-    def _open(self) -> Any:
-        plan = self._models.plan
-        if self._opened is None and self.writes:
-            self._opened = as_captioner(self._value, plan)
-        elif self._opened is None:
-            made = as_generator(self._value)
-            paid = isinstance(made, PaidByImage)
-            self._opened = PaidGenerator(made, plan.budget, SOURCE) if paid else made  # type: ignore[arg-type]
-        return self._opened
 
     def _write(self, captioner: Captioner, steps: Iterable[OpenStep]) -> Iterator[None]:
         asked: dict[str, OpenStep] = {}
@@ -151,10 +153,11 @@ class TripMember:
 class TripModels:
     """Every model of a study's round trips, and the log of the steps that they took."""
 
-    def __init__(self, plan: CallPlan) -> None:
-        """Steps are kept beside the plan's ledgers. Raises DataError for a damaged log."""
+    def __init__(self, plan: CallPlan, log: StepLog | None = None) -> None:
+        """log: of the steps that were taken; where None, beside the plan's ledgers. Raises
+        DataError for a damaged log."""
         self.plan = plan
-        self.log = StepLog(plan.ledgers.parent, plan.shard)
+        self.log = StepLog(plan.ledgers.parent, plan.shard) if log is None else log
         self.failed: dict[str, GeneratorError] = {}
         """Steps that failed in this process; they are tried again by the next one."""
         self._members: dict[tuple[Any, bool], TripMember] = {}

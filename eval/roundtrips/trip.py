@@ -12,9 +12,10 @@ from ...agents.budget import BudgetError
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
+from ..judges import Answering
 from .log import TakenStep
 from .models import GivenInput, OpenStep, TripMember, TripModels, prefixed
-from .routes import EDITS, TRIP, Modality, StepKind, route_of, trip_name
+from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -37,6 +38,13 @@ class RoundTrip:
         parts = (prefixed(step, found) for step, found in known.items())
         about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
         return {**about, **{name: value for part in parts for name, value in part.items()}}
+
+    def check_answering(self) -> None:
+        """Raises BackendError for a captioner that would not answer, UnpricedError under a cap, and
+        what opening a model raises."""
+        for member in self.members.values():
+            if isinstance(opened := member.open(), Answering):
+                opened.check()
 
     def generate(self, request: ImageRequest) -> Image.Image | MadeText:
         """The end of a case's route; steps that nobody took yet are taken now.
@@ -63,24 +71,41 @@ class RoundTrip:
 
         source: reads the row's image.
         """
-        route, number = route_of(case.variant)
+        route, _ = route_of(case.variant)
         given = GivenInput(case.source.rpartition("/")[2].removesuffix(".png"), image=source)
         if self.start == "text":
             given = text_input(case.fields["caption"])
-        edit = json.loads(case.fields["edits"])[number - 1] if number else ""
         cut = False
         for step in route.steps:
-            told = edit if step in EDITS else ""
-            member = self.members[step]
-            key = member.key(step, given, told, case.seed)
-            taken = self._models.log.find(key)
+            open_step = self._step(step, given, case)
+            taken = self._models.log.find(open_step.key)
             if taken is None:
-                return OpenStep(key, step, member, given, told, case)
+                return open_step
             if taken.status == "refused":
                 return Arrived(given, cut, taken)
             cut = cut or taken.cut
             given = self._output(taken)
         return Arrived(given, cut)
+
+    def left(self, case: Case, source: Callable[[], Image.Image]) -> Iterator[OpenStep]:
+        """Every step of a case that nobody took yet, as if each made something that no other does:
+        a later one is given the key of the one before it, and no text."""
+        place = self.place(case, source)
+        if isinstance(place, Arrived):
+            return
+        yield place
+        steps = route_of(case.variant)[0].steps
+        for step in steps[steps.index(place.step) + 1 :]:
+            shown = source if MADE[place.step] == "image" else None
+            place = self._step(step, GivenInput(place.key, image=shown), case)
+            yield place
+
+    def _step(self, step: StepKind, given: GivenInput, case: Case) -> OpenStep:
+        number = route_of(case.variant)[1]
+        edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
+        member = self.members[step]
+        key = member.key(step, given, edit, case.seed)
+        return OpenStep(key, step, member, given, edit, case)
 
     def _output(self, taken: TakenStep) -> GivenInput:
         if taken.text:
