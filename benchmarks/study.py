@@ -38,9 +38,9 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import Done, evaluate_run, generate
-from counterprior.eval.engine.workers import Scale
 from counterprior.eval.judges import as_judge
 from counterprior.eval.suites import open_suite
+from counterprior.eval.workers.farm import Scale
 
 SUITE = "t2i_homogenization"
 EACH = 8

@@ -34,6 +34,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from ..video.frames import USUAL
 from ..video.together import clip_verdicts
+from ..workers.farm import HERE, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
 from .making import (
@@ -49,7 +50,6 @@ from .making import (
 from .records import RunLock, RunShard
 from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
 from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
-from .workers import HERE, Scale, farm
 
 MANIFEST = "manifest.jsonl"
 

@@ -13,9 +13,11 @@ from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
 from ..judges import Answering
+from ..workers.farm import HERE, Scale
 from .log import TakenStep
-from .models import GivenInput, OpenStep, TripMember, TripModels, prefixed
+from .models import OpenStep, TripMember, TripModels, prefixed
 from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
+from .steps import GivenInput
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -58,6 +60,8 @@ class RoundTrip:
         while isinstance(place := self.place(case, lambda: source), OpenStep):  # type: ignore[arg-type,return-value]
             if place.key in self._models.failed:
                 raise self._models.failed[place.key]
+            if place.member in self._models.broken:
+                raise self._models.broken[place.member]
             for _ in place.member.take([place]):
                 pass
         if place.refused is not None:
@@ -105,12 +109,12 @@ class RoundTrip:
         edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
         member = self.members[step]
         key = member.key(step, given, edit, case.seed)
-        return OpenStep(key, step, member, given, edit, case)
+        return OpenStep(key, step, given, edit, case, member=member)
 
     def _output(self, taken: TakenStep) -> GivenInput:
         if taken.text:
             return text_input(taken.text)
-        return GivenInput(taken.sha256, image=lambda: self._models.log.image(taken))
+        return GivenInput(taken.sha256, image=self._models.log.image(taken))
 
 
 class Arrived(NamedTuple):
@@ -140,14 +144,17 @@ def text_input(text: str) -> GivenInput:
 
 
 def take_steps(
-    wanted: Callable[[], Iterator[TripCase]], models: TripModels, progress: Progress = silent
+    wanted: Callable[[], Iterator[TripCase]],
+    models: TripModels,
+    progress: Progress = silent,
+    scale: Scale = HERE,
 ) -> None:
     """Takes every step of many trips, model after model, so that each is loaded a few times only.
 
-    wanted: gives the cases anew each time. What fails here fails again, for each of its cases, when
+    wanted: gives the cases anew each time. scale: the workers that take steps of models that run
+    here. What fails here fails again, for each of its cases, when
     they are made. Raises BudgetError at the cap.
     """
-    broken: set[TripMember] = set()
     done = 0
     while True:
         ready: dict[TripMember, dict[str, OpenStep]] = {}
@@ -155,20 +162,20 @@ def take_steps(
             place = _place(one)
             if not isinstance(place, OpenStep) or place.key in models.failed:
                 continue
-            if place.member not in broken:
+            if place.member not in models.broken:
                 ready.setdefault(place.member, {})[place.key] = place
         if not ready:
             return
         total = done + sum(map(len, ready.values()))
         for member, steps in ready.items():
             try:
-                for _ in member.take(steps.values()):
+                for _ in member.take(steps.values(), scale):
                     done += 1
                     progress("steps", done, total)
             except BudgetError:
                 raise
-            except CounterpriorError:  # said for each run of it
-                broken.add(member)
+            except CounterpriorError as error:  # said for each run of it
+                models.broken[member] = error
             member.release()
 
 

@@ -42,7 +42,6 @@ from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
 from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
-from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
@@ -51,6 +50,7 @@ from ..roundtrips.models import TripModels
 from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
+from ..workers.farm import HERE, Scale
 from .events import CellEvents
 
 FILE = "study.yaml"
@@ -472,7 +472,7 @@ class _Session:
         if runs:
             # What ends it here ends the runs below, and is said for each of them.
             with suppress(CounterpriorError):
-                take_steps(wanted, self._trips, self._named("round trips"))
+                take_steps(wanted, self._trips, self._named("round trips"), self.scale)
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Maker]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
@@ -512,7 +512,7 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    # Methods and round trips draw in one process.
+                    # Methods draw in one process; the steps of round trips are there by now.
                     scale=Scale(shard=self.scale.shard) if alone else self.scale,
                     spec="" if alone else run.spec,
                 )

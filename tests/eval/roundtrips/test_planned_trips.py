@@ -51,13 +51,17 @@ def steps(plan: StudyPlan) -> dict[str, int]:
     return {part.what.removesuffix(" of consistency"): part.count for part in plan.steps}
 
 
-def test_steps_that_trips_share_count_once_and_taken_ones_not_at_all(tmp_path: Path) -> None:
-    file, out = written(tmp_path), tmp_path / "out"
-    plan = plan_study(file)
+def test_steps_that_trips_share_count_once(tmp_path: Path) -> None:
+    plan = plan_study(written(tmp_path))
     assert steps(plan) == {what: ROWS * count for what, count in PER_ROW.items()}
     assert plan.usd == 0 and not plan.problems and not doubles.DID
     texts = sum(part.count for part in plan.images if part.what == "texts of consistency")
     assert texts == ROWS * (1 + 6 + 4) and sum(p.count for p in plan.images) == 2 * texts
+
+
+@pytest.mark.lane
+def test_what_was_done_is_planned_no_more(tmp_path: Path) -> None:
+    file, out = written(tmp_path), tmp_path / "out"
 
     def stop() -> None:
         if doubles.DID.total() == 9:

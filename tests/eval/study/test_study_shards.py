@@ -20,10 +20,10 @@ import yaml
 from counterprior.errors import InUseError
 from counterprior.eval.engine.records import RunLock
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.workers import Scale
 from counterprior.eval.study.formats import format_table
 from counterprior.eval.study.study import Study, StudyDone, run_study
 from counterprior.eval.study.table import study_table
+from counterprior.eval.workers.farm import Scale
 from counterprior.storage import read_records
 
 HOM, UC = "t2i_homogenization", "spatial_uc"
