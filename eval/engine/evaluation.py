@@ -49,6 +49,7 @@ from .making import (
 )
 from .records import RunLock, RunShard
 from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
+from .spool import RowIndex
 from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 
 MANIFEST = "manifest.jsonl"
@@ -105,7 +106,7 @@ class Evaluation:
         """
         suite = open_suite(settings.suite)
         found = found or read_rows(settings.data, settings.suite, settings.revision)
-        rows = {r.id: r for r in sample_rows(found.rows, settings.limit, suite.together)}
+        rows = RowIndex(sample_rows(found.rows, settings.limit, suite.together))
         cases = (
             replace(case, source=source_name(row))
             for row in rows.values()
@@ -153,7 +154,7 @@ class Evaluation:
                 f"{header.data}, {header.suite}: the rows are not those that {root} was started "
                 f"with; judge it with the release of that time"
             )
-        rows = {r.id: r for r in sample_rows(found.rows, header.limit, suite.together)}
+        rows = RowIndex(sample_rows(found.rows, header.limit, suite.together))
         lock = run.lock()
         # Read now that nobody else adds anything.
         evaluation = cls(Run.open(root, shard), suite, rows, run.own_cases(), lock)

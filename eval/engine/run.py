@@ -392,11 +392,16 @@ class Run:
 
     def check_made(self) -> None:
         """Raises RunFailed where there is no image at all to judge."""
-        images = list(self.images().values())
-        if images and not any(image.status == "made" for image in images):
-            counts = Counter(image.status for image in images)
+        counts: Counter[str] = Counter()
+        first = ""
+        for image in self.images().values():
+            if image.status == "made":
+                return
+            counts[image.status] += 1
+            first = first or image.message
+        if counts:
             what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
-            raise RunFailed(f"no image to judge ({what}); the first: {images[0].message}")
+            raise RunFailed(f"no image to judge ({what}); the first: {first}")
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:

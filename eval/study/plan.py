@@ -28,6 +28,7 @@ from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, row_fields, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings, source_name
 from ..engine.run import Run
+from ..engine.spool import RowIndex
 from ..engine.verdicts import Tally
 from ..generators import GENERATORS, Checked, PaidByImage
 from ..generators.paid import PaidGenerator
@@ -447,7 +448,7 @@ class _Planner:
 
     def _asked(self, cell: Cell) -> list[Question]:
         suite = open_suite(cell.suite, cell.persona)
-        rows = {row.id: row for row in self.rows[cell.suite].rows}
+        rows = RowIndex(self.rows[cell.suite].rows)
         blank = [Image.new("RGB", (1, 1))] * (2 if self._edits(cell) else 1)
         return [
             question
