@@ -15,11 +15,12 @@ parts of all of its runs, each with logs of its own.
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import Any, Literal
 import yaml
 
 from ...agents.budget import Spending
-from ...errors import CounterpriorError, DataError
+from ...errors import CounterpriorError, DataError, InUseError
 from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
 from ..cells.corpora import read_corpus
@@ -148,14 +149,17 @@ class Study:
         return cls(root, read_study(root / FILE))
 
     @classmethod
-    def start(cls, root: Path, file: StudyFile, text: str) -> Study:
+    def start(cls, root: Path, file: StudyFile, text: str, held: ExitStack | None = None) -> Study:
         """A new study, or the one that is there if what it has done stays as it is.
 
-        text: of the file, to be kept. Raises RunError, by name, where the file contradicts runs
-        that are there, and for a folder of something else.
+        text: of the file, to be kept. held: of a shard, what it holds while it works. Raises
+        RunError, by name, where the file contradicts runs that are there, and for a folder of
+        something else; InUseError where shards with another file work there.
         """
         study = cls(root, file)
         with study.starting():
+            if held is not None:
+                held.enter_context(study.claim())
             if (root / FILE).exists():
                 study._check_runs()
             elif root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
@@ -163,6 +167,32 @@ class Study:
             else:
                 study.keep(text)
         return study
+
+    def claim(self) -> Lock:
+        """Held by a shard while it works. Raises InUseError where shards work here that were given
+        another file."""
+        digest = hashlib.sha256(write_study(self.file).encode()).hexdigest()[:12]
+        what = f"the study {self.root}"
+        own = self.root / f"study.file-{digest}.lock"
+        claimed = Lock(own, what, shared=True)
+        for other in sorted(self.root.glob("study.file-*.lock")):
+            try:
+                if other != own:
+                    Lock(other, what).release()
+            except InUseError:
+                claimed.release()
+                raise InUseError(
+                    f"{what} is in use by shards with another study file{self._what_differs()}: "
+                    f"give all shards the same file, or wait for their end"
+                ) from None
+        return claimed
+
+    def _what_differs(self) -> str:
+        """Between this file and the one that is kept, in words; empty where nothing does."""
+        kept = read_study(self.root / FILE).model_dump(by_alias=True)
+        own = self.file.model_dump(by_alias=True)
+        other = [name for name in own if own[name] != kept[name]]
+        return f" (other {', '.join(other)})" if other else ""
 
     def starting(self) -> Lock:
         """Held for a moment by one shard after the other, for what all of them write."""
@@ -383,8 +413,8 @@ def run_study(
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
-    with RunLock(out, scale.shard, kind="study"):
-        study = Study.start(out, asked, text)
+    with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
+        study = Study.start(out, asked, text, held if scale.shard else None)
         return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
 
