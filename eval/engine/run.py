@@ -271,14 +271,15 @@ class Run:
 
         cases: only these are looked at; all where None.
         """
+        return dict(self.iter_present(cases))
+
+    def iter_present(self, cases: Iterable[Case] | None = None) -> Iterator[tuple[str, str]]:
+        """What `present` has, one after the other."""
         known = self.images()
         names = known if cases is None else (case.id for case in cases if case.id in known)
-        made = (known[name] for name in names)
-        return {
-            image.case: image.sha256
-            for image in made
-            if image.status == "made" and not self._is_replaced(image)
-        }
+        for image in (known[name] for name in names):
+            if image.status == "made" and not self._is_replaced(image):
+                yield image.case, image.sha256
 
     def _is_replaced(self, image: MadeImage) -> bool:
         return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp

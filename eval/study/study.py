@@ -347,11 +347,11 @@ class Study:
             scored = scores.of_cases(run, run.cases()) if scores else {}
             counts = Counter("error" if one.error else "answered" for one in scored.values())
             return counts, set(scored)
-        answers = log.present(present) if log else []
-        return (
-            Counter(a.verdict.label if a.verdict.failed else "answered" for a in answers),
-            {answer.case for answer in answers},
-        )
+        counts, told = Counter[str](), set[str]()
+        for answer in log.iter_present(present.items()) if log else ():
+            counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
+            told.add(answer.case)
+        return counts, told
 
     def _check_runs(self) -> None:
         """Raises RunError where a run that is there was made otherwise than the file says."""
