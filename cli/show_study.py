@@ -86,12 +86,13 @@ def print_plan(plan: StudyPlan) -> None:
         )
     output = console(width=140)
     output.print(shown)
-    images = sum(part.count for part in plan.images)
+    texts = sum(part.count for part in plan.images if part.what.startswith("texts "))
+    images = sum(part.count for part in plan.images) - texts
     questions = sum(part.count for part in plan.questions)
     scores = sum(part.count for part in plan.scores)
     scored = f", {scores:,} images to score" if plan.scores else ""
     steps = sum(part.count for part in plan.steps)
-    taken = f" by {steps:,} steps of round trips" if plan.steps else ""
+    taken = f", {texts:,} texts, {steps:,} steps of round trips" if plan.steps else ""
     output.print(
         f"{plan.cells:,} cells: {images:,} images to make{taken}, {questions:,} questions to ask"
         f"{scored}; {_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
