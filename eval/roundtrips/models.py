@@ -139,6 +139,11 @@ class TripModels:
             self._members[key] = TripMember(value, writes, self)
         return self._members[key]
 
+    def release(self) -> None:
+        """Frees every model, and the ledgers of those that are paid."""
+        for member in self._members.values():
+            member.release()
+
     def keep(self, one: StepToTake, result: StepResult) -> None:
         """Records what became of a step, and notes one that failed."""
         if isinstance(result, TakenStep):

@@ -444,7 +444,11 @@ class _Session:
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
-            self._take_steps(cells, generators)
+            try:
+                self._take_steps(cells, generators)
+            except BaseException:  # an interrupted notebook goes on: its ledgers must be free
+                self._trips.release()
+                raise
             for model in list(generators):
                 own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
