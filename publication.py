@@ -4,7 +4,7 @@ README.md           the card, rendered from publication.json
 publication.json    what it holds: runs, generators, judges with their cards, headline scores
 checksums.json      SHA-256 of every file, as in a release
 study.yaml          the study file, where there was one
-images/             every case with its embedded image or clip, or why there is none
+images/             every case with its embedded image, clip or text, or why there is none
 verdicts/           every verdict that the scores stand on
 scores/             every score
 """
@@ -65,6 +65,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "video": "video",
         "frames": "int64",
         "rate": "float64",
+        "text": "string",
+        "right_labels": "string",
     },
     "verdicts": {
         **_WHOSE,
@@ -186,6 +188,8 @@ class PublishedRun(Struct):
     """Who judged it."""
     clips: int = 0
     """How many of the images are clips."""
+    texts: int = 0
+    """In how many cases a text was made in place of an image."""
 
     @property
     def name(self) -> str:

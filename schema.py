@@ -860,14 +860,24 @@ def content_digest(row: Row) -> str:
 
 def row_digest(record: dict[str, Any]) -> str:
     """SHA-256 of one record; an image enters by the SHA-256 of its bytes, without its file name."""
-    return hashlib.sha256(canonical(_digestible(record))).hexdigest()
+    return hashlib.sha256(record_line(record)).hexdigest()
 
 
 def rows_digest(records: Iterable[dict[str, Any]]) -> str:
     """Logical digest of a table, independent of row order, parquet writer and compression."""
-    lines = sorted((r["id"], canonical(_digestible(r))) for r in records)
+    lines = sorted((r["id"], record_line(r)) for r in records)
+    return lines_digest(line for _, line in lines)
+
+
+def record_line(record: dict[str, Any]) -> bytes:
+    """One record as the digest of its table counts it; an image by the SHA-256 of its bytes."""
+    return canonical(_digestible(record))
+
+
+def lines_digest(lines: Iterable[bytes]) -> str:
+    """The digest of a table from the lines of its records, sorted by id and line."""
     digest = hashlib.sha256()
-    for _, line in lines:
+    for line in lines:
         digest.update(line + b"\n")
     return digest.hexdigest()
 

@@ -1,6 +1,6 @@
 """What a run costs besides its models: time and memory for each image, and what workers give.
 
-    python benchmarks/study.py overhead [--cases 10000 100000]
+    python benchmarks/study.py overhead [--cases 10000 50000 100000]
     python benchmarks/study.py score    [--runs 9] [--images 7500]
     python benchmarks/study.py report   [--runs 9] [--images 7500]
     python benchmarks/study.py workers  [--images 2000] [--rounds 3]
@@ -37,10 +37,12 @@ from counterprior.eval.core import ImageRequest, Question
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.spool import SpooledRows
 from counterprior.eval.engine.steps import Done, evaluate_run, generate
-from counterprior.eval.engine.workers import Scale
 from counterprior.eval.judges import as_judge
 from counterprior.eval.suites import open_suite
+from counterprior.eval.workers.farm import Scale
+from counterprior.schema import Row
 
 SUITE = "t2i_homogenization"
 EACH = 8
@@ -53,11 +55,17 @@ SIDE = 64
 def rows_for(images: int) -> Rows:
     """Rows of the self-test under new ids, as many as so many images take."""
     trial = next(iter(open_suite(SUITE).trials()))
-    found = []
-    for number in range(-(-images // EACH)):
-        row = trial.rows[number % len(trial.rows)]
-        found.append(row.model_copy(update={"id": f"row-{number:06}"}))
-    return Rows(found, "benchmark")
+    found = [row.model_dump(exclude={"id"}) for row in trial.rows]
+
+    def read(record: dict[str, Any]) -> Row:
+        known = {name: value for name, value in record.items() if name != "id"}
+        return type(trial.rows[0]).model_validate(known).model_copy(update={"id": record["id"]})
+
+    records = (
+        {**found[number % len(found)], "id": f"row-{number:06}"}
+        for number in range(-(-images // EACH))
+    )
+    return Rows(SpooledRows(records, read), "benchmark")
 
 
 def tiles(name: str) -> Image.Image:
@@ -135,9 +143,11 @@ def overhead(counts: list[int]) -> None:
             f"{ours['peak_mb']:.0f} MB, of which rows {ours['rows_mb']:.0f} MB"
         )
     if len(counts) > 1:
+        first, last = counts[0], counts[-1]
+        more = 1024 * 1024 * (memory[last] - memory[first]) / (last - first)
         print(
-            f"memory, {counts[-1]:,} against {counts[0]:,} images: "
-            f"{memory[counts[-1]] / memory[counts[0]]:.2f}x"
+            f"memory, {last:,} against {first:,} images: {memory[last] / memory[first]:.2f}x, "
+            f"{more:.0f} bytes for each image more"
         )
 
 
@@ -285,7 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     what = parser.add_subparsers(dest="what", required=True)
     part = what.add_parser("overhead")
-    part.add_argument("--cases", type=int, nargs="+", default=[10_000, 100_000])
+    part.add_argument("--cases", type=int, nargs="+", default=[10_000, 50_000, 100_000])
     part = what.add_parser("once")
     part.add_argument("how")
     part.add_argument("count", type=int)

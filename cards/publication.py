@@ -35,7 +35,7 @@ CARD = "README.md"
 WRITTEN = (CARD, PUBLICATION, CHECKSUMS)
 """Files that state the version and so are written anew by the stamp."""
 SUMMARIES = {
-    "images": "every case with its image, or why there is none",
+    "images": "every case with its image or text, or why there is none",
     "verdicts": "what each judge said of each image, word for word",
     "scores": "every score with n, 95 % interval, and what was left out",
 }
@@ -160,8 +160,7 @@ def _contents(publication: Publication) -> dict[tuple[str, ...], str]:
 def _notes(before: Publication | None, now: Publication) -> list[str]:
     """What a version brought."""
     if before is None:
-        made = sum(run.images.get("made", 0) for run in now.runs)
-        return [f"First release: {len(now.runs)} runs, {made:,} images."]
+        return [f"First release: {len(now.runs)} runs, {_made(now)}."]
     old, new = _contents(before), _contents(now)
     notes = []
     for what, names in (
@@ -181,9 +180,15 @@ def render_card(publication: Publication) -> str:
     return f"---\n{_front_matter(publication)}---\n\n{text}"
 
 
+def _made(publication: Publication) -> str:
+    """How many images and texts there are, in words."""
+    texts = sum(run.texts for run in publication.runs)
+    images = sum(run.images.get("made", 0) for run in publication.runs) - texts
+    return f"{images:,} images" + (f" and {texts:,} texts" if texts else "")
+
+
 def _values(publication: Publication) -> dict[str, str]:
     runs = publication.runs
-    images = sum(run.images.get("made", 0) for run in runs)
     where = publication.repo_id or "FOLDER"
     return {
         "title": publication.repo_id.rpartition("/")[2] or "counterprior results",
@@ -191,7 +196,7 @@ def _values(publication: Publication) -> dict[str, str]:
         "repo_id": where,
         "revision": f', revision="{publication.tag}"' if publication.changes else "",
         "spec": publication.address or where,
-        "images": f"{images:,}",
+        "made": _made(publication),
         "cases": f"{sum(run.cases for run in runs):,}",
         "generators": str(len({run.generator for run in runs})),
         "suites": ", ".join(f"`{suite}`" for suite in sorted({run.suite for run in runs})),
@@ -244,7 +249,9 @@ def _number(value: float | None, unit: str) -> str:
 
 def _format(publication: Publication) -> str:
     has_clips = any(run.clips for run in publication.runs)
-    return _image_format(publication) + (CLIPS if has_clips else "")
+    has_texts = any(run.texts for run in publication.runs)
+    more = (CLIPS if has_clips else "") + (TEXTS if has_texts else "")
+    return _image_format(publication) + more
 
 
 CLIPS = (
@@ -252,6 +259,12 @@ CLIPS = (
     "their `sha256` then tells. `frames` and `rate` are of the judged clip; `frame` in verdicts "
     'counts from 0. To load them without a decoder: `images.cast_column("video", '
     "Video(decode=False))`."
+)
+
+
+TEXTS = (
+    " Texts that were made in place of images are in `text`, word for word: `sha256` is the digest "
+    "of their UTF-8. `right_labels` is a JSON text: question -> its right answer."
 )
 
 

@@ -6,6 +6,7 @@ get them from the Hub.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -192,10 +193,14 @@ def _loading(publication: Publication, where: str, commit: str | None) -> Iterat
 
 
 def _image_problems(publication: Publication, row: dict[str, Any]) -> Iterator[Problem]:
-    """Whether a loaded image or clip is the one that its row tells of."""
+    """Whether a loaded image, clip or text is the one that its row tells of."""
     image = row["image"]
     if (video := row.get("video")) is not None:
         yield from _clip_problems(row, video["bytes"])
+        return
+    if (text := row.get("text")) is not None:
+        if hashlib.sha256(text.encode()).hexdigest() != row["sha256"]:
+            yield Problem("images", "is not the text that was judged", row["case"], "text")
         return
     if (image is None) == (row["status"] == "made"):
         yield Problem("images", f"is {row['status']}", row["case"], "image")

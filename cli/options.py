@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..eval.engine.workers import Scale
+    from ..eval.workers.farm import Scale
 
 Input = partial(typer.Option, rich_help_panel="Input")
 Model = partial(typer.Option, rich_help_panel="Model")
@@ -111,7 +111,7 @@ def controls(probes: str) -> tuple[str, ...]:
 def scale_of(workers: int | None, devices: str, shard: str, engine: str) -> Scale:
     """What ``--workers``, ``--devices``, ``--shard`` and ``--engine`` ask for together."""
     from ..eval.engine.records import parse_shard
-    from ..eval.engine.workers import Scale, as_engine
+    from ..eval.workers.farm import Scale, as_engine
 
     names = tuple(name.strip() for name in devices.split(",") if name.strip())
     return Scale(

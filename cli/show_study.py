@@ -73,7 +73,7 @@ def print_plan(plan: StudyPlan) -> None:
 
     numbers = ("left to do", "US dollars, about", "at most", "time", "disk")
     shown = table("model", "spec", "what", *numbers, numbers=numbers)
-    for part in (*plan.images, *plan.questions, *plan.scores):
+    for part in (*plan.images, *plan.steps, *plan.questions, *plan.scores):
         shown.add_row(
             part.name,
             part.spec,
@@ -86,13 +86,16 @@ def print_plan(plan: StudyPlan) -> None:
         )
     output = console(width=140)
     output.print(shown)
-    images = sum(part.count for part in plan.images)
+    texts = sum(part.count for part in plan.images if part.what.startswith("texts "))
+    images = sum(part.count for part in plan.images) - texts
     questions = sum(part.count for part in plan.questions)
     scores = sum(part.count for part in plan.scores)
     scored = f", {scores:,} images to score" if plan.scores else ""
+    steps = sum(part.count for part in plan.steps)
+    taken = f", {texts:,} texts, {steps:,} steps of round trips" if plan.steps else ""
     output.print(
-        f"{plan.cells:,} cells: {images:,} images to make, {questions:,} questions to ask{scored}; "
-        f"{_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
+        f"{plan.cells:,} cells: {images:,} images to make{taken}, {questions:,} questions to ask"
+        f"{scored}; {_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
     )
     for note in plan.notes:
         output.print(note, style="dim", highlight=False, markup=False)

@@ -67,7 +67,7 @@ def plan(
     changes: Changes = None,
     max_usd: MaxUsd = None,
     probe: Annotated[
-        bool, Cost("--probe", help="Make 2 images with each model and ask about them, to measure.")
+        bool, Cost("--probe", help="Make 3 images with each model and ask about them, to measure.")
     ] = False,
     json: Json = False,
 ) -> None:

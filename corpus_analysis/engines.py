@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import UsageError
-from ..eval.engine.workers import end_with_parent
+from ..eval.workers.farm import end_with_parent
 from .captions.gate import QualityGateSettings
 from .captions.miner import MinerSettings
 from .captions.parser import single_threaded

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..eval.engine.workers import end_with_parent
+from ..eval.workers.farm import end_with_parent
 from ..release import sha256_file
 from ..storage import whole_file
 from .captions.gate import QualityGateSettings, gate

@@ -56,8 +56,9 @@ MAY_IMPORT = {
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core video rules prompts checkpoints detectors generators judges captioners scorers "
-    "methods roundtrips trials tallies suites engine quality results people report studies cells "
+    "stats core video rules prompts workers checkpoints detectors generators judges captioners "
+    "scorers methods roundtrips trials tallies suites engine quality results people report studies "
+    "cells "
     "design study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""

@@ -228,6 +228,12 @@ class Cell:
         fit = tuple(route.name for route in routes if known >= set(route.steps))
         return tuple(v for v in SUITES[self.suite].variants if v.startswith(fit)) if fit else ()
 
+    @property
+    def ends_in_text(self) -> bool:
+        """Whether its run makes texts in place of images."""
+        kinds = [kind for kind, _ in self.steps if kind not in EDITS]
+        return bool(self.start) and end_of(check_start(self.start), kinds) == "text"
+
     def __str__(self) -> str:
         return f"{self.suite} x {self.generator} x {self.judge}"
 

@@ -19,11 +19,11 @@ from ..prompts.asking import ask_together
 from ..suites import open_suite
 from ..suites.base import Suite
 from ..video.frames import USUAL, FrameChoice
+from ..workers.farm import Numbered, check_same
 from .frames import numbers_of, shown_frames
-from .making import check_same, read_source
+from .making import read_source
 from .run import MadeImage, image_path
 from .verdicts import Answered, OpenQuestion, answers
-from .workers import Numbered
 
 _BLANK = Image.new("RGB", (1, 1))
 

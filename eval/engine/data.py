@@ -14,6 +14,7 @@ from ...errors import UsageError
 from ...release import ReleaseError, iter_records, load, published_file
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
 from ..suites import SUITES
+from .spool import ChosenRows, SpooledRows
 
 
 class Rows(NamedTuple):
@@ -66,8 +67,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         return Rows.of(own)
     if root.is_dir():
         expected = published_file(root, config, data)
-        records = list(iter_records(root, config))
-        digest = rows_digest(records)
+        rows = SpooledRows(iter_records(root, config), ROWS[config].model_validate)
+        digest = rows.digest()
         if digest != expected.get("rows_sha256"):
             raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
     elif data.startswith(("dist/", "./", "/")) or data.count("/") != 1:
@@ -77,10 +78,11 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         )
     else:
         repo, _, tag = data.partition("@")
-        records = list(_from_hub(repo, config, revision or tag or None))
-        digest = rows_digest(records)
-    rows = [ROWS[config].model_validate(record) for record in records]
-    return Rows([row for row in rows if row.status != "retired"], digest)
+        records = _from_hub(repo, config, revision or tag or None)
+        rows = SpooledRows(records, ROWS[config].model_validate)
+        digest = rows.digest()
+    kept = (number for number, row in enumerate(rows) if row.status != "retired")
+    return Rows(ChosenRows(rows, kept), digest)
 
 
 def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str, Any]]:
@@ -101,9 +103,9 @@ def sample_rows(
     """
     if limit is None or limit >= len(rows):
         return rows
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(together(row), []).append(row)
+    groups: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        groups.setdefault(together(row), []).append(number)
     count = max(1, limit // max(map(len, groups.values())))
-    chosen = set(random.Random(0).sample(list(groups), min(count, len(groups))))
-    return [row for row in rows if together(row) in chosen]
+    chosen = random.Random(0).sample(list(groups), min(count, len(groups)))
+    return ChosenRows(rows, sorted(number for name in chosen for number in groups[name]))

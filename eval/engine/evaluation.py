@@ -34,6 +34,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from ..video.frames import USUAL
 from ..video.together import clip_verdicts
+from ..workers.farm import HERE, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
 from .making import (
@@ -48,8 +49,8 @@ from .making import (
 )
 from .records import RunLock, RunShard
 from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
+from .spool import RowIndex
 from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
-from .workers import HERE, Scale, farm
 
 MANIFEST = "manifest.jsonl"
 
@@ -105,9 +106,9 @@ class Evaluation:
         """
         suite = open_suite(settings.suite)
         found = found or read_rows(settings.data, settings.suite, settings.revision)
-        rows = {r.id: r for r in sample_rows(found.rows, settings.limit, suite.together)}
+        rows = RowIndex(sample_rows(found.rows, settings.limit, suite.together))
         cases = (
-            replace(case, source=_source_name(row))
+            replace(case, source=source_name(row))
             for row in rows.values()
             for case in suite.cases(row, settings.seeds)
             if not settings.variants or case.variant in settings.variants
@@ -153,7 +154,7 @@ class Evaluation:
                 f"{header.data}, {header.suite}: the rows are not those that {root} was started "
                 f"with; judge it with the release of that time"
             )
-        rows = {r.id: r for r in sample_rows(found.rows, header.limit, suite.together)}
+        rows = RowIndex(sample_rows(found.rows, header.limit, suite.together))
         lock = run.lock()
         # Read now that nobody else adds anything.
         evaluation = cls(Run.open(root, shard), suite, rows, run.own_cases(), lock)
@@ -434,7 +435,7 @@ class Evaluation:
         """The images to edit, for who makes the edits elsewhere, and for the report."""
         for row in self.rows.values():
             if (image := row.source_image) is not None:
-                path = self.run.root / _source_name(row)
+                path = self.run.root / source_name(row)
                 if not path.exists():
                     write_whole(path, image.bytes)
 
@@ -498,7 +499,8 @@ def _without_image(row: Row) -> Row:
     return row.model_copy(update={"seed_image": None}) if isinstance(row, SeededRow) else row
 
 
-def _source_name(row: Row) -> str:
+def source_name(row: Row) -> str:
+    """Where a run keeps the image that a row's edits start from; empty where there is none."""
     if (image := row.source_image) is None:
         return ""
     # By the bytes themselves: what a row says of them decides no file.

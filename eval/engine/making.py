@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 from PIL import Image
 
 from ...clips import Clip, ending_of, read_clip
-from ...errors import DataError, RunFailed
+from ...errors import DataError
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import Case, Generator, GeneratorError, ImageRequest, Judge, MadeText, Maker
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
+from ..workers.farm import Numbered, check_same
 from .run import TEXTS, MadeImage, stamp_of
-from .workers import Numbered
 
 Made = Image.Image | Clip | Path | MadeText | Exception
 """What a maker gave for a request, or raised of what one image may fail by."""
@@ -276,14 +276,3 @@ class ImageWorker:
 
     def finish(self) -> Iterator[Numbered[MadeImage]]:
         yield from self._encoders.rest()
-
-
-def check_same(expected: dict[str, str], found: dict[str, str], what: str) -> None:
-    """Raises RunFailed where a worker opens something else than the run is of."""
-    changed = [k for k in {**expected, **found} if expected.get(k) != found.get(k)]
-    if changed:
-        name = changed[0]
-        raise RunFailed(
-            f"the {what} is another one in a worker: {name} is {found.get(name)}, and "
-            f"{expected.get(name)} in this process; give workers the same libraries and devices"
-        )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from ...errors import DataError, InUseError, UsageError
 from ...storage import Lock, RecordLog, read_places
 from ...tables import parse_as
 from ..core import Case
+from .places import At, PlaceIndex
 
 RunShard = tuple[int, int]
 """Which part of how many, from (1, N) to (N, N)."""
@@ -30,7 +30,8 @@ SESSION = "session"
 
 Parsed = TypeVar("Parsed")
 
-_LOG_BITS, _PLACE_BITS = 16, 44
+_PLACE_BITS = 44
+"""Of a place in a file; the number of the file is above them."""
 _SOURCE = re.compile(r"(sources/[0-9a-f]{64}\.png)?")
 _NAME = re.compile(r"[^/\\\0]+")
 
@@ -187,7 +188,9 @@ class CaseRecords:
         if self.path not in self._paths:
             self._paths.append(self.path)
         self._files = [_Reader(path) for path in self._paths]
-        self._places: dict[str, int | tuple[int, ...]] = {}
+        self._places = PlaceIndex()
+        self._last: tuple[str, dict[str, Any]] = ("", {})
+        """The case that was met last when all were gone through, with its newest record."""
         newest = 0
         for number, path in enumerate(self._paths):
             for line, ((place, _), record) in enumerate(read_places(path), 1):
@@ -206,30 +209,37 @@ class CaseRecords:
         return len(self._places)
 
     def __contains__(self, case: object) -> bool:
-        return case in self._places
+        return isinstance(case, str) and case in self._places
 
     def cases(self) -> Iterator[str]:
         """Ids of the cases that have a record."""
-        return iter(self._places)
+        for at in self._places.newest():
+            record = self._read(at)
+            case: str = record[self._key]
+            self._last = case, record
+            yield case
 
     def of(self, case: str) -> list[dict[str, Any]]:
         """The records of a case, oldest first."""
-        return [self._read(place) for place in sorted(_as_tuple(self._places.get(case, ())))]
+        found = map(self._read, self._places.of(case))
+        return [record for record in found if record[self._key] == case]
 
     def newest(self, case: str) -> dict[str, Any] | None:
         """The last record of a case; None where it has none."""
-        places = _as_tuple(self._places.get(case, ()))
-        return self._read(max(places)) if places else None
+        last, record = self._last
+        if last == case:
+            return record
+        records = self.of(case)
+        return records[-1] if records else None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every record, oldest first."""
-        found = (place for places in self._places.values() for place in _as_tuple(places))
-        return map(self._read, sorted(found))
+        return map(self._read, self._places)
 
     def append(self, log: RecordLog, record: Mapping[str, Any]) -> None:
         """Writes a record of a case to this process' log."""
         stamped = {**record, SESSION: self._session} if self._session else record
-        number = self._paths.index(log.path)
+        number, self._last = self._paths.index(log.path), ("", {})
         self._note(record[self._key], self._session, number, log.append(stamped))
 
     def parse(
@@ -251,20 +261,13 @@ class CaseRecords:
         return str(self.path)
 
     def _note(self, case: str, session: int, log: int, place: int) -> None:
-        at = (((session << _LOG_BITS) | log) << _PLACE_BITS) | place
-        before = self._places.get(case)
-        # One string for all logs of a run.
-        self._places[sys.intern(case)] = at if before is None else (*_as_tuple(before), at)
+        self._places.add(case, (session, (log << _PLACE_BITS) | place))
 
-    def _read(self, place: int) -> dict[str, Any]:
-        log = (place >> _PLACE_BITS) & ((1 << _LOG_BITS) - 1)
-        record = self._files[log].record(place & ((1 << _PLACE_BITS) - 1))
+    def _read(self, at: At) -> dict[str, Any]:
+        log, place = at[1] >> _PLACE_BITS, at[1] & ((1 << _PLACE_BITS) - 1)
+        record = self._files[log].record(place)
         record.pop(SESSION, None)
         return record
-
-
-def _as_tuple(places: int | tuple[int, ...]) -> tuple[int, ...]:
-    return (places,) if isinstance(places, int) else places
 
 
 class _Reader:

@@ -271,14 +271,15 @@ class Run:
 
         cases: only these are looked at; all where None.
         """
+        return dict(self.iter_present(cases))
+
+    def iter_present(self, cases: Iterable[Case] | None = None) -> Iterator[tuple[str, str]]:
+        """What `present` has, one after the other."""
         known = self.images()
         names = known if cases is None else (case.id for case in cases if case.id in known)
-        made = (known[name] for name in names)
-        return {
-            image.case: image.sha256
-            for image in made
-            if image.status == "made" and not self._is_replaced(image)
-        }
+        for image in (known[name] for name in names):
+            if image.status == "made" and not self._is_replaced(image):
+                yield image.case, image.sha256
 
     def _is_replaced(self, image: MadeImage) -> bool:
         return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
@@ -290,7 +291,8 @@ class Run:
         return [*noted, *self._repeats(cases)]
 
     def _repeats(self, cases: Iterable[Case] | None) -> list[str]:
-        if self.header.generator["kind"] == TRIP:  # what comes back alike is what it measures
+        made_by = self.header.generator
+        if TRIP in (made_by["kind"], made_by.get("inner_kind")):  # what comes back is measured
             return []
         made = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
         if len(set(made.values())) == len(made):  # as usual; the cases need not be read
@@ -391,11 +393,16 @@ class Run:
 
     def check_made(self) -> None:
         """Raises RunFailed where there is no image at all to judge."""
-        images = list(self.images().values())
-        if images and not any(image.status == "made" for image in images):
-            counts = Counter(image.status for image in images)
+        counts: Counter[str] = Counter()
+        first = ""
+        for image in self.images().values():
+            if image.status == "made":
+                return
+            counts[image.status] += 1
+            first = first or image.message
+        if counts:
             what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
-            raise RunFailed(f"no image to judge ({what}); the first: {images[0].message}")
+            raise RunFailed(f"no image to judge ({what}); the first: {first}")
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:

@@ -22,6 +22,7 @@ from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
 from ..suites import open_suite
 from ..video.frames import USUAL, FrameChoice
+from ..workers.farm import HERE, Scale
 from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
@@ -29,7 +30,6 @@ from .making import read_source
 from .records import RunShard
 from .run import Run
 from .verdicts import Tally, VerdictLog, check_tally
-from .workers import HERE, Scale
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def trip_cases(
     """The cases of a run of round trips that nothing is made of yet."""
     with Evaluation.start(settings, trip.identity(), found, shard) as evaluation:
         for case in evaluation.open_cases():
-            read = partial(read_source, evaluation.run.root, case)
+            read = partial(read_source, evaluation.run.root.absolute(), case)
             yield TripCase(trip, case, read)  # type: ignore[arg-type]
 
 

@@ -205,11 +205,13 @@ class VerdictLog:
 
     def present(self, images: Mapping[str, str]) -> list[Answered]:
         """The newest verdict of every question about the present images: case -> SHA-256."""
-        found: list[Answered] = []
-        for case, image in images.items():
+        return list(self.iter_present(images.items()))
+
+    def iter_present(self, images: Iterable[tuple[str, str]]) -> Iterator[Answered]:
+        """What `present` has, one after the other."""
+        for case, image in images:
             of_case = (a for a in self.of(case).values() if a.image == image)
-            found += {(a.question, a.probe, a.frame): a for a in of_case}.values()
-        return found
+            yield from {(a.question, a.probe, a.frame): a for a in of_case}.values()
 
     def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""

@@ -1,4 +1,4 @@
-"""`hub`: images and clips that `counterprior publish` published, to be judged by somebody else.
+"""`hub`: what `counterprior publish` published, to be judged by somebody else.
 
 ``hub:NAMESPACE/NAME@TAG[?generator=NAME][&rows=any]``, or a folder in place of the repository. An
 image is found by its case, which is row, variant and seed. The rows must be those that the images
@@ -22,7 +22,7 @@ from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...publication import Publication, PublishedRun, fetch_publication
 from ...specs import Spec
-from ..core import Case, GeneratorError, ImageRequest
+from ..core import Case, GeneratorError, ImageRequest, MadeText
 from . import ENCODED, REPORT
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -133,8 +133,8 @@ class PublishedImages:
                         f"{theirs!r}: use the release that it was made with"
                     )
 
-    def generate(self, request: ImageRequest) -> Image | Clip:
-        """The published image or clip. Raises FileNotFoundError where there is none.
+    def generate(self, request: ImageRequest) -> Image | Clip | MadeText:
+        """The published image, clip or text. Raises FileNotFoundError where there is none.
 
         Raises GeneratorError where the publication says why its generator made none, and for bytes
         that are not the published ones.
@@ -149,13 +149,16 @@ class PublishedImages:
         if place.status != "made":
             raise GeneratorError(place.message or f"{place.status}, as published")
         with self._lock:
-            image_bytes, clip_bytes = self._read(place)
-        if clip_bytes is not None:
-            return _clip(clip_bytes, place.sha256)
-        data: bytes = image_bytes or b""
-        as_judged = self.publication.image_format == "png"
+            found = self._read(place)
+        if (clip := found.get("video")) is not None:
+            return _clip(clip["bytes"], place.sha256)
+        text: str | None = found.get("text")
+        data: bytes = (found["image"] or {}).get("bytes", b"") if text is None else text.encode()
+        as_judged = text is not None or self.publication.image_format == "png"
         if as_judged and hashlib.sha256(data).hexdigest() != place.sha256:
-            raise GeneratorError("the published image is not the one that its digest names")
+            raise GeneratorError("what is published is not what its digest names")
+        if text is not None:
+            return MadeText(text)
         try:
             image = open_image(BytesIO(data))
         except ImageError as error:
@@ -188,17 +191,17 @@ class PublishedImages:
         except (pa.ArrowException, OSError, KeyError) as error:
             raise DataError(f"{self.root / file}: not a readable parquet file ({error})") from None
 
-    def _read(self, place: _Place) -> list[bytes | None]:
-        """The bytes of a row's image and of its clip; the cases of a run come group by group."""
+    def _read(self, place: _Place) -> dict[str, Any]:
+        """What a row holds; the cases of a run come group by group."""
         import pyarrow.parquet as pq
 
         if self._group != (place.file, place.group):
             with pq.ParquetFile(self.root / place.file) as opened:
-                table = opened.read_row_group(place.group, columns=["image", "video"])
+                table = opened.read_row_group(place.group, columns=["image", "video", "text"])
             self._images = table.to_pylist()
             self._group = place.file, place.group
-        row = self._images[place.row]
-        return [(row.get(name) or {}).get("bytes") for name in ("image", "video")]
+        found: dict[str, Any] = self._images[place.row]
+        return found
 
 
 def _clip(data: bytes, judged: str) -> Clip:

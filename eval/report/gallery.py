@@ -23,8 +23,8 @@ from ...storage import write_whole
 from ..core import BOTH, INVALID, ORIGINAL, Case
 from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
-from ..engine.workers import Numbered, Scale, farm
 from ..results.contents import RunContents
+from ..workers.farm import Numbered, Scale, farm
 from .players import still_of
 
 THUMBNAILS = "thumbnails"

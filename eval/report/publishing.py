@@ -85,13 +85,7 @@ class PublishSettings:
     """Of WebP, 1 to 100; None: lossless, no pixel changes."""
 
     def check(self, members: Sequence[Publishable]) -> None:
-        """Raises UsageError for a missing license, an unknown format and a wrong quality, and for
-        runs of texts."""
-        texts = [m.name for m in members if any(i.is_text for i in m.run.images().values())]
-        if texts:
-            raise UsageError(
-                f"{texts[0]} made texts, and only images are published: name the runs of images"
-            )
+        """Raises UsageError for a missing license, an unknown format and a wrong quality."""
         if not self.license:
             made = {
                 m.generator: f"{m.generator} ({m.run.header.generator['kind']})" for m in members
@@ -349,8 +343,7 @@ class _Writer:
             for row in self._image_rows(member):
                 images.add(row, member.name)
                 told = {k: v for k, v in row.items() if k not in _ENCODING}
-                told = {k: v for k, v in told.items() if not (k in _OF_CLIPS and v is None)}
-                digest.update(canonical(told) + b"\n")
+                digest.update(canonical(_counted(told)) + b"\n")
                 statuses[row["status"]] += 1
                 done += 1
                 self.progress("images into shards", done, total)
@@ -367,7 +360,7 @@ class _Writer:
         )
 
     def _image_rows(self, member: Publishable) -> Iterator[dict[str, Any]]:
-        """Every case with its image, or why there is none."""
+        """Every case with its image or text, or why there is none."""
         known, present = member.run.images(), member.run.present()
         for case in member.run.cases():
             image = known.get(case.id) or MadeImage(case.id, "missing")
@@ -395,16 +388,18 @@ class _Writer:
                 "video": None,
                 "frames": image.frames or None,
                 "rate": image.rate or None,
+                "text": None,
+                "right_labels": _json(case.key) if case.key else None,
             }
             if case.id in present:
                 row |= self._encoded(member.run, image)
             yield row
 
     def _encoded(self, run: Run, image: MadeImage) -> dict[str, Any]:
-        """The judged image or clip as it is published.
+        """The judged image, clip or text as it is published.
 
-        Raises RunError where it isn't the judged one any more, DataError where its metadata hold
-        what must not leave this machine.
+        Raises RunError where it isn't the judged one any more, DataError where it holds what must
+        not leave this machine.
         """
         try:
             data = run.image_path(image).read_bytes()
@@ -415,6 +410,8 @@ class _Writer:
                 f"{run.root}, {image.case}: its image is not the judged one any more; run "
                 f"`counterprior judge {run.root}` again"
             )
+        if image.is_text:
+            return self._encoded_text(run, image, data)
         try:
             if image.frames:
                 return self._encoded_clip(image, data)
@@ -434,6 +431,16 @@ class _Writer:
             "width": opened.width,
             "height": opened.height,
         }
+
+    def _encoded_text(self, run: Run, image: MadeImage, data: bytes) -> dict[str, Any]:
+        """A text as it is, so that its digest is the judged one's."""
+        place = f"{run.root}, {image.case}"
+        if what := self.scrubber.leak(data):
+            raise DataError(f"{place}: its text holds {what}: name only other runs to publish them")
+        try:
+            return {"text": data.decode()}
+        except UnicodeDecodeError as error:
+            raise DataError(f"{place}: its text is no UTF-8 ({error.reason})") from None
 
     def _encoded_clip(self, image: MadeImage, data: bytes) -> dict[str, Any]:
         """An MP4 as it is; any other clip, and one whose metadata tell too much, encoded anew.
@@ -464,8 +471,7 @@ class _Writer:
         answered = sorted(log.present(member.run.present()), key=_place)
         for answer in answered:
             row = {**whose, **self._verdict(answer)}
-            told = {k: v for k, v in row.items() if not (k in _OF_CLIPS and v is None)}
-            digests["verdicts"].update(canonical(told) + b"\n")
+            digests["verdicts"].update(canonical(_counted(row)) + b"\n")
             verdicts.add(row, member.name)
         for score in result.scores:
             row = {**whose, **score_columns(score, result.cases)}
@@ -513,6 +519,7 @@ class _Writer:
     ) -> PublishedRun:
         header = member.run.header
         data, release = release_of(header.data)
+        made = member.run.images().values()
         return PublishedRun(
             suite=member.suite,
             generator=member.generator,
@@ -526,14 +533,20 @@ class _Writer:
             images=dict(sorted(statuses.items())),
             images_sha256=digest,
             judges=judges,
-            clips=sum(image.frames > 0 for image in member.run.images().values()),
+            clips=sum(image.frames > 0 for image in made),
+            texts=sum(image.is_text for image in made),
         )
 
 
-_OF_CLIPS = ("frames", "rate", "frame")
-"""Columns that no digest counts where there is no clip."""
+_WHERE_THERE = ("frames", "rate", "frame", "text", "right_labels")
+"""Columns of clips, texts and known answers: no digest counts them where there is none."""
 _ENCODING = ("image", "video", "pixels_sha256", "width", "height")
 """Columns that depend on the published format, or follow from the image's digest."""
+
+
+def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the digest of a row is of."""
+    return {k: v for k, v in row.items() if v is not None or k not in _WHERE_THERE}
 
 
 def image_sizes(run: Run) -> list[int]:

@@ -20,7 +20,7 @@ from ...publication import (
 from ...release import Problem
 from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
-from ..engine.run import MadeImage, Run, RunHeader
+from ..engine.run import TEXTS, MadeImage, Run, RunHeader
 from ..engine.verdicts import VERDICTS, Answered, VerdictLog
 from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
@@ -46,6 +46,8 @@ _WITHOUT_IMAGE = [
     "report",
     "frames",
     "rate",
+    "text",
+    "right_labels",
 ]
 
 
@@ -172,16 +174,18 @@ def _case(row: Mapping[str, Any]) -> Case:
         groups=json.loads(row["groups"]),
         weights=json.loads(row["weights"]),
         source=row["source"],
+        key=json.loads(row.get("right_labels") or "{}"),
     )
 
 
 def _image(row: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an image, as a run has it."""
-    file = f"images/{row['case']}.png" if row["status"] == "made" else ""
+    made = row["status"] == "made"
+    file = f"{TEXTS}/{row['case']}.txt" if row.get("text") else f"images/{row['case']}.png"
     image = MadeImage(
         case=row["case"],
         status=row["status"],
-        file=file,
+        file=file if made else "",
         sha256=row["sha256"],
         message=row["message"],
         report=row["report"],

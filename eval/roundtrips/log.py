@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Literal
@@ -20,7 +21,7 @@ from ...errors import DataError
 from ...images import ImageError, encode_png, opened
 from ...storage import RecordLog, read_records, write_whole
 from ...tables import Digest, Dollars, parse_as
-from ..core import Caption, GeneratorError
+from ..core import Caption
 from ..generators import ENCODED, USD
 
 FOLDER = "steps"
@@ -64,7 +65,7 @@ class StepLog:
 
     def __init__(self, folder: Path, shard: tuple[int, int] | None = None) -> None:
         """Reads the steps of all shards. Raises DataError for a damaged log."""
-        self.folder = folder / FOLDER
+        self.folder = folder.absolute() / FOLDER
         name = "steps.jsonl" if shard is None else f"steps.{shard[0]}-of-{shard[1]}.jsonl"
         self._path = self.folder / name
         self._lock = ThreadLock()
@@ -84,37 +85,47 @@ class StepLog:
             return None
         return taken
 
-    def add(self, key: str, step: str, made: Caption | Image.Image | GeneratorError) -> TakenStep:
-        """Records what a step made, or that it was refused."""
-        if isinstance(made, GeneratorError):
-            taken = TakenStep(key, step, "refused", message=str(made), usd=made.usd)
-        elif isinstance(made, Caption):
-            taken = TakenStep(key, step, text=made.text, cut=made.cut)
-        else:
-            data = made.info.get(ENCODED) or encode_png(made)
-            # First the image, then the record: a record is never of an image that is not there.
-            digest = hashlib.sha256(data).hexdigest()
-            taken = TakenStep(key, step, sha256=digest, usd=made.info.get(USD, ""))
-            write_whole(self._file(taken), data)
+    def add(self, taken: TakenStep) -> None:
+        """Records what became of a step; an image is in the folder already."""
         with self._lock:
             with RecordLog(self._path) as log:
                 log.append({name: value for name, value in asdict(taken).items() if value})
-            self._taken[key] = taken
-        return taken
+            self._taken[taken.key] = taken
 
-    def image(self, taken: TakenStep) -> Image.Image:
-        """What was drawn, RGB, with its bytes in ``info[ENCODED]``. Raises DataError where the file
-        is no image any more."""
-        path = self._file(taken)
-        try:
-            data = path.read_bytes()
-            with opened(path) as image:
-                image.load()
-        except (OSError, ImageError) as error:
-            raise DataError(f"{path}: {error}; remove it, and it is made again") from None
-        found = image.convert("RGB")
-        found.info[ENCODED] = data
-        return found
+    def image(self, taken: TakenStep) -> Callable[[], Image.Image]:
+        """What reads the image that was drawn."""
+        return partial(_read_image, self._file(taken))
 
     def _file(self, taken: TakenStep) -> Path:
-        return self.folder / "images" / f"{taken.sha256}.png"
+        return _image_file(self.folder, taken.sha256)
+
+
+def taken_step(folder: Path, key: str, step: str, made: Caption | Image.Image) -> TakenStep:
+    """What a step made, to be recorded; an image is written into the folder of steps.
+
+    First the image, then the record: a record is never of an image that is not there.
+    """
+    if isinstance(made, Caption):
+        return TakenStep(key, step, text=made.text, cut=made.cut)
+    data = made.info.get(ENCODED) or encode_png(made)
+    digest = hashlib.sha256(data).hexdigest()
+    write_whole(_image_file(folder, digest), data)
+    return TakenStep(key, step, sha256=digest, usd=made.info.get(USD, ""))
+
+
+def _image_file(folder: Path, digest: str) -> Path:
+    return folder / "images" / f"{digest}.png"
+
+
+def _read_image(path: Path) -> Image.Image:
+    """An image that was drawn, RGB, with its bytes in ``info[ENCODED]``. Raises DataError where the
+    file is no image any more."""
+    try:
+        data = path.read_bytes()
+        with opened(path) as image:
+            image.load()
+    except (OSError, ImageError) as error:
+        raise DataError(f"{path}: {error}; remove it, and it is made again") from None
+    found = image.convert("RGB")
+    found.info[ENCODED] = data
+    return found

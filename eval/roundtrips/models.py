@@ -4,65 +4,40 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from PIL import Image
-
 from ...agents.spending import Charge
 from ...agents.threads import in_threads
+from ...errors import CounterpriorError
 from ..captioners import as_captioner
-from ..core import (
-    OBSERVED,
-    Caption,
-    Captioner,
-    CaptionRequest,
-    Case,
-    Generator,
-    GeneratorError,
-    ImageRequest,
-)
-from ..generators import PaidByImage, as_generator, draw
+from ..core import OBSERVED, GeneratorError
+from ..generators import PaidByImage, as_generator
 from ..generators.paid import PaidGenerator
-from ..judges import CallPlan
+from ..judges import Answering, CallPlan
 from ..prompts import read_prompt
-from .log import FOLDER, StepLog, step_key
+from ..workers.farm import HERE, Scale, farm
+from .log import FOLDER, StepLog, TakenStep, step_key
 from .routes import MADE, StepKind
+from .steps import GivenInput, StepResult, StepToTake, TakeSteps, draw_step, take_here
 
 SOURCE = f"{FOLDER}/images"
 """Name of the images of steps in the spending log."""
-ONE_IMAGE = (FileNotFoundError, GeneratorError, OSError, ValueError)
-"""What a generator may raise for one image; anything else ends the run."""
 
 
 @dataclass(frozen=True)
-class GivenInput:
-    """What goes into a step."""
+class OpenStep(StepToTake):
+    """A step that can be taken now, and who takes it."""
 
-    digest: str
-    """SHA-256 of the text, or of the image's file."""
-    text: str = ""
-    """Where it is a text."""
-    image: Callable[[], Image.Image] | None = None
-    """Reads it where it is an image, RGB."""
-
-
-@dataclass(frozen=True)
-class OpenStep:
-    """A step that can be taken now."""
-
-    key: str
-    """See `log.step_key`."""
-    step: StepKind
     member: TripMember
-    """Who takes it."""
-    given: GivenInput
-    edit: str
-    """The instruction of an edit; empty for the other steps."""
-    case: Case
-    """One of the cases that need it."""
+
+    @property
+    def work(self) -> StepToTake:
+        """For a worker, who has a model of its own."""
+        return StepToTake(self.key, self.step, self.given, self.edit, self.case)
 
 
 class TripMember:
@@ -80,37 +55,13 @@ class TripMember:
     def identity(self, step: StepKind) -> dict[str, str]:
         """Who takes a step, with the version of what it is told."""
         if self._identity is None:
-            self._identity = dict(self._open().identity())
+            self._identity = dict(self.open().identity())
         told = {"prompt": read_prompt(step).version} if self.writes else {}
         return {**self._identity, **told}
 
-    def key(self, step: StepKind, given: GivenInput, edit: str, seed: int) -> str:
-        """Of a step; a text does not depend on the seed. What a server says of itself is no part:
-        it may be down."""
-        known = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
-        return step_key(step, known, given.digest, edit, 0 if self.writes else seed)
-
-    def take(self, steps: Iterable[OpenStep]) -> Iterator[None]:
-        """Takes steps and records each as it is done; one that failed is in `TripModels.failed`.
-
-        Raises LoadError, BudgetError and LedgerError, which end the run.
-        """
-        opened = self._open()
-        if self.writes:
-            yield from self._write(opened, steps)
-            return
-        several = self._models.plan.concurrency if isinstance(opened, PaidGenerator) else 1
-        yield from in_threads(lambda one: self._draw(opened, one), steps, several)
-
-    def release(self) -> None:
-        """Frees the model; it is opened again where it is needed again."""
-        if isinstance(self._value, str):
-            self._opened = None
-            gc.collect()
-            if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
-                torch.cuda.empty_cache()
-
-    def _open(self) -> Any:
+    def open(self) -> Any:
+        """The captioner or generator, the latter under the cap. Raises UsageError for a bad spec,
+        BackendError for a missing key, UnpricedError under a cap."""
         plan = self._models.plan
         if self._opened is None and self.writes:
             self._opened = as_captioner(self._value, plan)
@@ -120,43 +71,60 @@ class TripMember:
             self._opened = PaidGenerator(made, plan.budget, SOURCE) if paid else made  # type: ignore[arg-type]
         return self._opened
 
-    def _write(self, captioner: Captioner, steps: Iterable[OpenStep]) -> Iterator[None]:
-        asked: dict[str, OpenStep] = {}
+    def key(self, step: StepKind, given: GivenInput, edit: str, seed: int) -> str:
+        """Of a step; a text does not depend on the seed. What a server says of itself is no part:
+        it may be down."""
+        known = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
+        return step_key(step, known, given.digest, edit, 0 if self.writes else seed)
 
-        def requests() -> Iterator[CaptionRequest]:
-            for one in steps:
-                asked[one.key] = one
-                yield _request(one)
+    def take(self, steps: Iterable[StepToTake], scale: Scale = HERE) -> Iterator[None]:
+        """Takes steps and records each as it is done; one that failed is in `TripModels.failed`.
 
-        for request, caption in captioner.caption(requests()):
-            one = asked.pop(request.id)
-            if caption.status == "ok" and caption.text.strip():
-                self._models.log.add(one.key, one.step, caption)
-            else:
-                self._models.fail(one, _not_written(caption))
-            yield
+        A model behind a server is asked from here, any other one in the workers of `scale`. Raises
+        LoadError, BudgetError and LedgerError, which end the run.
+        """
+        opened, models = self.open(), self._models
+        folder = models.log.folder
+        if isinstance(opened, PaidGenerator):
+            # Recorded by who made it: it is paid, whatever ends the run meanwhile.
+            def draw(one: StepToTake) -> None:
+                models.keep(one, draw_step(opened, one, folder))
 
-    def _draw(self, generator: Generator, one: OpenStep) -> None:
-        given = one.given
-        prompt = one.edit if one.step == "retouch" else given.text
-        try:
-            source = given.image() if given.image is not None else None
-            request = ImageRequest(prompt, one.case.seed, source=source, case=one.case)
-            self._models.log.add(one.key, one.step, draw(generator, request))
-        except ONE_IMAGE as error:
-            failed = error if isinstance(error, GeneratorError) else GeneratorError(str(error))
-            self._models.fail(one, failed)
+            yield from in_threads(draw, steps, models.plan.concurrency)
+            return
+        if scale.alone or isinstance(opened, Answering):
+            for one, result in take_here(opened, self.writes, steps, folder):
+                models.keep(one, result)
+                yield
+            return
+        task = TakeSteps(self._value, self.writes, dict(opened.identity()), folder)
+        work = (one.work if isinstance(one, OpenStep) else one for one in steps)
+        with closing(farm(task, work, scale)) as found:
+            for one, result in found:
+                models.keep(one, result)
+                yield
+
+    def release(self) -> None:
+        """Frees the model; it is opened again where it is needed again."""
+        if isinstance(self._value, str):
+            self._opened = None
+            gc.collect()
+            if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
+                torch.cuda.empty_cache()
 
 
 class TripModels:
     """Every model of a study's round trips, and the log of the steps that they took."""
 
-    def __init__(self, plan: CallPlan) -> None:
-        """Steps are kept beside the plan's ledgers. Raises DataError for a damaged log."""
+    def __init__(self, plan: CallPlan, log: StepLog | None = None) -> None:
+        """log: of the steps that were taken; where None, beside the plan's ledgers. Raises
+        DataError for a damaged log."""
         self.plan = plan
-        self.log = StepLog(plan.ledgers.parent, plan.shard)
+        self.log = StepLog(plan.ledgers.parent, plan.shard) if log is None else log
         self.failed: dict[str, GeneratorError] = {}
         """Steps that failed in this process; they are tried again by the next one."""
+        self.broken: dict[TripMember, CounterpriorError] = {}
+        """Models that this process can't use any more, and why."""
         self._members: dict[tuple[Any, bool], TripMember] = {}
         paid = ((one.key, Charge(Decimal(one.usd))) for one in self.log if one.usd)
         plan.budget.restore(SOURCE, paid)
@@ -171,12 +139,20 @@ class TripModels:
             self._members[key] = TripMember(value, writes, self)
         return self._members[key]
 
-    def fail(self, one: OpenStep, error: GeneratorError) -> None:
-        """Notes a step that failed, and records one that was refused."""
-        if error.status == "refused":
-            self.log.add(one.key, one.step, error)
+    def release(self) -> None:
+        """Frees every model, and the ledgers of those that are paid."""
+        for member in self._members.values():
+            member.release()
+
+    def keep(self, one: StepToTake, result: StepResult) -> None:
+        """Records what became of a step, and notes one that failed."""
+        if isinstance(result, TakenStep):
+            self.log.add(result)
+        elif result.status == "refused":
+            refused = TakenStep(one.key, one.step, "refused", message=str(result), usd=result.usd)
+            self.log.add(refused)
         else:
-            self.failed[one.key] = error
+            self.failed[one.key] = result
 
 
 def prefixed(step: StepKind, identity: Mapping[str, str]) -> dict[str, str]:
@@ -187,17 +163,3 @@ def prefixed(step: StepKind, identity: Mapping[str, str]) -> dict[str, str]:
         else f"{step}_{name}": value
         for name, value in identity.items()
     }
-
-
-def _request(one: OpenStep) -> CaptionRequest:
-    prompt = read_prompt(one.step)
-    if one.given.image is not None:
-        return CaptionRequest(one.key, prompt.fill().strip(), one.given.image())
-    asked = prompt.fill(caption=one.given.text, edit=one.edit)
-    return CaptionRequest(one.key, asked.strip(), None)
-
-
-def _not_written(caption: Caption) -> GeneratorError:
-    if caption.status == "refused":
-        return GeneratorError(caption.text or "refused", "refused")
-    return GeneratorError(caption.text or "it wrote nothing")

@@ -12,9 +12,12 @@ from ...agents.budget import BudgetError
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
+from ..judges import Answering
+from ..workers.farm import HERE, Scale
 from .log import TakenStep
-from .models import GivenInput, OpenStep, TripMember, TripModels, prefixed
-from .routes import EDITS, TRIP, Modality, StepKind, route_of, trip_name
+from .models import OpenStep, TripMember, TripModels, prefixed
+from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
+from .steps import GivenInput
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -38,6 +41,13 @@ class RoundTrip:
         about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
         return {**about, **{name: value for part in parts for name, value in part.items()}}
 
+    def check_answering(self) -> None:
+        """Raises BackendError for a captioner that would not answer, UnpricedError under a cap, and
+        what opening a model raises."""
+        for member in self.members.values():
+            if isinstance(opened := member.open(), Answering):
+                opened.check()
+
     def generate(self, request: ImageRequest) -> Image.Image | MadeText:
         """The end of a case's route; steps that nobody took yet are taken now.
 
@@ -50,6 +60,8 @@ class RoundTrip:
         while isinstance(place := self.place(case, lambda: source), OpenStep):  # type: ignore[arg-type,return-value]
             if place.key in self._models.failed:
                 raise self._models.failed[place.key]
+            if place.member in self._models.broken:
+                raise self._models.broken[place.member]
             for _ in place.member.take([place]):
                 pass
         if place.refused is not None:
@@ -63,29 +75,46 @@ class RoundTrip:
 
         source: reads the row's image.
         """
-        route, number = route_of(case.variant)
+        route, _ = route_of(case.variant)
         given = GivenInput(case.source.rpartition("/")[2].removesuffix(".png"), image=source)
         if self.start == "text":
             given = text_input(case.fields["caption"])
-        edit = json.loads(case.fields["edits"])[number - 1] if number else ""
         cut = False
         for step in route.steps:
-            told = edit if step in EDITS else ""
-            member = self.members[step]
-            key = member.key(step, given, told, case.seed)
-            taken = self._models.log.find(key)
+            open_step = self._step(step, given, case)
+            taken = self._models.log.find(open_step.key)
             if taken is None:
-                return OpenStep(key, step, member, given, told, case)
+                return open_step
             if taken.status == "refused":
                 return Arrived(given, cut, taken)
             cut = cut or taken.cut
             given = self._output(taken)
         return Arrived(given, cut)
 
+    def left(self, case: Case, source: Callable[[], Image.Image]) -> Iterator[OpenStep]:
+        """Every step of a case that nobody took yet, as if each made something that no other does:
+        a later one is given the key of the one before it, and no text."""
+        place = self.place(case, source)
+        if isinstance(place, Arrived):
+            return
+        yield place
+        steps = route_of(case.variant)[0].steps
+        for step in steps[steps.index(place.step) + 1 :]:
+            shown = source if MADE[place.step] == "image" else None
+            place = self._step(step, GivenInput(place.key, image=shown), case)
+            yield place
+
+    def _step(self, step: StepKind, given: GivenInput, case: Case) -> OpenStep:
+        number = route_of(case.variant)[1]
+        edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
+        member = self.members[step]
+        key = member.key(step, given, edit, case.seed)
+        return OpenStep(key, step, given, edit, case, member=member)
+
     def _output(self, taken: TakenStep) -> GivenInput:
         if taken.text:
             return text_input(taken.text)
-        return GivenInput(taken.sha256, image=lambda: self._models.log.image(taken))
+        return GivenInput(taken.sha256, image=self._models.log.image(taken))
 
 
 class Arrived(NamedTuple):
@@ -115,14 +144,17 @@ def text_input(text: str) -> GivenInput:
 
 
 def take_steps(
-    wanted: Callable[[], Iterator[TripCase]], models: TripModels, progress: Progress = silent
+    wanted: Callable[[], Iterator[TripCase]],
+    models: TripModels,
+    progress: Progress = silent,
+    scale: Scale = HERE,
 ) -> None:
     """Takes every step of many trips, model after model, so that each is loaded a few times only.
 
-    wanted: gives the cases anew each time. What fails here fails again, for each of its cases, when
+    wanted: gives the cases anew each time. scale: the workers that take steps of models that run
+    here. What fails here fails again, for each of its cases, when
     they are made. Raises BudgetError at the cap.
     """
-    broken: set[TripMember] = set()
     done = 0
     while True:
         ready: dict[TripMember, dict[str, OpenStep]] = {}
@@ -130,20 +162,20 @@ def take_steps(
             place = _place(one)
             if not isinstance(place, OpenStep) or place.key in models.failed:
                 continue
-            if place.member not in broken:
+            if place.member not in models.broken:
                 ready.setdefault(place.member, {})[place.key] = place
         if not ready:
             return
         total = done + sum(map(len, ready.values()))
         for member, steps in ready.items():
             try:
-                for _ in member.take(steps.values()):
+                for _ in member.take(steps.values(), scale):
                     done += 1
                     progress("steps", done, total)
             except BudgetError:
                 raise
-            except CounterpriorError:  # said for each run of it
-                broken.add(member)
+            except CounterpriorError as error:  # said for each run of it
+                models.broken[member] = error
             member.release()
 
 

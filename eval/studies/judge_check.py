@@ -25,7 +25,6 @@ from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.steps import Done, JudgeSettings, evaluate_run, generate, judge_run
 from ..engine.verdicts import judging_identity
-from ..engine.workers import HERE, Scale
 from ..generators import ENCODED
 from ..judges import CallPlan
 from ..results.judge_card import JudgeCard, comparable_of, prompt_versions
@@ -40,6 +39,7 @@ from ..results.judge_check import (
 from ..results.scoring import JudgedRun, ScoreSettings, score_run, write_results
 from ..suites import SUITES
 from ..suites.gold import T2ICorrectnessGoldSuite
+from ..workers.farm import HERE, Scale
 
 FOLDER = "gold"
 """Where a run or a study keeps what its judges said of gold images, unless told otherwise."""

@@ -9,8 +9,7 @@ which all of them were errors is one of a cell that is done, if the judge answer
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ class CellEvents:
 
     def is_done(self, cell: Cell, run: Run, present: Mapping[str, str]) -> bool:
         """Whether all of a cell is there. present: the run's images as they are."""
-        return next(self._ends(cell, run, present), None) is not None
+        return next(self._ends(cell, run, present.items), None) is not None
 
     def is_own_done(self, cell: Cell, run: Run) -> bool:
         """Whether nothing is left of this process' part, and nothing failed that may go better.
@@ -81,28 +80,30 @@ class CellEvents:
         run: opened with this process' shard.
         """
         own = self.of(cell).get(self._shard)
-        if own is not None and _fits(own, cell, _own_images(run, self._shard)):
+        if own is not None and _fits(own, cell, _digest(_own_images(run, self._shard))):
             return not own["errors"]
-        ends = self._ends(cell, run, run.present())
+        ends = self._ends(cell, run, run.iter_present)
         return any(not any(event["errors"] for event in events) for events in ends)
 
-    def _ends(self, cell: Cell, run: Run, present: Mapping[str, str]) -> Iterator[list[CellEvent]]:
+    def _ends(
+        self, cell: Cell, run: Run, present: Callable[[], Iterable[tuple[str, str]]]
+    ) -> Iterator[list[CellEvent]]:
         """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
         whole = events.get(None)
-        if whole and whole["state"] == "done" and _fits(whole, cell, present):
+        if whole and whole["state"] == "done" and _fits(whole, cell, _digest(present())):
             yield [whole]
         for count in {shard[1] for shard in events if shard}:
             shards = [(part, count) for part in range(1, count + 1)]
             if not all(shard in events for shard in shards):
                 continue
             parts = run.parts(count)
-            images: dict[int, dict[str, str]] = {part: {} for part, _ in shards}
-            for case, sha in present.items():
-                images[parts[case]][case] = sha
+            digests = {part: ImagesDigest() for part, _ in shards}
+            for case, sha in present():
+                digests[parts[case]].add(case, sha)
             found = [events[shard] for shard in shards]
             if any(event["state"] == "done" for event in found) and all(
-                _fits(events[shard], cell, images[shard[0]]) for shard in shards
+                _fits(events[shard], cell, str(digests[shard[0]])) for shard in shards
             ):
                 yield found
 
@@ -134,19 +135,38 @@ class CellEvents:
         return f" ({_some(lost)} not done)" if lost else ""
 
 
-def _own_images(run: Run, shard: RunShard | None) -> dict[str, str]:
+class ImagesDigest:
+    """Of cases and their images, in whatever order they come: none of them is held."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def add(self, case: str, sha: str) -> None:
+        """sha: of the image's file."""
+        digest = hashlib.sha256(f"{case} {sha}".encode()).digest()
+        self._sum = (self._sum + int.from_bytes(digest[:8])) % (1 << 64)
+
+    def __str__(self) -> str:
+        return f"{self._sum:016x}"
+
+
+def _own_images(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
     """The images as they are, of all cases or of those of the shard that a run is opened with."""
-    return run.present(run.own_cases() if shard else None)
+    return run.iter_present(run.own_cases() if shard else None)
 
 
-def _fits(event: CellEvent, cell: Cell, present: Mapping[str, str]) -> bool:
-    """Whether an event says that everything was asked about these images, as the cell asks it."""
-    return event.get("asked") == cell.asked and event.get("images") == _digest(present)
+def _fits(event: CellEvent, cell: Cell, images: str) -> bool:
+    """Whether an event says that everything was asked about the images with this digest, as the
+    cell asks it."""
+    return event.get("asked") == cell.asked and event.get("images") == images
 
 
-def _digest(present: Mapping[str, str]) -> str:
+def _digest(images: Iterable[tuple[str, str]]) -> str:
     """Of the images that were judged."""
-    return hashlib.sha256(json.dumps(sorted(present.items())).encode()).hexdigest()[:16]
+    found = ImagesDigest()
+    for case, sha in images:
+        found.add(case, sha)
+    return str(found)
 
 
 def _count(shard: RunShard | None) -> int:

@@ -6,19 +6,17 @@ What isn't known is unknown: time and disk are measured (`probe`), not guessed.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from PIL import Image
 
-from ...agents.budget import IMAGE_TOKENS, Budget
-from ...agents.chat import ChatRequest, ImagePart, Usage
+from ...agents.budget import Budget
 from ...errors import CounterpriorError
-from ...images import open_image, plain_png
+from ...images import open_image
 from ...progress import Progress, silent
 from ...specs import Spec
 from ..captioners import PAID_CAPTIONERS
@@ -27,29 +25,35 @@ from ..checkpoints.extras import find_class
 from ..core import ORIGINAL, Case, Judge, Maker, Question, probes_of
 from ..design.file import Cell, StudyFile, cells_of, read_study
 from ..engine.costs import Cost
-from ..engine.data import Rows, read_rows, sample_rows
-from ..engine.evaluation import Evaluation, RunSettings
+from ..engine.data import Rows, read_rows, row_fields, sample_rows
+from ..engine.evaluation import Evaluation, RunSettings, source_name
 from ..engine.run import HEADER, Run
+from ..engine.spool import RowIndex
 from ..engine.verdicts import Tally, VerdictLog, judging_identity
 from ..generators import GENERATORS, Checked, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import PAID, open_judge
-from ..roundtrips.models import TripModels
+from ..roundtrips.log import StepLog
+from ..roundtrips.models import OpenStep, TripModels
+from ..roundtrips.routes import EDITS, MADE, StepKind
+from ..roundtrips.trip import RoundTrip
 from ..scorers import Scorer, open_scorer
 from ..studies.judge_check import FOLDER, gold_rows
 from ..suites import open_suite
+from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
 from .study import FILE, Study, open_model, sampled_rows
 
 PROBED = 3
 """Images that a probe makes with each model; the first one also loads it."""
-ANSWER_TOKENS = 5
-"""Assumed length of an answer, tokens."""
-BYTES_A_TOKEN = 4
-"""Assumed length of a token of a prompt."""
 VERDICT_SIZE = 500
 """About the size of a recorded verdict, bytes."""
-USUAL_IMAGE_TOKENS = 1000
-"""Assumed size of one image, tokens; the cap counts `IMAGE_TOKENS`."""
+STEPS: Mapping[StepKind, str] = {
+    "tell": "captions",
+    "draw": "drawings",
+    "revise": "revised captions",
+    "retouch": "edited images",
+}
+"""What is made by a step of a round trip."""
 
 
 @runtime_checkable
@@ -67,7 +71,7 @@ class PlanPart:
     name: str
     spec: str
     what: str
-    """`images`, `questions` or `scores`, and of which suite."""
+    """`images`, `texts`, `captions`, `questions`, ... and of which suite."""
     count: int
     """Not done yet."""
     usd: float | None = 0.0
@@ -86,6 +90,10 @@ class StudyPlan:
 
     cells: int
     images: list[PlanPart] = field(default_factory=list)
+    """Of each run, and the texts that round trips make in their place."""
+    steps: list[PlanPart] = field(default_factory=list)
+    """Of round trips; at most so many, because steps from the same image or text are taken once.
+    Their time and disk are the images'."""
     questions: list[PlanPart] = field(default_factory=list)
     scores: list[PlanPart] = field(default_factory=list)
     """Of scorers; at most so many, because images that are alike are scored once."""
@@ -111,8 +119,9 @@ class StudyPlan:
 
     @property
     def parts(self) -> list[PlanPart]:
-        """Images, questions and scores that are left to do."""
-        return [p for p in (*self.images, *self.questions, *self.scores) if p.count]
+        """Images, steps, questions and scores that are left to do."""
+        found = (*self.images, *self.steps, *self.questions, *self.scores)
+        return [part for part in found if part.count]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; None is unknown."""
@@ -159,7 +168,7 @@ class _Planner:
         self.probe = probe
         prices = Path(study.prices) if study.prices else None
         self.calls = Cost(study.concurrency, cap, prices).plan(folder)
-        self.trips = TripModels(self.calls)
+        self.trips = TripModels(self.calls, StepLog(there.root) if there else None)
         self.found = StudyPlan(len(cells_of(study)))
         self._gold_asked: dict[str, list[Question]] = {}
 
@@ -174,6 +183,7 @@ class _Planner:
         for model in dict.fromkeys((cell.generator, cell.model) for cell in cells):
             runs = {c.run: c for c in cells if (c.generator, c.model) == model}
             probed |= self._images(model[0], model[1], list(runs.values()))
+        self._steps({cell.run: cell for cell in cells if cell.start}.values())
         for name, spec in self.study.all_judges.items():
             self._questions(name, spec, [c for c in cells if c.judge == name], probed)
         for name, spec in self.study.scorers.items():
@@ -193,12 +203,8 @@ class _Planner:
                     self.found.problems.append(f"labels: there is no file {name}")
 
     def _note(self) -> None:
-        if any(part.usd for part in self.found.questions):
-            self.found.notes.append(
-                f"Money for questions is an estimate: {BYTES_A_TOKEN} bytes of a prompt a token, "
-                f"{USUAL_IMAGE_TOKENS:,} tokens an image, {ANSWER_TOKENS} of answer; the cap "
-                f"counts {IMAGE_TOKENS:,} an image."
-            )
+        if any(part.usd for part in (*self.found.questions, *self.found.steps)):
+            self.found.notes.append(ASSUMED)
         if not self.probe:
             self.found.notes.append("Time and disk are measured with --probe.")
         cap = self.budget.max_usd
@@ -224,9 +230,10 @@ class _Planner:
                     generator.check(cases)
                 except CounterpriorError as error:
                     self.found.problems.append(f"generator {name} on {run.suite}: {error}")
-            part = PlanPart(name, spec, f"images of {run.suite}", len(left), size=None)
-            if run.start and _is_paid(run):  # what models share is paid once: not by the run
-                part = replace(part, usd=None, most_usd=None)
+            what = "texts" if run.ends_in_text else "images"
+            part = PlanPart(name, spec, f"{what} of {run.suite}", len(left), size=None)
+            if run.start and _is_paid(run):  # its steps are priced, and not measured
+                pass
             elif isinstance(generator, PaidByImage):
                 price = self.budget.prices.image(generator.identity())
                 each = None if price is None else price.edit if edits else price.image
@@ -240,6 +247,35 @@ class _Planner:
                 part = replace(part, usd=None, most_usd=None)
             self.found.images.append(part)
         return probed
+
+    def _steps(self, runs: Iterable[Cell]) -> None:
+        """The steps of all round trips, by who takes them; one that several share counts once."""
+        found: dict[tuple[str, StepKind, str], dict[str, OpenStep]] = {}
+        problems: dict[str, None] = {}
+        for run in runs:
+            specs = dict(run.steps)
+            try:
+                trip = open_model(run, self.trips)
+                assert isinstance(trip, RoundTrip)
+                trip.check_answering()
+                for case in self._cases(run):
+                    for one in trip.left(case, lambda: Image.new("RGB", (1, 1))):
+                        place = run.suite, one.step, specs[one.step]
+                        found.setdefault(place, {})[one.key] = one
+            except CounterpriorError as error:
+                problems[f"round trips: {error}"] = None
+        self.found.problems += problems
+        for (suite, step, spec), steps in found.items():
+            usd, most = total([of_step(self.budget, one) for one in steps.values()])
+            part = PlanPart(self._who(step, spec), spec, f"{STEPS[step]} of {suite}", len(steps))
+            self.found.steps.append(replace(part, usd=usd, most_usd=most, seconds=0.0))
+
+    def _who(self, step: StepKind, spec: str) -> str:
+        """The name in the study of who takes a step."""
+        if step in EDITS:
+            return f"editor of {MADE[step]}s"
+        named = self.study.tellers if step == "tell" else self.study.makers
+        return next(name for name, text in named.items() if text == spec)
 
     def _probe_images(self, part: PlanPart, generator: Maker, run: Cell, root: Path) -> PlanPart:
         """Makes a few images in a folder of its own and measures them."""
@@ -286,15 +322,18 @@ class _Planner:
             asked = [self._asked(cell) for cell in own]
             count = sum(len(q) - self._answered(c) for c, q in zip(own, asked, strict=True))
             part = PlanPart(name, spec, f"questions of {suite}", count, size=VERDICT_SIZE * count)
-            sample = next((questions[0] for questions in asked if questions), None)
-            if sample is not None and isinstance(judge, Particular):
+            if isinstance(judge, Particular):
                 wrong = {q.task for questions in asked for q in questions} - judge.tasks
                 if wrong:
                     self.found.problems.append(
                         f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
                     )
-            if sample is not None:
-                part = self._priced(part, judge, sample)
+            todo = [
+                (len(questions) - self._answered(cell), questions[0])
+                for cell, questions in zip(own, asked, strict=True)
+                if questions
+            ]
+            part = self._priced(part, judge, todo)
             if judge is not None and self.probe and count and spec.partition(":")[0] not in PAID:
                 cell = next((c for c in own if c.run in probed), None)
                 if cell is not None:
@@ -303,16 +342,17 @@ class _Planner:
                 self._check_first(part, judge, own[0])
             self.found.questions.append(part)
 
-    def _priced(self, part: PlanPart, judge: Judge | None, sample: Question) -> PlanPart:
-        """What as many questions as `sample` cost."""
+    def _priced(
+        self, part: PlanPart, judge: Judge | None, asked: Sequence[tuple[int, Question]]
+    ) -> PlanPart:
+        """What so many questions like each of these cost."""
         if part.spec.partition(":")[0] not in PAID:
             return part
-        usd, most = self._usd(judge.identity(), sample) if judge is not None else (None, None)
-        return replace(
-            part,
-            usd=None if usd is None else part.count * usd,
-            most_usd=None if most is None else part.count * most,
-        )
+        usd, most = UNKNOWN
+        if judge is not None:
+            identity = judge.identity()
+            usd, most = total([of_question(self.budget, identity, q).times(n) for n, q in asked])
+        return replace(part, usd=usd, most_usd=most)
 
     def _check_first(self, asked: PlanPart, judge: Judge | None, cell: Cell) -> None:
         """The questions about gold images that a judge is asked before those of a suite.
@@ -338,7 +378,7 @@ class _Planner:
             seconds=None if asked.seconds is None else asked.seconds * count / asked.count,
             size=VERDICT_SIZE * count,
         )
-        self.found.questions.append(self._priced(part, judge, gold[0]))
+        self.found.questions.append(self._priced(part, judge, [(count, gold[0])]))
 
     def _gold(self, suite: str) -> list[Question]:
         """The questions about the gold images of all rows that are drawn of a suite."""
@@ -426,9 +466,13 @@ class _Planner:
     def _cases(self, cell: Cell) -> list[Case]:
         suite = open_suite(cell.suite)
         rows = sample_rows(self.rows[cell.suite].rows, cell.limit, suite.together)
-        source = "source" if self._edits(cell) else ""  # where it lies is said when it is made
+        unknown = "source" if self._edits(cell) else ""  # of a release without its images
         return [
-            replace(case, source=source)
+            replace(
+                case,
+                source=source_name(row) or unknown,
+                fields=row_fields(row) if cell.start else {},
+            )
             for row in rows
             for case in suite.cases(row, cell.seeds)
             if not cell.variants or case.variant in cell.variants
@@ -447,7 +491,7 @@ class _Planner:
 
     def _asked(self, cell: Cell) -> list[Question]:
         suite = open_suite(cell.suite, cell.persona)
-        rows = {row.id: row for row in self.rows[cell.suite].rows}
+        rows = RowIndex(self.rows[cell.suite].rows)
         blank = [Image.new("RGB", (1, 1))] * (2 if self._edits(cell) else 1)
         return [
             question
@@ -462,18 +506,6 @@ class _Planner:
         if run is None or log is None:
             return 0
         return _told(run, log)
-
-    def _usd(
-        self, identity: dict[str, str], question: Question
-    ) -> tuple[float | None, float | None]:
-        """Of one question: an estimate, and the worst case that the cap counts."""
-        tokens = len(question.prompt.encode()) // BYTES_A_TOKEN
-        tokens += USUAL_IMAGE_TOKENS * len(question.images)
-        usual = self.budget.prices.cost(identity, Usage(tokens, ANSWER_TOKENS))
-        pictures = [ImagePart(plain_png(image)) for image in question.images]
-        most_tokens = int(identity["max_tokens"])
-        request = ChatRequest("judge", "", (*pictures, question.prompt), most_tokens)
-        return _float(usual), _float(self.budget.worst_case(identity, request).usd)
 
 
 def _told(run: Run, log: VerdictLog) -> int:
@@ -509,7 +541,3 @@ def _sum(values: Iterable[float | None]) -> float | None:
     """The sum; None where one is unknown."""
     found = list(values)
     return None if None in found else sum(value for value in found if value is not None)
-
-
-def _float(value: Decimal | None) -> float | None:
-    return None if value is None else float(value)

@@ -16,11 +16,12 @@ parts of all of its runs, each with logs of its own.
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import Any, Literal
 import yaml
 
 from ...agents.budget import Spending
-from ...errors import CounterpriorError, DataError
+from ...errors import CounterpriorError, DataError, InUseError
 from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
 from ..cells.corpora import read_corpus
@@ -43,7 +44,6 @@ from ..engine.records import RunLock, RunShard
 from ..engine.run import HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
 from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
-from ..engine.workers import HERE, Scale
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
@@ -54,6 +54,7 @@ from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
 from ..studies.judge_check import FOLDER, CheckFirst
 from ..suites import open_suite
+from ..workers.farm import HERE, Scale
 from .events import CellEvents
 
 FILE = "study.yaml"
@@ -151,14 +152,17 @@ class Study:
         return cls(root, read_study(root / FILE))
 
     @classmethod
-    def start(cls, root: Path, file: StudyFile, text: str) -> Study:
+    def start(cls, root: Path, file: StudyFile, text: str, held: ExitStack | None = None) -> Study:
         """A new study, or the one that is there if what it has done stays as it is.
 
-        text: of the file, to be kept. Raises RunError, by name, where the file contradicts runs
-        that are there, and for a folder of something else.
+        text: of the file, to be kept. held: of a shard, what it holds while it works. Raises
+        RunError, by name, where the file contradicts runs that are there, and for a folder of
+        something else; InUseError where shards with another file work there.
         """
         study = cls(root, file)
         with study.starting():
+            if held is not None:
+                held.enter_context(study.claim())
             if (root / FILE).exists():
                 study._check_runs()
             elif root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
@@ -166,6 +170,32 @@ class Study:
             else:
                 study.keep(text)
         return study
+
+    def claim(self) -> Lock:
+        """Held by a shard while it works. Raises InUseError where shards work here that were given
+        another file."""
+        digest = hashlib.sha256(write_study(self.file).encode()).hexdigest()[:12]
+        what = f"the study {self.root}"
+        own = self.root / f"study.file-{digest}.lock"
+        claimed = Lock(own, what, shared=True)
+        for other in sorted(self.root.glob("study.file-*.lock")):
+            try:
+                if other != own:
+                    Lock(other, what).release()
+            except InUseError:
+                claimed.release()
+                raise InUseError(
+                    f"{what} is in use by shards with another study file{self._what_differs()}: "
+                    f"give all shards the same file, or wait for their end"
+                ) from None
+        return claimed
+
+    def _what_differs(self) -> str:
+        """Between this file and the one that is kept, in words; empty where nothing does."""
+        kept = read_study(self.root / FILE).model_dump(by_alias=True)
+        own = self.file.model_dump(by_alias=True)
+        other = [name for name in own if own[name] != kept[name]]
+        return f" (other {', '.join(other)})" if other else ""
 
     def starting(self) -> Lock:
         """Held for a moment by one shard after the other, for what all of them write."""
@@ -320,11 +350,11 @@ class Study:
             scored = scores.of_cases(run, run.cases()) if scores else {}
             counts = Counter("error" if one.error else "answered" for one in scored.values())
             return counts, set(scored)
-        answers = log.present(present) if log else []
-        return (
-            Counter(a.verdict.label if a.verdict.failed else "answered" for a in answers),
-            {answer.case for answer in answers},
-        )
+        counts, told = Counter[str](), set[str]()
+        for answer in log.iter_present(present.items()) if log else ():
+            counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
+            told.add(answer.case)
+        return counts, told
 
     def _check_runs(self) -> None:
         """Raises RunError where a run that is there was made otherwise than the file says."""
@@ -394,8 +424,8 @@ def run_study(
     rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
     cap = asked.max_usd if max_usd is None else max_usd
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
-    with RunLock(out, scale.shard, kind="study"):
-        study = Study.start(out, asked, text)
+    with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
+        study = Study.start(out, asked, text, held if scale.shard else None)
         return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
 
@@ -425,7 +455,11 @@ class _Session:
             generators = self._open_generators(cells)
             self.study.keep(text)  # only now: it names no other models than those of the runs
             self._count_images(cells)
-            self._take_steps(cells, generators)
+            try:
+                self._take_steps(cells, generators)
+            except BaseException:  # an interrupted notebook goes on: its ledgers must be free
+                self._trips.release()
+                raise
             for model in list(generators):
                 own = [cell for cell in cells if (cell.generator, cell.model) == model]
                 self._generate(own, generators.pop(model))
@@ -483,7 +517,7 @@ class _Session:
         if runs:
             # What ends it here ends the runs below, and is said for each of them.
             with suppress(CounterpriorError):
-                take_steps(wanted, self._trips, self._named("round trips"))
+                take_steps(wanted, self._trips, self._named("round trips"), self.scale)
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Maker]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
@@ -523,7 +557,7 @@ class _Session:
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
                     found=self.rows[run.suite],
-                    # Methods and round trips draw in one process.
+                    # Methods draw in one process; the steps of round trips are there by now.
                     scale=Scale(shard=self.scale.shard) if alone else self.scale,
                     spec="" if alone else run.spec,
                 )

@@ -115,3 +115,36 @@ def test_what_dies_on_ray_costs_what_it_had(
     counts = Counter(asked.body["prompt"] for asked in server.asked)
     assert len(counts) == 20 == len(log.read_text().splitlines())
     assert counts.total() - 20 <= (1 if victim == "actor" else 2) * 3
+
+
+def test_shards_of_a_study_on_ray_are_the_study_here(
+    python: Path, text_release: Path, tmp_path: Path
+) -> None:
+    suites = {"t2i_homogenization": {"limit": 6}}
+    file = tmp_path / "s.yaml"
+    generators = {"fair": "render:", "biased": "render:?order_bias=3"}
+    plain = {"data": str(text_release), "suites": suites, "generators": generators}
+    file.write_text(json.dumps(plain | {"judges": {"p": "pixels"}}))  # JSON is YAML
+    study = ["-m", "counterprior", "study"]
+
+    def shard(part: str) -> subprocess.Popen[str]:
+        words = [*study, "run", file, "--out", tmp_path / "ray", "--shard", part]
+        more = ["--engine", "ray", "--workers", "2"]
+        return subprocess.Popen([python, *words, *more], stderr=subprocess.PIPE, text=True)
+
+    running = [shard("1/2"), shard("2/2")]
+    alone = [sys.executable, *study, "run", file, "--out", tmp_path / "here"]
+    subprocess.run(alone, check=True, timeout=400)
+    for process in running:
+        told = process.communicate(timeout=400)[1]
+        assert process.returncode == 0, told[-3000:]
+    tables = []
+    for name in ("ray", "here"):
+        runs = sorted((tmp_path / name).glob("runs/*/*"))
+        table = [sys.executable, *study, "table", tmp_path / name, "--format", "json"]
+        tables.append(subprocess.run(table, check=True, capture_output=True, timeout=400).stdout)
+        tables.append([contents(run)[0] for run in runs])
+        lines = (p.read_text().splitlines() for run in runs for p in run.glob("verdicts/*/*.jsonl"))
+        said = [{**json.loads(line), "session": 0} for part in lines for line in part]
+        tables.append(sorted(json.dumps(one, sort_keys=True) for one in said))
+    assert tables[:3] == tables[3:] and len(tables[2]) == 24

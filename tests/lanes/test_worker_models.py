@@ -11,7 +11,7 @@ import pytest
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
-from counterprior.eval.engine.workers import HERE, Scale
+from counterprior.eval.workers.farm import HERE, Scale
 from counterprior.storage import read_records
 
 pytestmark = pytest.mark.lane

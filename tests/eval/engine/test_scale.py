@@ -27,8 +27,8 @@ from counterprior.eval.engine import making
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate, judge_run
-from counterprior.eval.engine.workers import Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.workers.farm import Scale
 from counterprior.storage import read_records
 
 Cli = ForkingCommand

@@ -18,11 +18,11 @@ from forking import ForkedProcess, ForkingCommand
 
 from counterprior.errors import InUseError
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.workers import HERE, Scale
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.study.formats import format_table
 from counterprior.eval.study.study import Study, run_study
 from counterprior.eval.study.table import study_table
+from counterprior.eval.workers.farm import HERE, Scale
 from counterprior.storage import Lock
 
 Plain = dict[str, Any]

@@ -20,10 +20,10 @@ import yaml
 from counterprior.errors import InUseError
 from counterprior.eval.engine.records import RunLock
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.workers import Scale
 from counterprior.eval.study.formats import format_table
 from counterprior.eval.study.study import Study, StudyDone, run_study
 from counterprior.eval.study.table import study_table
+from counterprior.eval.workers.farm import Scale
 from counterprior.storage import read_records
 
 HOM, UC = "t2i_homogenization", "spatial_uc"
@@ -126,6 +126,33 @@ def test_who_may_work_on_a_study_at_the_same_time(text_release: Path, tmp_path: 
             run_study(plain, tmp_path, scale=scale)
     assert not doubles.DID
     held.release()
+
+
+def test_shards_with_another_file_are_refused_while_one_works(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(text_release)
+    other = plain | {"generators": {"blue": "python:study_doubles:painter?name=blue"}}
+    refused = r"in use by shards with another study file \(other generators\): give all shards"
+    causes = []
+
+    def second() -> None:
+        doubles.BEFORE.clear()
+        before = (tmp_path / "study.yaml").read_bytes()
+        with pytest.raises(InUseError, match=refused) as error:
+            run_study(other, tmp_path, scale=shard(2, 2))
+        causes.append(error)
+        assert (tmp_path / "study.yaml").read_bytes() == before
+        # The same study in other words is the same; only its part is done by another process.
+        with pytest.raises(InUseError, match="shard 1/2 of the study"):
+            run_study(dict(reversed(plain.items())), tmp_path, scale=shard(1, 2))
+
+    doubles.BEFORE[:] = [second]
+    assert not run_study(plain, tmp_path, scale=shard(1, 2)).failures
+    assert causes and not any(name.startswith("blue ") for name in doubles.DID)
+    # Later, when nobody works there, the file may change as ever: here blue is one more.
+    more = plain | {"generators": {**plain["generators"], **other["generators"]}}
+    assert not run_study(more, tmp_path, scale=shard(2, 2)).failures
 
 
 def paid_study(data: Path, server: Any, folder: Path, **changes: Any) -> dict[str, Any]:

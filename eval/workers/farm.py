@@ -274,7 +274,7 @@ class _Farm(Generic[W, R]):
 _START = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from counterprior.eval.engine.workers import serve
+from counterprior.eval.workers.farm import serve
 serve(int(sys.argv[2]))
 """
 
@@ -403,6 +403,17 @@ def _failed(error: BaseException) -> bytes:
     except Exception:
         told = RunFailed(f"a worker failed: {type(error).__name__}: {error}")
         return pickle.dumps(Reply(error=told))
+
+
+def check_same(expected: dict[str, str], found: dict[str, str], what: str) -> None:
+    """Raises RunFailed where a worker opens something else than the run is of."""
+    changed = [k for k in {**expected, **found} if expected.get(k) != found.get(k)]
+    if changed:
+        name = changed[0]
+        raise RunFailed(
+            f"the {what} is another one in a worker: {name} is {found.get(name)}, and "
+            f"{expected.get(name)} in this process; give workers the same libraries and devices"
+        )
 
 
 def end_with_parent() -> None:

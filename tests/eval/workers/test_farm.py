@@ -16,7 +16,7 @@ from piecework import Squares
 
 from counterprior.errors import RunFailed, UsageError
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.engine.workers import Scale, farm, visible_devices
+from counterprior.eval.workers.farm import Scale, farm, visible_devices
 
 TWO = Scale(workers=2)
 
@@ -92,7 +92,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys\n"
         "from piecework import Squares\n"
-        "from counterprior.eval.engine.workers import Scale, farm\n"
+        "from counterprior.eval.workers.farm import Scale, farm\n"
         "task = Squares(pathlib.Path(sys.argv[1]), seconds=60)\n"
         "list(farm(task, range(9), Scale(2)))"
     )
@@ -135,7 +135,7 @@ def test_a_script_needs_no_guard_but_what_it_defines_cannot_be_sent(tmp_path: Pa
     script.write_text(
         "import pathlib, sys\n"
         "from piecework import Squares\n"
-        "from counterprior.eval.engine.workers import Scale, farm\n"
+        "from counterprior.eval.workers.farm import Scale, farm\n"
         "class Mine(Squares): pass\n"
         "for kind in (Squares, Mine):\n"
         "    print(sorted(farm(kind(pathlib.Path(sys.argv[1])), range(3), Scale(2, ('7',)))))\n"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import UsageError
-from .workers import Hand, Numbered, Reply, TaskWorker, done, opened
+from .farm import Hand, Numbered, Reply, TaskWorker, done, opened
 
 
 class Actor:
@@ -26,12 +26,12 @@ class Actor:
             os.chdir(folder)
 
     def open(self, payload: bytes) -> bytes:
-        """As `workers.opened`."""
+        """As `farm.opened`."""
         self._worker, reply = opened(payload)
         return reply
 
     def do(self, bundle: list[Numbered[Any]]) -> bytes:
-        """As `workers.done`."""
+        """As `farm.done`."""
         assert self._worker is not None
         return done(self._worker, bundle)
 
