@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from .errors import DataError
-from .storage import write_whole
+from .storage import whole_file
 
 Model = TypeVar("Model", bound=BaseModel)
 Record = TypeVar("Record")
@@ -157,5 +157,11 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes JSONL; the file appears whole or stays as it was."""
-    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    """Writes JSONL, row by row; the file appears whole or stays as it was.
+
+    A lone surrogate is written as its escape.
+    """
+    with whole_file(path) as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False) + "\n"
+            file.write(line.encode("utf-8", "backslashreplace"))
