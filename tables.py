@@ -23,6 +23,10 @@ from .storage import whole_file
 Model = TypeVar("Model", bound=BaseModel)
 Record = TypeVar("Record")
 PlainRow = dict[str, Any]
+MALFORMED = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)
+"""What a value that is not of the form that a reader expects may raise: `except MALFORMED`."""
 DEEPEST = 64
 """Levels of lists and mappings in a YAML file; ours have five."""
 _DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
@@ -90,6 +94,16 @@ def _object(row: object, path: Path, number: int) -> PlainRow:
     if not isinstance(row, dict):
         raise RowError(f"{path}:{number}: a {type(row).__name__}, a JSON object is needed")
     return row
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises DataError for a missing file and one that is no JSON."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error})") from None
 
 
 def read_yaml(path: Path) -> Any:

@@ -51,7 +51,8 @@ class TakenStep:
     @property
     def digest(self) -> str:
         """Of what was made, as an input of the next step."""
-        return self.sha256 or hashlib.sha256(self.text.encode()).hexdigest()
+        text = self.text.encode("utf-8", "backslashreplace")
+        return self.sha256 or hashlib.sha256(text).hexdigest()
 
 
 def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed: int) -> str:
