@@ -140,10 +140,16 @@ def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outco
     kept = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
     rows = {outcome.case.row for outcome in outcomes}
     names = [entry for row, entry in check.misled.items() if row in rows]
-    if not names:
-        return kept, ""
-    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return kept, (
-        f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold image "
-        f"correct: {listed}"
-    )
+    notes = []
+    if names:
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        notes.append(
+            f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold image "
+            f"correct: {listed}"
+        )
+    if (open_ones := max(len(rows) - check.pairs, len(rows & check.unchecked.keys()))) > 0:
+        notes.append(
+            f"{check.judge} was never shown the gold images of at least {open_ones:,} of the "
+            f"{len(rows):,} pairs, which stay in"
+        )
+    return kept, "; ".join(notes)
