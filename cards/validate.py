@@ -16,7 +16,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..builders.manifest import ReviewRound
-from ..release import CHECKSUMS, Problem, ReleaseError, iter_records, read_checksums, verify
+from ..release import (
+    CHECKSUMS,
+    Problem,
+    ReleaseError,
+    iter_records,
+    read_checksums,
+    refuse_pipes,
+    verify,
+)
 from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
@@ -82,9 +90,7 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     rows are built again and compared field by field. Raises ReleaseError if `root` has no readable
     manifest or checksums.
     """
-    for path in sorted(root.rglob("*")):
-        if not path.is_dir() and not path.is_file():  # a pipe would be waited for
-            raise ReleaseError(f"{path}: no regular file; remove it")
+    refuse_pipes(root)
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
     if (root / ".gitattributes").exists():

@@ -17,6 +17,7 @@ from releases import small_release
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
 from counterprior.cards.validate import validate
+from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.cli.console import failing
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.judges.checker.run import run_check
@@ -180,6 +181,10 @@ def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> Non
         list(iter_records(release_copy, table.parent.name))
     with pytest.raises(ReleaseError, match="no regular file"):
         validate(release_copy, lambda *_: [])
+    (release_copy / "manifest.json").unlink()
+    os.mkfifo(release_copy / "manifest.json")
+    with pytest.raises(ReleaseError, match="no regular file"):
+        verify_release(VerifySettings(str(release_copy)), lambda *_: [])  # type: ignore[arg-type, return-value]
 
 
 def test_the_size_of_every_document_is_checked(release_copy: Path) -> None:
