@@ -144,8 +144,8 @@ def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outco
     if names:
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         notes.append(
-            f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold image "
-            f"correct: {listed}"
+            f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold "
+            f"image correct: {listed}"
         )
     if (open_ones := max(len(rows) - check.pairs, len(rows & check.unchecked.keys()))) > 0:
         notes.append(
