@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from .errors import UsageError
-from .images import LEAST_SIDE, MOST_PIXELS, ImageError, open_image, opened
+from .images import BROKEN, LEAST_SIDE, MOST_PIXELS, ImageError, open_image, opened
 
 MOST_FRAMES = 3000
 """Frames above which a clip is refused: two minutes of 25 a second."""
@@ -233,7 +233,7 @@ def _broken() -> Iterator[None]:
         yield
     except (ImageError, UsageError):
         raise
-    except (OSError, ValueError, EOFError, SyntaxError) as error:  # PyAV's are among them
+    except BROKEN as error:  # PyAV's are among them
         said = str(error).partition(": '")[0].rpartition("] ")[2] or type(error).__name__
         raise ClipError(f"is no readable clip: {said}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,13 @@ def open_image(file: Path | BytesIO) -> Image.Image:
         return settle_image(image)
 
 
+BROKEN = (
+    *(OSError, SyntaxError, ValueError, EOFError),
+    *(struct.error, LookupError, ArithmeticError),
+)
+"""What decoders raise for broken bytes."""
+
+
 @contextmanager
 def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
     """A stranger's image of which only the header was read, and which is affordable to decode.
@@ -60,7 +68,7 @@ def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator
         raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
     except FileNotFoundError:
         raise ImageError("does not exist") from None
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
+    except BROKEN as error:
         if isinstance(error, ImageError):
             raise
         raise ImageError(f"is no readable image: {_reason(error, file)}") from None

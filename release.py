@@ -92,6 +92,13 @@ def published_file(root: Path, config: str, name: str) -> dict[str, Any]:
     raise ReleaseError(f"{name} has no config {config!r}; it has {', '.join(folders) or 'none'}")
 
 
+def refuse_pipes(root: Path) -> None:
+    """Raises ReleaseError where a folder holds what is no file: a pipe would be waited for."""
+    for path in sorted(root.rglob("*")):
+        if not path.is_dir() and not path.is_file():
+            raise ReleaseError(f"{path}: no regular file; remove it")
+
+
 def foreign_files(root: Path) -> list[str]:
     """Files of a folder that its `checksums.json` does not list, sorted; links are files.
 
@@ -249,6 +256,7 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
     to compare with.
     """
     root = Path(path_or_repo)
+    refuse_pipes(root)
     if not root.is_dir():
         from huggingface_hub import snapshot_download
 

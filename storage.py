@@ -90,6 +90,18 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, as in an emoji that a model's answer cut in half:
+    they can be neither sent nor written.
+
+    >>> without_surrogates("so \\ud83d")
+    'so \ufffd'
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class RecordError(DataError):
     """A log that can't be read; the message names file and line."""
 
@@ -101,7 +113,7 @@ class RecordLog:
         """Opens or creates the file; a last line without its line feed is cut off."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
+        self._file = path.open("a+b", buffering=0)
         self._file.truncate(_whole_lines(self._file))
 
     def append(self, record: Mapping[str, Any]) -> int:
@@ -109,8 +121,7 @@ class RecordLog:
         line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         # A lone surrogate in a model's answer must not lose the record.
         place = self._file.seek(0, os.SEEK_END)
-        self._file.write(line.encode("utf-8", "backslashreplace") + b"\n")
-        self._file.flush()
+        append_bytes(self._file.fileno(), line.encode("utf-8", "backslashreplace") + b"\n")
         os.fsync(self._file.fileno())
         return place
 
@@ -127,6 +138,18 @@ class RecordLog:
 
     def close(self) -> None:
         self._file.close()
+
+
+def append_bytes(file: int, data: bytes) -> None:
+    """Appends all of it to an open file, or nothing where the disk fails: half a line in the middle
+    of a log would damage it, and a buffer would bring it back later."""
+    end, written = os.fstat(file).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(file, data[written:])
+    except OSError:
+        os.ftruncate(file, end)
+        raise
 
 
 def _whole_lines(file: BinaryIO) -> int:

@@ -18,11 +18,15 @@ import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from .errors import DataError
-from .storage import write_whole
+from .storage import whole_file
 
 Model = TypeVar("Model", bound=BaseModel)
 Record = TypeVar("Record")
 PlainRow = dict[str, Any]
+MALFORMED = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)
+"""What a value that is not of the form that a reader expects may raise: `except MALFORMED`."""
 DEEPEST = 64
 """Levels of lists and mappings in a YAML file; ours have five."""
 _DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
@@ -92,6 +96,16 @@ def _object(row: object, path: Path, number: int) -> PlainRow:
     return row
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Raises DataError for a missing file and one that is no JSON."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error})") from None
+
+
 def read_yaml(path: Path) -> Any:
     """What a YAML file holds. Raises DataError for one that is none, or nested too deeply."""
     # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
@@ -157,5 +171,11 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes JSONL; the file appears whole or stays as it was."""
-    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    """Writes JSONL, row by row; the file appears whole or stays as it was.
+
+    A lone surrogate is written as its escape.
+    """
+    with whole_file(path) as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False) + "\n"
+            file.write(line.encode("utf-8", "backslashreplace"))

@@ -99,7 +99,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         seed_images=identity,
         seed_check=check,
         bank_sha256=bank_digest(settings.bank),
-        reviews=tuple(read_entries(settings.bank / "reviews.yaml", ReviewRound)),
+        reviews=read_reviews(settings.bank),
         errata=tuple(_errata(banks, rows)),
     )
 
@@ -151,12 +151,19 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         name=name,
         rows=rows,
         planned=suite.rows or len(rows),
-        source=suite.source,
-        summary=suite.summary,
-        license=_config_license(suite.license, rows),
         breakdown=suite.breakdown,
-        composition=suite.composition,
+        **{**told_of(name, rows), "license": _config_license(suite.license, rows)},
     )
+
+
+def told_of(name: str, rows: list[Row]) -> dict[str, Any]:
+    """What a release says of a config, besides what it counts, as far as the bank decides it: all
+    of its rows, without seed images."""
+    suite = SUITES[name]
+    told = {"source": suite.source, "summary": suite.summary, "composition": suite.composition}
+    if any(isinstance(row, SeededRow) for row in rows):  # who drew the images decides
+        return told
+    return {**told, "license": _config_license(suite.license, rows)}
 
 
 def _config_license(usual: str | None, rows: list[Row]) -> str:
@@ -275,6 +282,11 @@ def as_released(row: Row, source: str, terms: str) -> Row:
         return row
     own = SUITES[row.suite].license if source == RENDERER else terms
     return described(row, source).model_copy(update={"license": own})
+
+
+def read_reviews(bank: Path) -> tuple[ReviewRound, ...]:
+    """The rounds of review of a bank. Raises BankError."""
+    return tuple(read_entries(bank / "reviews.yaml", ReviewRound))
 
 
 def bank_digest(bank: Path) -> str:

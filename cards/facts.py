@@ -242,7 +242,7 @@ def read_facts(root: Path) -> Facts:
         return Facts.model_validate(data)
     except FileNotFoundError:
         raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReleaseError(
             f"{path}: not a manifest of this version ({error}); build the release again"
         ) from None

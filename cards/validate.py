@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
@@ -15,7 +15,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..release import CHECKSUMS, Problem, ReleaseError, iter_records, read_checksums, verify
+from ..builders.manifest import ReviewRound
+from ..release import (
+    CHECKSUMS,
+    Problem,
+    ReleaseError,
+    iter_records,
+    read_checksums,
+    refuse_pipes,
+    verify,
+)
 from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
@@ -23,6 +32,9 @@ from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
 
 Rebuild = Callable[[str, int | None], list[Row] | None]
 """Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
+
+ToldOfConfig = Callable[[str, list[Row]], Mapping[str, Any]]
+"""Given a config and all its rows, fields of its `ConfigFacts` that the bank decides."""
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
 """Given a config, its rows and whether they are complete, lists what is wrong with them: row id,
@@ -65,6 +77,10 @@ class Origin:
     """What it gives for a config."""
     as_released: Callable[[Row, str, str], Row]
     """A rebuilt row as it is with seed images from a source, under the license of its config."""
+    told_of: ToldOfConfig = lambda name, rows: {}
+    """What the manifest says of a config."""
+    reviews: tuple[ReviewRound, ...] | None = None
+    """Who has read the bank; None where nobody knows."""
 
 
 def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) -> ReleaseReport:
@@ -74,9 +90,7 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     rows are built again and compared field by field. Raises ReleaseError if `root` has no readable
     manifest or checksums.
     """
-    for path in sorted(root.rglob("*")):
-        if not path.is_dir() and not path.is_file():  # a pipe would be waited for
-            raise ReleaseError(f"{path}: no regular file; remove it")
+    refuse_pipes(root)
     facts = read_facts(root)
     problems, notes = integrity(root, facts)
     if (root / ".gitattributes").exists():
@@ -177,11 +191,17 @@ def origin_problems(root: Path, facts: Facts, origin: Origin) -> tuple[list[Prob
     """Where rows are not those that the bank gives, and what was compared with what."""
     problems: list[Problem] = []
     skipped = []
+    if origin.reviews is not None and facts.reviews != list(origin.reviews):
+        problems.append(Problem(MANIFEST, "are not those of the bank", field="reviews"))
     for config in facts.configs:
         expected = origin.rebuild(config.name, facts.seed)
         if expected is None:
             skipped.append(config.name)
             continue
+        for name, right in origin.told_of(config.name, expected).items():
+            if (said := getattr(config, name)) != right:
+                message = f"says {_short(said)}, the bank gives {_short(right)}"
+                problems.append(Problem(MANIFEST, message, row=config.name, field=name))
         with suppress(ReleaseError):  # named elsewhere
             released = list(iter_records(root, config.name))
             problems += differences(config, released, expected, origin)

@@ -18,7 +18,15 @@ from typing import Any
 from ..clips import ClipError, read_clip
 from ..images import pixels_digest
 from ..publication import CONFIGS, PUBLICATION, Publication, read_publication
-from ..release import CHECKSUMS, Problem, ReleaseError, load, read_checksums, sha256_file
+from ..release import (
+    CHECKSUMS,
+    Problem,
+    ReleaseError,
+    load,
+    read_checksums,
+    refuse_pipes,
+    sha256_file,
+)
 from ..schema import SPLIT
 from .croissant_records import CROISSANT
 from .errors import HubError
@@ -55,6 +63,7 @@ def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> Rel
     if root.is_dir():
         if settings.revision is not None:
             raise ReleaseError(f"{root} is a folder and has no revisions; leave out --revision")
+        refuse_pipes(root)
         if (root / PUBLICATION).is_file():
             report = check_publication(root, check_numbers)
             found = _loading(read_publication(root), str(root), None) if settings.load else ()

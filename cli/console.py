@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -65,6 +66,8 @@ def failing() -> Iterator[None]:
     SIGTERM counts as an interrupt. A reader of stdout that has gone ends the command quietly, with
     exit code 1.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # half an emoji of a model is shown as its escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _terminable():
             yield
@@ -79,6 +82,7 @@ def failing() -> Iterator[None]:
             _quiet()
         if isinstance(error, OSError) and (mended := _mendable(error)):
             _discard_output()
+            sys.unraisablehook = _unless_told
             _stop(str(mended), mended.exit_code)
         if isinstance(error, MemoryError):
             _stop(f"out of memory: {REMEDIES[errno.ENOMEM]}", WRONG)
@@ -123,6 +127,12 @@ def _mendable(error: OSError) -> CounterpriorError | None:
     if error.errno == errno.ENOENT and _named(file):
         remedy = "check the path"
     return CounterpriorError(f"{file}: {reason}", remedy) if remedy else None
+
+
+def _unless_told(unraisable: Any) -> None:
+    """What a destructor can't write to a full disk is told by the command's own error."""
+    if not issubclass(unraisable.exc_type, OSError):
+        sys.__unraisablehook__(unraisable)
 
 
 def _named(file: Path) -> bool:

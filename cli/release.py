@@ -142,12 +142,21 @@ def validate(
 def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
     """The whole validation, by the shipped bank or another."""
     from ..builders.bank import DEFAULT_BANK
-    from ..builders.build import as_released, bank_digest, rebuilt, row_checks
+    from ..builders.build import (
+        as_released,
+        bank_digest,
+        read_reviews,
+        rebuilt,
+        row_checks,
+        told_of,
+    )
     from ..cards.validate import Origin
     from ..cards.validate import validate as check
 
     folder = bank or DEFAULT_BANK
-    origin = Origin(bank_digest(folder), rebuilt(folder), as_released)
+    origin = Origin(
+        bank_digest(folder), rebuilt(folder), as_released, told_of, read_reviews(folder)
+    )
     rules = row_checks(folder)
     return lambda release: check(release, rules, origin)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,10 @@ READ_AHEAD = 8_000_000
 TAR = ".tar"
 """Captioned images, one file a sample and kind, as img2dataset and webdataset write them."""
 
+_ESCAPED = re.compile(
+    rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""Escapes of JSON: a backslash, a pair of surrogates, one without the other."""
 DAMAGED = b"counterprior.damaged"
 """Key of a table's schema metadata: what is wrong with a file of which something could be read."""
 
@@ -396,7 +401,7 @@ def _read_text(
     stream: Any = pa.CompressedInputStream(file, "gzip") if path.endswith(".gz") else file
     bare = path.removesuffix(".gz")
     if bare.endswith(".jsonl"):
-        table = json.read_json(stream)
+        table = json.read_json(pa.BufferReader(_ESCAPED.sub(_without_surrogate, stream.read())))
         return table, _columns(table.column_names, settings, path)
     tab = bare.endswith(".tsv")
     headless = settings.preset in PRESETS and not PRESETS[settings.preset].header
@@ -411,6 +416,11 @@ def _read_text(
         convert_options=csv.ConvertOptions(check_utf8=False),
     )
     return table, _columns(table.column_names, settings, path)
+
+
+def _without_surrogate(escape: re.Match[bytes]) -> bytes:
+    """What no text can hold becomes a byte that no text can hold, which is replaced and counted."""
+    return b"\xff" if escape["lone"] else escape[0]
 
 
 def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:

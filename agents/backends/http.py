@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ...errors import UsageError
 from ...specs import Spec
+from ...storage import without_surrogates
 from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
 from ..retry import (
     RETRIED,
@@ -309,7 +310,8 @@ def read_or_fail(read: Callable[[dict[str, Any]], Completion], body: Any) -> Com
 
 
 def read_body(content: bytes, key: str) -> dict[str, Any]:
-    """The JSON object of a response; the key is hidden if the server echoes it.
+    """The JSON object of a response; the key is hidden if the server echoes it, and no text holds
+    a lone surrogate.
 
     Raises UnreadableError for anything else: the work is done and billed.
     """
@@ -323,7 +325,7 @@ def read_body(content: bytes, key: str) -> dict[str, Any]:
         raise UnreadableError("the server's answer is no JSON object")
     if _depth(body) > DEEPEST:
         raise UnreadableError("it is nested too deeply", again=False)
-    return cast(dict[str, Any], hide(body, key))
+    return cast(dict[str, Any], hide(_in_texts(without_surrogates, body), key))
 
 
 def _depth(value: Any) -> int:
@@ -388,14 +390,23 @@ def hide(value: Any, key: str) -> Any:
     """
     if len(key) < SECRET_FROM:
         return value
-    if isinstance(value, str):
-        found = value.replace(key, HIDDEN)
+
+    def hidden(text: str) -> str:
+        found = text.replace(key, HIDDEN)
         escaped = any(mark in found for mark in ESCAPES)
         return _in_any_form(key).sub(HIDDEN, found) if escaped else found
+
+    return _in_texts(hidden, value)
+
+
+def _in_texts(change: Callable[[str], str], value: Any) -> Any:
+    """A parsed value with every text in it changed, names of fields too."""
+    if isinstance(value, str):
+        return change(value)
     if isinstance(value, dict):
-        return {hide(name, key): hide(inner, key) for name, inner in value.items()}
+        return {change(name): _in_texts(change, inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [hide(inner, key) for inner in value]
+        return [_in_texts(change, inner) for inner in value]
     return value
 
 

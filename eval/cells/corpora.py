@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...tables import MALFORMED
 from ..core import Score, describe
 from ..stats.intervals import NOTHING, Interval
 
@@ -57,7 +58,7 @@ def read_corpus(folder: Path) -> MinedCorpus:
             f"there is no {path}: make it with `counterprior mine SOURCE --stage layout --judge "
             f"SPEC --out {folder}`"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, *MALFORMED) as error:
         raise DataError(f"{path} is no result of `counterprior mine`: {error!r}") from None
     n = shares["aligned"].n
     return MinedCorpus(judge, shares | {PAIRS: Score(PAIRS, float(n), NOTHING, n=n, unit="pairs")})

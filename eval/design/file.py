@@ -555,7 +555,7 @@ def _lines(text: str, source: str) -> Lines:
     """Where everything stands. Raises StudyError for what is no YAML, and a key given twice."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{source}:{mark.line + 1}" if mark else source
         raise StudyError(f"{place}: no YAML: {getattr(error, 'problem', None) or error}") from None
@@ -602,7 +602,7 @@ def _told(error: ValidationError, source: str, lines: Lines, plain: Mapping[str,
 
     faults = sorted(error.errors(), key=lambda one: lines.get(place(one["loc"]), 10**9))
     first = faults[0]
-    where = place(first["loc"])
+    where = place(first["loc"]) or tuple(first["loc"])  # a key may look like a type
     problem = first["msg"].lower().replace("input should", "should")
     if first["type"] == "extra_forbidden":
         known = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)

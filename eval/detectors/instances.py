@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
+from ...tables import MALFORMED
 from ..rules.boxes import Box
 
 
@@ -44,7 +45,7 @@ class Instances:
         data = path.read_bytes()
         try:
             images = tuple(_images(json.loads(data)))
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError) as error:
+        except MALFORMED as error:
             reason = f"{type(error).__name__}: {error}"
             raise DataError(f"{path}: not COCO's format ({reason})") from None
         return cls(images, hashlib.sha256(data).hexdigest()[:12])

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from ...specs import Spec
-from ...tables import RowError, parse, read_rows
+from ...tables import RowError, parse, read_json, read_rows
 from ..rules.boxes import Box
 from ..rules.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Mask, Request, ranked
@@ -105,10 +104,7 @@ def _own(path: Path, role: str) -> _Samples:
 
 def _json(path: Path, names: str | None) -> _Samples:
     """COCO's results or VISOR's, told apart by their outermost type."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise RowError(f"{path}: not JSON ({error})") from None
+    data = read_json(path)
     if isinstance(data, dict):
         return _visor(data, path)
     if not isinstance(data, list):
@@ -120,7 +116,7 @@ def _json(path: Path, names: str | None) -> _Samples:
 
 def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
     try:
-        known = json.loads(names.read_text("utf-8"))
+        known = read_json(names)
         categories = {one["id"]: one["name"] for one in known["categories"]}
         files = {one["id"]: one["file_name"] for one in known.get("images", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -126,7 +126,9 @@ class CaseFile(Sequence[Case]):
     """The cases of a run, read from their file one by one."""
 
     def __init__(self, path: Path, shard: RunShard | None = None) -> None:
-        """Only the cases of a shard, where one is given."""
+        """Only the cases of a shard, where one is given. Raises DataError without a file."""
+        if not path.exists():
+            raise DataError(f"{path}: no such file; run the command that made the run again")
         self._path = path
         self._places = array("Q")
         self._file = _Reader(path)

@@ -27,14 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
-from ...storage import Lock, RecordLog, whole_file, write_json
-from ...tables import Digest, Dollars, parse_as
+from ...storage import PARTIAL, Lock, RecordLog, write_json
+from ...tables import Digest, Dollars, parse_as, write_rows
 from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
 from .records import CaseFile, CaseRecords, RunLock, RunShard, part_of, shard_name
 from .verdicts import VerdictLog
 
 HEADER = "run.json"
+CASES = "cases.jsonl"
 FORMAT = 2
 """Of a run folder; older ones can't be gone on with."""
 LEDGERS = "ledgers"
@@ -171,24 +172,18 @@ class Run:
         cls, root: Path, header: RunHeader, cases: Iterable[Case], shard: RunShard | None = None
     ) -> Run:
         """A new run, or the one that is there if it is of the same. Raises RunError if not."""
-        path = root / HEADER
-        if path.exists():
+        if (root / HEADER).exists():
             found = cls.open(root, shard)
             if difference := _difference(found.header, header):
                 raise RunError(f"{root} is of another run: {difference}. Choose another --out")
-            return found
-        if root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
-            raise RunError(f"{root} is not empty and not a run: choose another --out")
-        # What a case took from its row is in the release, and not written again.
-        with whole_file(root / "cases.jsonl") as file:
-            for case in cases:
-                plain = {name: value for name, value in vars(case).items() if name != "fields"}
-                if not case.key:
-                    del plain["key"]
-                line = json.dumps(plain, sort_keys=True, ensure_ascii=False)
-                file.write(line.encode() + b"\n")
-        write_json(path, asdict(header))
-        return cls(root, header, shard)
+        else:
+            if root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
+                raise RunError(f"{root} is not empty and not a run: choose another --out")
+            write_json(root / HEADER, asdict(header))
+            found = cls(root, header, shard)
+        if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
+            write_rows(root / CASES, map(_plain, cases))
+        return found
 
     @classmethod
     def open(cls, root: Path, shard: RunShard | None = None) -> Run:
@@ -219,11 +214,11 @@ class Run:
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""
-        return self._held[0] if self._held else CaseFile(self.root / "cases.jsonl")
+        return self._held[0] if self._held else CaseFile(self.root / CASES)
 
     def own_cases(self) -> CaseFile:
         """The cases of this process' shard; all where there is none."""
-        return CaseFile(self.root / "cases.jsonl", self.shard)
+        return CaseFile(self.root / CASES, self.shard)
 
     @cached_property
     def _records(self) -> CaseRecords:
@@ -403,6 +398,14 @@ class Run:
         if counts:
             what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
             raise RunFailed(f"no image to judge ({what}); the first: {first}")
+
+
+def _plain(case: Case) -> dict[str, Any]:
+    """A case without what it took from its row: that is in the release."""
+    named = sorted(vars(case).items())
+    return {
+        name: value for name, value in named if name != "fields" and (case.key or name != "key")
+    }
 
 
 def _difference(found: RunHeader, asked: RunHeader) -> str:

@@ -6,14 +6,13 @@ as the folder itself or the list of prompts beside it says it, never by counting
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from ...tables import read_rows
+from ...tables import read_json, read_rows
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 """Of image files, in the order in which a name without one is tried."""
@@ -247,10 +246,7 @@ def _seed(row: Mapping[str, Any]) -> int | None:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: no JSON: {error}") from None
+    found = read_json(path)
     if not isinstance(found, dict):
         raise DataError(f"{path}: is no JSON object of prompts")
     return found

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError
 from ...storage import read_records
+from ...tables import MALFORMED
 
 FOLDER = "candidates"
 LOG = "candidates.jsonl"
@@ -65,8 +67,14 @@ def candidate_seed(seed: int, number: int) -> int:
 
 
 def read_candidates(root: Path) -> list[Candidate]:
-    """Every candidate of a run, in the order in which they were made."""
-    return [Candidate.from_record(record) for record in read_records(root / LOG)]
+    """Every candidate of a run, in the order in which they were made. Raises DataError."""
+    found = []
+    for number, record in enumerate(read_records(root / LOG), 1):
+        try:
+            found.append(Candidate.from_record(record))
+        except MALFORMED as error:
+            raise DataError(f"{root / LOG}:{number}: no candidate ({error!r})") from None
+    return found
 
 
 def best_of(candidates: list[Candidate]) -> Candidate | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...errors import DataError, UsageError
 from ...storage import write_json
+from ...tables import MALFORMED
 from ..core import ORIGINAL, Case
 from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
@@ -116,7 +117,7 @@ class DrawnSample:
             plain = json.loads(path.read_text("utf-8"))
             items = [DrawnItem(**{n: _tuples(v) for n, v in one.items()}) for one in plain["items"]]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, *MALFORMED) as error:
             raise DataError(f"{path}: holds no sample of runs ({error})") from None
 
 

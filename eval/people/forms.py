@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from ...errors import UsageError
-from ...tables import RowError, read_rows
+from ...tables import RowError, read_rows, read_yaml
 
 
 class ReviewField(BaseModel, frozen=True):
@@ -147,12 +147,7 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
         return list(enumerate(pyarrow.parquet.read_table(path).to_pylist(), 1))
     if path.suffix not in (".yaml", ".yml"):
         return list(read_rows(path))
-    import yaml
-
-    try:
-        entries = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise RowError(f"{path}: not readable ({type(error).__name__})") from None
+    entries = read_yaml(path)
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise RowError(f"{path}: holds no list of entries")
     return list(enumerate(entries, 1))

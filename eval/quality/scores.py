@@ -20,6 +20,7 @@ from ...errors import DataError, RunFailed
 from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
+from ...tables import MALFORMED
 from ..checkpoints.placement import LoadError
 from ..core import Case, describe
 from ..engine.costs import Cost, count_images
@@ -91,7 +92,7 @@ class ScoreLog:
         """A log that is there. Raises DataError for a damaged one."""
         try:
             return cls(root, json.loads((root / HEADER).read_text("utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, *MALFORMED) as error:
             raise DataError(f"{root / HEADER} is damaged: {error}") from None
 
     @property
@@ -112,7 +113,7 @@ class ScoreLog:
                     )
                     if not scored.error or record["key"] not in found:
                         found[record["key"]] = scored
-                except (KeyError, TypeError, ValueError) as error:
+                except MALFORMED as error:
                     raise DataError(f"{path}:{number}: no score ({error})") from None
         return found
 

@@ -155,9 +155,10 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
         "stats": {"started_at": when, "completed_at": when},
         "samples": _samples(run, judged),
     }
-    text = json.dumps(without_nan(log), indent=1, sort_keys=True, ensure_ascii=False)
+    shown = Scrubber([run.run.root]).value(without_nan(log))
+    text = json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False)
     # A log viewer finds logs by this form of their names: time_task_id.
-    name = f"{run.slug}-{slugify(result.judge)}"
+    name = f"{run.slug}-{_slug_of(judged)}"
     parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
     return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
 
@@ -185,7 +186,7 @@ def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
         notes=Scrubber().text("; ".join(_notes(run, judged, score, headline.better))),
     )
     text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True)
-    name = f"{FRAMEWORK}-{run.suite.name}-{slugify(judged.result.judge)}.yaml"
+    name = f"{FRAMEWORK}-{run.suite.name}-{_slug_of(judged)}.yaml"
     return {f"{run.slug}/.eval_results/{name}": text}
 
 
@@ -210,6 +211,15 @@ FORMS: dict[str, Callable[[RunContents, JudgedRun, Dataset | None], dict[str, st
     "hub": hub_results,
 }
 """Form -> its files, by name, for one run under one judge."""
+
+
+def _slug_of(judged: JudgedRun) -> str:
+    """A judge as part of a file's name; one that is named by its path keeps the last part of it,
+    and a digest tells it from others of that name."""
+    name = judged.result.judge
+    if (shown := Scrubber().text(name)) == name:
+        return slugify(name)
+    return f"{slugify(shown)}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _judged_at(judged: JudgedRun) -> datetime:

@@ -77,6 +77,11 @@ class Scrubber:
             text = self._secret.sub(HIDDEN, text)
         return self._place.sub(lambda found: found[0].rpartition("/")[2], text)
 
+    def page(self, text: str) -> str:
+        """A page of HTML without keys, credentials and folders of this machine; paths of another
+        one stay, as markup can't be told from them."""
+        return self.answer(_CREDENTIALS.sub("", text))
+
     def value(self, value: Any) -> Any:
         """Plain values with every text in them scrubbed, the keys of mappings left."""
         if isinstance(value, str):

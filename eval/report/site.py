@@ -20,6 +20,7 @@ from .exports import REPORT as MANIFEST
 from .gallery import THUMBNAILS, gallery, make_thumbnails
 from .pages import public, render_pages
 from .players import CLIPS, copy_clips
+from .scrubbing import Scrubber
 
 FORMAT = "counterprior report 1"
 
@@ -50,10 +51,11 @@ def write_report(
     clips = copy_clips(contents, out)
     galleries = {run.slug: gallery(run, thumbnails, clips) for run in contents}
     files = render_pages(title, contents, boards, galleries) | export(exports, contents, hub)
+    scrubber = Scrubber(runs)
     for name, text in files.items():
-        write_whole(out / name, text)
+        write_whole(out / name, scrubber.page(text))
     _remove_stale(out, {*files, *thumbnails.values(), *clips.values()})
-    write_json(out / MANIFEST, without_nan(_manifest(title, contents, boards)))
+    write_json(out / MANIFEST, scrubber.value(without_nan(_manifest(title, contents, boards))))
     return out / "index.html"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
+from ...tables import MALFORMED
 from ..core import ORIGINAL, Outcome, Score, Verdict
 from ..stats.correction import ppi, rogan_gladen
 from ..suites.base import Measure, Suite
@@ -54,14 +55,16 @@ def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Hum
     Raises DataError for a file without any.
     """
     try:
-        results: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
-        cards = [JudgeCard(**result["card"]) for result in results]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        cards = [JudgeCard(**result["card"]) for result in json.loads(path.read_text("utf-8"))]
+        known = [
+            (card.comparable, {n: HumanAgreement(**one) for n, one in card.agreement.items()})  # type: ignore[arg-type]
+            for card in cards
+        ]
+    except (OSError, *MALFORMED) as error:
         raise DataError(f"{path}: no scores.json of a judged run ({error})") from None
-    if not any(card.agreement for card in cards):
+    if not any(agreement for _, agreement in known):
         raise DataError(f"{path}: no card has people's labels: score that run with --labels first")
-    for card in cards:
-        yield card.comparable, {n: HumanAgreement(**one) for n, one in card.agreement.items()}  # type: ignore[arg-type]
+    yield from known
 
 
 def _by_labels(

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ...errors import DataError
 from ...schema import GoldLayout, T2ICorrectnessGold
 from ...storage import write_whole
-from ...tables import parse_as
+from ...tables import parse_as, read_json
 from ..core import FAILURES, INVALID, Outcome
 from ..suites.gold import SAID
 from .judge_card import GoldLabels
@@ -102,9 +102,9 @@ def read_checks(root: Path) -> list[JudgeCheck]:
     """The checked judges of a run on gold images. Raises DataError for a folder without."""
     path = root / CHECK
     try:
-        found: Any = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: {error}; make it with `counterprior judge-check`") from None
+        found = read_json(path)
+    except DataError as error:
+        raise DataError(f"{error}; make it with `counterprior judge-check`") from None
     if not isinstance(found, list):
         raise DataError(f"{path}: is no list of checked judges")
     return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
@@ -140,10 +140,16 @@ def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outco
     kept = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
     rows = {outcome.case.row for outcome in outcomes}
     names = [entry for row, entry in check.misled.items() if row in rows]
-    if not names:
-        return kept, ""
-    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return kept, (
-        f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold image "
-        f"correct: {listed}"
-    )
+    notes = []
+    if names:
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        notes.append(
+            f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold "
+            f"image correct: {listed}"
+        )
+    if (open_ones := max(len(rows) - check.pairs, len(rows & check.unchecked.keys()))) > 0:
+        notes.append(
+            f"{check.judge} was never shown the gold images of at least {open_ones:,} of the "
+            f"{len(rows):,} pairs, which stay in"
+        )
+    return kept, "; ".join(notes)

@@ -19,7 +19,7 @@ from PIL import Image
 
 from ...errors import DataError
 from ...images import ImageError, encode_png, opened
-from ...storage import RecordLog, read_records, write_whole
+from ...storage import RecordLog, read_records, without_surrogates, write_whole
 from ...tables import Digest, Dollars, parse_as
 from ..core import Caption
 from ..generators import ENCODED, USD
@@ -51,7 +51,8 @@ class TakenStep:
     @property
     def digest(self) -> str:
         """Of what was made, as an input of the next step."""
-        return self.sha256 or hashlib.sha256(self.text.encode()).hexdigest()
+        text = self.text.encode("utf-8", "backslashreplace")
+        return self.sha256 or hashlib.sha256(text).hexdigest()
 
 
 def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed: int) -> str:
@@ -106,7 +107,7 @@ def taken_step(folder: Path, key: str, step: str, made: Caption | Image.Image) -
     First the image, then the record: a record is never of an image that is not there.
     """
     if isinstance(made, Caption):
-        return TakenStep(key, step, text=made.text, cut=made.cut)
+        return TakenStep(key, step, text=without_surrogates(made.text), cut=made.cut)
     data = made.info.get(ENCODED) or encode_png(made)
     digest = hashlib.sha256(data).hexdigest()
     write_whole(_image_file(folder, digest), data)

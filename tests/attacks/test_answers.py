@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from counterprior.agents.backends.http import hide
+from counterprior.agents.backends.http import hide, read_body
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger, LedgerError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import open_judge
+from counterprior.eval.roundtrips.log import TakenStep
 
 KEY = "sk-test/4f1c-0de7f"
 PRICES = "openai:m: {input: 0, output: 1000000}\nanthropic:m: {input: 0, output: 1000000}\n"
@@ -144,6 +145,13 @@ def test_a_bad_answer_is_the_failure_of_its_item(name: str, saying: Saying, tmp_
     for _ in range(2):  # recorded: a rerun neither stops nor pays
         again = judged(saying.spec("openai") + "&logprobs=5", tmp_path)
         assert again == (found, spent) and saying.asked == asked
+
+
+def test_half_an_emoji_is_a_mark_in_its_text() -> None:
+    said = json.dumps({"a": "so \ud83d", "b\ude00": ["\ud83d\ude00", 1]}).encode()
+    assert read_body(said, KEY) == {"a": "so \ufffd", "b\ufffd": ["\U0001f600", 1]}
+    taken = TakenStep("k", "caption", text="so \ud83d")  # a log of an earlier version
+    assert len(taken.digest) == 64
 
 
 @pytest.mark.parametrize("usage", ["-5", "1e999", '"many"', "true"])

@@ -8,16 +8,21 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from releases import small_release
 
+from counterprior.agents.chat import ChatRequest, Completion, Usage
+from counterprior.agents.ledger import Ledger
 from counterprior.cards.validate import validate
+from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.cli.console import failing
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.judges.checker.run import run_check
 from counterprior.release import CHECKSUMS, ReleaseError, iter_records, read_checksums, verify
+from counterprior.storage import RecordLog, read_records
 from counterprior.tables import read_rows, read_yaml
 
 # --- the operating system ----------------------------------------------------------------------
@@ -66,6 +71,48 @@ def test_a_full_disk_behind_stdout_is_one_line() -> None:
 def test_a_closed_stdout_is_no_bug() -> None:
     done = run_with(">&-")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def half_written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many writes there are to the one of which half comes to a disk that is then full."""
+    write, left = os.write, [-9]
+
+    def failing_write(file: int, data: bytes) -> int:
+        left[0] -= 1
+        if left[0] == 0:
+            return write(file, data[: len(data) // 2])
+        if left[0] == -1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", failing_write)
+    return left
+
+
+def test_half_a_record_is_taken_back(half_written: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with RecordLog(path) as log:
+        log.append({"a": 1})
+        half_written[0] = 1
+        with pytest.raises(OSError, match="No space"):
+            log.append({"b": "x" * 99})
+        log.append({"c": 3})  # somebody has made room
+    assert list(read_records(path)) == [{"a": 1}, {"c": 3}]
+
+
+def test_half_a_call_is_taken_back(half_written: list[int], tmp_path: Path) -> None:
+    who, done = {"kind": "openai", "model": "m"}, Completion("ok", "1", Usage(1, 1), {})
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        for name in "abcd":
+            half_written[0] = 1 if name == "b" else -9
+            asked = ChatRequest("judge", "Look.", (f"Where is {name}?",), 10)
+            with pytest.raises(OSError) if name == "b" else nullcontext():
+                ledger.append(name, who, asked, done, "1")
+            found = ledger.find(name, who, asked)
+            assert (found is None) == (name == "b")
+    with Ledger(tmp_path / "l.jsonl") as again:
+        assert [record.id for record in again.records()] == ["a", "c", "d"]
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -134,6 +181,10 @@ def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> Non
         list(iter_records(release_copy, table.parent.name))
     with pytest.raises(ReleaseError, match="no regular file"):
         validate(release_copy, lambda *_: [])
+    (release_copy / "manifest.json").unlink()
+    os.mkfifo(release_copy / "manifest.json")
+    with pytest.raises(ReleaseError, match="no regular file"):
+        verify_release(VerifySettings(str(release_copy)), lambda *_: [])  # type: ignore[arg-type, return-value]
 
 
 def test_the_size_of_every_document_is_checked(release_copy: Path) -> None:

@@ -214,6 +214,18 @@ def test_a_caption_that_is_no_utf8_fails_no_shard(kind: str, tmp_path: Path) -> 
     assert table.schema.metadata[DAMAGED].startswith(b"1 of the texts were no UTF-8")
 
 
+def test_half_an_emoji_fails_no_shard(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    texts = [r"a \ud83d cat", r"a \ud83d\ude00 cat", r"a \\ud83d cat", r"a \uDE00 cat"]
+    path.write_text("".join(f'{{"caption": "{text}", "url": "u"}}\n' for text in texts))
+    source = SourceSettings(paths=(str(path),))
+    (shard,) = list_shards(source)
+    table = read_shard(shard, source)
+    wanted = ["a \ufffd cat", "a \U0001f600 cat", r"a \ud83d cat", "a \ufffd cat"]
+    assert table["caption"].to_pylist() == wanted
+    assert table.schema.metadata[DAMAGED].startswith(b"2 of the texts were no UTF-8")
+
+
 # --- workers -----------------------------------------------------------------------------------
 
 PARENT = """

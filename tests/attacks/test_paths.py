@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from judged import judged_run
 from PIL import Image
+from published import KEY, published_run
 
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.run import Run, stamp_of
 from counterprior.eval.report.gallery import make_thumbnails
+from counterprior.eval.report.site import write_report
 from counterprior.eval.results.contents import RunContents, read_contents
 from counterprior.eval.results.scoring import ScoreSettings
 from counterprior.images import encode_png
@@ -136,6 +138,22 @@ def test_a_row_holds_a_digest(digest: str) -> None:
 
     with pytest.raises(ValidationError, match="image_sha256"):
         Consistency.model_validate({"image_sha256": digest, "suite": "consistency"})
+
+
+def test_a_site_and_its_exports_show_no_secret_and_no_place(tmp_path: Path) -> None:
+    root = published_run(tmp_path / "run", "t2i_homogenization", "g")
+    forms = ["inspect", "hub"]
+    site = tmp_path / "site"
+    write_report([root], site, ScoreSettings(), exports=forms, dataset="me/bench@v1.0.0")
+    written = [path for path in site.rglob("*") if path.is_file()]
+    exported = [path for path in written if "export" in path.parts]
+    assert len(written) > len(exported) == 4
+    for path in written:
+        shown = path.name + path.read_text("utf-8", "replace")
+        assert not any(secret in shown for secret in (KEY, "me:pw@", str(tmp_path))), path
+        if path in exported or path.suffix == ".json":
+            # What a page shows of a run of another machine is said in SECURITY.md.
+            assert "home/somebody" not in shown and "home-somebody" not in shown, path
 
 
 def test_a_folder_of_a_run_can_be_moved(run: Path, tmp_path: Path) -> None:

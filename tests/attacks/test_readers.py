@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judged import judged_run
+from malformed import check, few, jsonl, malformed
 from PIL import Image
 
 from counterprior.agents.ledger import Ledger
 from counterprior.builders.bank import read_entries
 from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
-from counterprior.errors import CounterpriorError
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.run import Run
 from counterprior.eval.generators.folder import read_manifest
@@ -30,10 +30,6 @@ from counterprior.labels import read_labels
 from counterprior.release import read_checksums
 from counterprior.schema import Entity
 from counterprior.tables import read_yaml
-
-
-def jsonl(*records: dict[str, Any]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def parquet() -> bytes:
@@ -110,56 +106,6 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
 }
 
 NAMES = ("judge.json", "verdicts.jsonl")
-VALUES = (
-    *(None, True, -1, 10**400, 1e308, "", "\ud800", "../../x", "\0", [], {}, [[]], {"a": {}}),
-    *("a" * 100_000, "NaN", ["x"] * 3),
-)
-BLOBS = (
-    *(b"\0", b"\xff\xfe", b"[" * 50_000, b'{"a":' * 50_000, b"1e999", b"NaN", b"-Infinity"),
-    *(b"\n", b'"', b"9" * 5_000, b"\xed\xa0\x80", b"- " * 50_000, b"&a [*a]", b"\r", b",,,"),
-)
-
-
-@st.composite
-def malformed(draw: st.DrawFn, data: bytes) -> bytes:
-    """A file with a value, a byte or a piece that does not belong there."""
-    how = draw(st.sampled_from(("value", "blob", "cut", "flip", "other")))
-    at = draw(st.integers(0, len(data)))
-    if how == "value":
-        try:
-            records = [json.loads(line) for line in data.splitlines()]
-        except ValueError:
-            how = "blob"
-        else:
-            record = draw(st.sampled_from(records))
-            if isinstance(record, dict):
-                name = draw(st.sampled_from(sorted(record)))
-                record[name] = draw(st.sampled_from(VALUES))
-            return "".join(json.dumps(record) + "\n" for record in records).encode()
-    if how == "blob":
-        return data[:at] + draw(st.sampled_from(BLOBS)) + data[at:]
-    if how == "cut":
-        return data[:at]
-    if how == "flip":
-        return data[:at] + bytes([draw(st.integers(0, 255))]) + data[at + 1 :]
-    return draw(st.binary(max_size=200))
-
-
-few = settings(
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-def check(kind: str, read: Callable[[], Any], survived: Callable[[str, bool], None]) -> None:
-    try:
-        read()
-    except CounterpriorError as error:
-        assert str(error)
-    except BaseException:
-        survived(kind, False)
-        raise
-    survived(kind, True)
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -15,6 +15,7 @@ from PIL import Image
 from counterprior.eval.core import FAILURES, Case, Outcome, Score, Verdict
 from counterprior.eval.engine.data import read_rows, sample_rows
 from counterprior.eval.engine.evaluation import source_image
+from counterprior.eval.results.judge_check import JudgeCheck, believed
 from counterprior.eval.suites import SUITES, open_suite
 
 Asked = tuple[Case, dict[str, tuple[str, ...]]]
@@ -112,3 +113,17 @@ def test_a_failure_in_place_of_a_label_moves_no_value(
         suite.score([*outcomes[:at], failed, *outcomes[at + 1 :]]),
         suite.score([*outcomes[:at], never, *outcomes[at + 1 :]]),
     )
+
+
+@pytest.mark.parametrize(
+    ("pairs", "unchecked", "told"), [(3, 0, 0), (2, 0, 1), (3, 2, 2), (0, 0, 3)]
+)
+def test_a_check_of_other_pairs_does_not_pass_for_one_of_these(
+    pairs: int, unchecked: int, told: int
+) -> None:
+    outcomes = [Outcome(Case(f"row{n}", "reverse", 0, 0, "p", ("a",)), {}) for n in range(3)]
+    rows = {f"row{n}": "entry" for n in range(unchecked)}
+    check = JudgeCheck("j", {}, pairs, misled={}, unchecked=rows, confusion={})
+    kept, note = believed(outcomes, check)
+    assert len(kept) == 3
+    assert (f"at least {told} of the 3 pairs" in note) == bool(told)

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from ....errors import DataError, UsageError
 from ....images import ImageError, open_image
 from ....storage import read_records, whole_folder, write_whole
-from ....tables import write_rows
+from ....tables import MALFORMED, write_rows
 
 TABLE = "train/metadata.jsonl"
 MULTIPLE = 32
@@ -64,7 +64,7 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
         try:
             images.append(
                 CaptionedImage(
-                    path=table.parent / row["file_name"],
+                    path=_inside(table.parent, row["file_name"]),
                     text=row["text"],
                     pair=str(row["pair"]),
                     mirrored=row["mirrored"],
@@ -72,8 +72,8 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
                     second=row["second"],
                 )
             )
-        except KeyError as error:
-            raise DataError(f"{table}:{number}: has no {error}") from None
+        except MALFORMED as error:
+            raise DataError(f"{table}:{number}: no image with its caption ({error!r})") from None
     pairs = sorted({image.pair for image in images})
     if held_out >= len(pairs):
         raise UsageError(
@@ -85,6 +85,13 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
         held_out=tuple(i for i in images if i.pair in kept_back and not i.mirrored),
         digest=hashlib.sha256(table.read_bytes()).hexdigest(),
     )
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A file of a set. Raises ValueError for one that lies elsewhere."""
+    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+        raise ValueError(f"{name!r} lies outside the set")
+    return folder / name
 
 
 def fitted(image: CaptionedImage, size: int) -> Image.Image:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field
 
 from ....schema import Struct
-from ....tables import RowError, parse
+from ....tables import RowError, parse, read_yaml
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -92,16 +91,11 @@ class CheckerRules(Struct):
 
     @classmethod
     def load(cls, path: Path | None) -> CheckerRules:
-        """From YAML, or the published ones. Raises RowError, naming the field, for a file that
+        """From YAML, or the published ones. Raises DataError, naming the field, for a file that
         holds no rules."""
         if path is None:
             return cls()
-        if not path.is_file():
-            raise RowError(f"{path}: no such file")
-        try:
-            data = yaml.safe_load(path.read_text("utf-8"))
-        except yaml.YAMLError as error:
-            raise RowError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+        data = read_yaml(path)
         if not isinstance(data, dict):
             raise RowError(f"{path}: holds no settings: write thresholds:, geometry: …")
         return parse(cls, data, path, 1)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterprior.errors import DataError
 from counterprior.eval.judges.checker.run import check_file, run_check
 from counterprior.eval.rules.boxes import Box, Size, iou, offset
 from counterprior.eval.rules.checker.decide import REASONS, CheckedImage, check
@@ -336,7 +337,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
 def test_rules_that_are_none_are_named(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "checker.yaml"
     path.write_text(text)
-    with pytest.raises(RowError, match=reason):
+    with pytest.raises(DataError, match=reason):
         CheckerRules.load(path)
 
 
