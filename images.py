@@ -24,6 +24,9 @@ or rarely tested decoders."""
 MOST_SCANS = 100
 """Passes of a progressive JPEG above which it is refused before it is decoded: each costs as much
 as a whole image and may need but ten bytes. Cameras and editors write ten."""
+Z_RLE = 3
+"""zlib's strategy of runs: a third faster than the default at the same size where colors are flat,
+as in rendered images; worse on photographs."""
 LEAST_SIDE = 16
 """Shorter side, pixels, below which a picture shows nothing."""
 
@@ -119,11 +122,12 @@ def encode_png(image: Image.Image, level: int = 6) -> bytes:
 
     Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
     """
-    metadata = PngInfo()
+    metadata, how = PngInfo(), {}
     if isinstance(scene := image.info.get("scene"), str):
         metadata.add_text("scene", scene)
+        how = {"compress_type": Z_RLE}
     buffer = BytesIO()
-    image.convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata)
+    image.convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata, **how)
     return buffer.getvalue()
 
 

@@ -222,18 +222,24 @@ def evaluate(
     scale = scale_of(workers, devices, shard, engine)
     with progress_bar() as progress:
         check = CheckFirst(gold or out / FOLDER, judges, settings, progress=progress, scale=scale)
-        done = evaluate_run(
-            run,
-            maker,
-            judges,
-            settings,
-            cost=cost,
-            progress=progress,
-            scale=scale,
-            before=None if unchecked else check,
+        print_done(
+            evaluate_run(
+                run,
+                maker,
+                judges,
+                settings,
+                cost=cost,
+                progress=progress,
+                scale=scale,
+                before=None if unchecked else check,
+            )
         )
-        print_done(done)
-    if scale.shard is None:  # the last shard to end can't know that it is
+    _score_or_say(out, shard, json)
+
+
+def _score_or_say(out: Path, shard: str, json: bool) -> None:
+    """Scores a run; of a shard it says what is left, as the last to end can't know that it is."""
+    if not shard:
         score([out], json=json)
     else:
         print_note(f"shard {shard} of {out} is done: run `counterprior score {out}` after the last")

@@ -143,6 +143,7 @@ def test_the_token_is_nowhere_on_disk(life: Life) -> None:
             assert TOKEN.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.lane  # each reader is a process
 def test_every_version_stays_what_it_was_for_every_kind_of_reader(
     life: Life, tmp_path: Path
 ) -> None:

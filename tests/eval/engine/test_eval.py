@@ -270,6 +270,7 @@ def part_of_a_release(full: Path, config: str, keep: Callable[[dict], bool], out
     return out
 
 
+@pytest.mark.lane  # 400 images
 def test_real_images_of_a_real_model(
     full_release: Path, shared_data: Path, tmp_path: Path, cli: Run_
 ) -> None:

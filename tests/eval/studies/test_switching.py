@@ -59,6 +59,7 @@ def test_biased_means_biased_in_both_orders() -> None:
     assert [case.id for case in biased(said, "order", "first_left")] == ["a-plain-1", "a-swapped-1"]
 
 
+@pytest.mark.lane  # the function is tested above
 def test_the_study_is_a_command(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:

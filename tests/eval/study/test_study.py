@@ -369,6 +369,7 @@ def killed_and_whole(
     return table(cut), table(whole)
 
 
+@pytest.mark.lane  # others are killed once, in process
 def test_killed_twice_it_ends_in_the_same_table(
     text_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
 ) -> None:

@@ -88,9 +88,12 @@ def test_a_coin_scores_what_is_named_as_chance() -> None:
         **dict.fromkeys(TELLS, 0.25),
         "confusion": 0.5,
     }
-    for name in (*SHOWN, "coherence"):
-        low, high = found[name].interval
-        assert low <= found[name].null <= high and abs(found[name].value - found[name].null) < 0.15
+    judged_by = [found[name] for name in (*SHOWN, "coherence")]
+    missed = [s for s in judged_by if not s.interval.low <= s.null <= s.interval.high]
+    assert len(missed) <= 1, "each misses in one of twenty"
+    for score in judged_by:
+        deviation = math.sqrt(score.null * (1 - score.null) / score.n)
+        assert abs(score.value - score.null) < 3.5 * deviation, score.name
     assert abs(found["yes_bias"].value) < 0.05 and abs(found["presence"].value - 0.5) < 0.15
 
 
