@@ -81,8 +81,14 @@ def _reduced(canvas: Image.Image) -> Image.Image:
     if drawn is not None:
         left, top = (side // _SUPERSAMPLING for side in drawn[:2])
         right, bottom = (-(-side // _SUPERSAMPLING) for side in drawn[2:])
-        box = (left, top, right, bottom)
-        part = canvas.crop(tuple(side * _SUPERSAMPLING for side in box))
+        part = canvas.crop(
+            (
+                left * _SUPERSAMPLING,
+                top * _SUPERSAMPLING,
+                right * _SUPERSAMPLING,
+                bottom * _SUPERSAMPLING,
+            )
+        )
         small.paste(part.reduce(_SUPERSAMPLING), (left, top))
     return small
 
