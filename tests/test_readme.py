@@ -64,6 +64,7 @@ NEED_MORE = {
 """Commands that want data or a while, and have tests of their own."""
 
 
+@pytest.mark.lane  # which `.ci/run` runs
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
     """Those of the README, and of the page on scoring, which continues it."""
     shown = re.findall(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ class Rows(NamedTuple):
         return cls(rows, rows_digest([row.model_dump() for row in rows]))
 
 
+HELD = 5_000
+"""Rows of a config up to which they stay in memory, 1.4 kB each."""
 _HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "image", "status"}
 
 
@@ -67,8 +70,7 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         return Rows.of(own)
     if root.is_dir():
         expected = published_file(root, config, data)
-        rows = SpooledRows(iter_records(root, config), ROWS[config].model_validate)
-        digest = rows.digest()
+        rows, digest = _rows_of(iter_records(root, config), config)
         if digest != expected.get("rows_sha256"):
             raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
     elif data.startswith(("dist/", "./", "/")) or data.count("/") != 1:
@@ -78,11 +80,20 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         )
     else:
         repo, _, tag = data.partition("@")
-        records = _from_hub(repo, config, revision or tag or None)
-        rows = SpooledRows(records, ROWS[config].model_validate)
-        digest = rows.digest()
+        rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config)
     kept = (number for number, row in enumerate(rows) if row.status != "retired")
     return Rows(ChosenRows(rows, kept), digest)
+
+
+def _rows_of(records: Iterator[dict[str, Any]], config: str) -> tuple[Sequence[Row], str]:
+    """The rows and their digest. Few rows without images are held, as reading them anew takes time;
+    others lie in a file."""
+    read = ROWS[config].model_validate
+    few = [] if image_columns(config) else list(islice(records, HELD + 1))
+    if image_columns(config) or len(few) > HELD:
+        spooled = SpooledRows(chain(few, records), read)
+        return spooled, spooled.digest()
+    return [read(record) for record in few], rows_digest(few)
 
 
 def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str, Any]]:
