@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,25 @@ def report(
     )
 
 
+def _copy(source: Path, target: Path, left_out: Callable[[str, list[str]], set[str]]) -> None:
+    """Copies a folder. Raises the first file's own OSError: `shutil` tells its text alone."""
+    failures: list[OSError] = []
+
+    def copied(one: str, other: str) -> str:
+        try:
+            return shutil.copy2(one, other)
+        except OSError as error:
+            failures.append(error)
+            raise
+
+    try:
+        shutil.copytree(source, target, ignore=left_out, copy_function=copied)
+    except shutil.Error:
+        if failures:
+            raise failures[0] from None
+        raise
+
+
 @contextmanager
 def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
     """A folder to write into that becomes `bank` when the block ends well.
@@ -66,7 +85,7 @@ def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
     partial = bank.with_name(bank.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     left_out = shutil.ignore_patterns(*KEPT_APART, *([] if base else [without]))
-    shutil.copytree(base or DEFAULT_BANK, partial, ignore=left_out)
+    _copy(base or DEFAULT_BANK, partial, left_out)
     yield partial
     files = {path: _sha(partial / path) for path in _files(partial)}
     write_json(partial / MARKER, {"files": files})
