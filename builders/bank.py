@@ -41,6 +41,14 @@ def read_folder(folder: Path, model: type[E]) -> dict[str, list[E]]:
     return {path.stem: read_entries(path, model) for path in sorted(folder.glob("*.yaml"))}
 
 
+def read_by_name(path: Path, model: type[E], field: str) -> dict[str, E]:
+    """Entries of a file that a bank need not have, by a field that must be unique.
+
+    Raises BankError for an entry that can't be read and a repeated value.
+    """
+    return by_name(read_entries(path, model), field, str(path)) if path.exists() else {}
+
+
 def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
     """Entries by a field that must be unique. Raises BankError naming a repeated value."""
     table: dict[str, E] = {}

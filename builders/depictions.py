@@ -31,7 +31,7 @@ from ..scenes.vector import (
     outline,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import BankError, by_name, read_entries, read_folder
+from .bank import BankError, by_name, read_by_name, read_folder
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
 
@@ -315,10 +315,7 @@ def read_looks(bank: Path) -> dict[str, str]:
 
     Raises BankError for an entry that can't be read or an image that is there twice.
     """
-    path = bank / "gold_looks.yaml"
-    if not path.exists():
-        return {}
-    looks = by_name(read_entries(path, GoldLook), "image", str(path))
+    looks = read_by_name(bank / "gold_looks.yaml", GoldLook, "image")
     return {image: look.said for image, look in looks.items()}
 
 

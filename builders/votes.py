@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import Row, Struct, content_digest
-from .bank import BankError, by_name, read_entries
+from .bank import BankError, read_by_name
 
 HUMAN = "human"
 """Mark of a row that people accepted as it is."""
@@ -31,9 +31,7 @@ def read_votes(bank: Path) -> dict[str, PairVote]:
     Raises BankError for an entry that can't be read or a pair that is there twice.
     """
     path = bank / "votes.yaml"
-    if not path.exists():
-        return {}
-    votes = by_name(read_entries(path, PairVote), "pair", str(path))
+    votes = read_by_name(path, PairVote, "pair")
     for vote in votes.values():
         if vote.people < 1:
             raise BankError(f"{path}, {vote.pair}: people: nobody read it")

@@ -254,18 +254,27 @@ def _length(judged: JudgedPair) -> str:
 
 
 def _layout_words(judged: JudgedPair) -> str:
-    words = set(judged.pair["spatial_words"])
-    return "left or right" if words & SIDES else "other layout words" if words else "none"
+    return group_of_words(judged.pair["spatial_words"])
 
 
 def _people(judged: JudgedPair) -> str:
-    first, second = (judged.pair[half]["category"] == "people" for half in ("first", "second"))
+    return group_of_people(judged.pair["first"]["category"], judged.pair["second"]["category"])
+
+
+def group_of_words(said: Iterable[str]) -> str:
+    """Which layout words a caption says, for a table."""
+    words = set(said)
+    return "left or right" if words & SIDES else "other layout words" if words else "none"
+
+
+def group_of_people(first: str, second: str) -> str:
+    """Who of a pair is a person, for a table; given the categories of both."""
     return {
         (True, True): "both people",
         (True, False): "person first",
         (False, True): "person second",
         (False, False): "no person",
-    }[first, second]
+    }[first == "people", second == "people"]
 
 
 def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:

@@ -14,9 +14,8 @@ import numpy as np
 
 from ...eval.stats.clusters import cluster_interval
 from ...eval.stats.intervals import NOTHING, Interval, wilson
+from ..alignment import group_of_people, group_of_words
 from .boxed import BoxedPair, side
-
-SIDES = frozenset(("left", "right"))
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,8 @@ def subsets(pairs: Sequence[BoxedPair], seed: int = 0) -> dict[str, LeftFirst]:
 def groups(pairs: Sequence[BoxedPair]) -> dict[str, dict[str, LeftFirst]]:
     """The rates of `matched` by what is said: layout words, people, pattern."""
     keys: Mapping[str, Callable[[BoxedPair], str]] = {
-        "layout words": _words,
-        "people": _people,
+        "layout words": lambda pair: group_of_words(pair.words),
+        "people": lambda pair: group_of_people(pair.pair.first.category, pair.pair.second.category),
         "pattern": lambda pair: pair.pair.pattern,
     }
     found: dict[str, dict[str, LeftFirst]] = {}
@@ -149,18 +148,3 @@ def _clustered(values: np.ndarray, clusters: Sequence[str]) -> Interval:
         return NOTHING
     (estimate,) = cluster_interval(values, np.array(clusters), (0.0, 1.0))
     return Interval(*estimate.interval)
-
-
-def _words(pair: BoxedPair) -> str:
-    said = set(pair.words)
-    return "left or right" if said & SIDES else "other layout words" if said else "none"
-
-
-def _people(pair: BoxedPair) -> str:
-    first, second = (half.category == "people" for half in (pair.pair.first, pair.pair.second))
-    return {
-        (True, True): "both people",
-        (True, False): "person first",
-        (False, True): "person second",
-        (False, False): "no person",
-    }[first, second]

@@ -89,11 +89,13 @@ def _rows_of(records: Iterator[dict[str, Any]], config: str) -> tuple[Sequence[R
     """The rows and their digest. Few rows without images are held, as reading them anew takes time;
     others lie in a file."""
     read = ROWS[config].model_validate
-    few = [] if image_columns(config) else list(islice(records, HELD + 1))
-    if image_columns(config) or len(few) > HELD:
-        spooled = SpooledRows(chain(few, records), read)
-        return spooled, spooled.digest()
-    return [read(record) for record in few], rows_digest(few)
+    if not image_columns(config):
+        few = list(islice(records, HELD + 1))
+        if len(few) <= HELD:
+            return [read(record) for record in few], rows_digest(few)
+        records = chain(few, records)
+    spooled = SpooledRows(records, read)
+    return spooled, spooled.digest()
 
 
 def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str, Any]]:
