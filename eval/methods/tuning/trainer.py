@@ -57,7 +57,6 @@ class LoraTrainer:
         self._images = images
         self._recipe = recipe
         self._out = out
-        self._version = hashlib.sha256(f"{version}/{recipe}".encode()).hexdigest()
         self._encoder = Encoder(pipeline, out / "cache", recipe.guidance, version)
         for part in pipeline.components.values():
             if isinstance(part, torch.nn.Module):
@@ -69,6 +68,8 @@ class LoraTrainer:
         for parameter in parameters:
             parameter.data = parameter.data.float()  # updates are too small for half numbers
         optimizer, self.optimizer = open_optimizer(recipe, parameters)
+        trained = f"{version}/{recipe}/{self.optimizer}"
+        self._version = hashlib.sha256(trained.encode()).hexdigest()
         self._parameters = parameters
         self._wrapped, self._optimizer = self._accelerator.prepare(self._model, optimizer)
         self.step = self._resumed()
@@ -226,8 +227,8 @@ class LoraTrainer:
             raise DataError(f"{path} is damaged: {error}: remove it to begin anew") from None
         if state["version"] != self._version:
             raise UsageError(
-                f"{self._out} holds a training with other data, model or settings: choose another "
-                f"--out"
+                f"{self._out} holds a training with other data, model or settings, or of another "
+                f"optimizer than {self.optimizer}: choose another --out"
             )
         set_peft_model_state_dict(self._model, state["weights"])
         self._optimizer.load_state_dict(state["optimizer"])

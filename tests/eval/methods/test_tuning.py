@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -116,6 +117,30 @@ def test_a_killed_training_ends_in_the_same_bits(opened: Opened, kind: str, tmp_
     (tmp_path / "killed" / CHECKPOINT).write_bytes(b"torn")
     with pytest.raises(ValueError, match=r"checkpoint.pt is damaged"):
         trained(opened, kind, flips, tmp_path / "killed", recipe)
+
+
+@pytest.mark.lane
+def test_moments_in_eight_bits_are_trained_and_resumed_too(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("bitsandbytes")
+    import torch
+
+    flips = write_flips(tmp_path / "flips")
+    large = replace(QUICK, rank=128, alpha=128, optimizer="adamw8bit", learning_rate=2e-3)
+    whole = trained(opened, "sdxl", flips, tmp_path / "whole", large)
+    kinds = {moments["state1"].dtype for moments in whole._optimizer.state.values()}
+    assert whole.optimizer == "adamw8bit" and torch.uint8 in kinds  # small tensors stay in 32 bits
+    found = losses(tmp_path / "whole")
+    assert np.mean(found[-8:]) < 0.95 * np.mean(found[:8])
+    for stop in (5, 18):
+        trained(opened, "sdxl", flips, tmp_path / "killed", large, stop)
+    with monkeypatch.context() as without, pytest.raises(ValueError, match="optimizer than adamw:"):
+        without.setitem(sys.modules, "bitsandbytes.optim", None)
+        trained(opened, "sdxl", flips, tmp_path / "killed", large)
+    trained(opened, "sdxl", flips, tmp_path / "killed", large)
+    assert losses(tmp_path / "killed") == found
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
 
 
 def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
