@@ -135,8 +135,9 @@ def encode_mp4(frames: Sequence[Image.Image], rate: float) -> Clip:
     buffer = BytesIO()
     height, width = np.asarray(frames[0]).shape[:2]
     with av.open(buffer, "w", format="mp4") as container:
-        # One thread: the bytes depend on how many there are.
-        options = {"crf": QUALITY, "preset": "medium", "threads": "1"}
+        # One thread: the bytes depend on how many there are. No tree of macroblocks: in small
+        # frames it reads memory that nobody wrote (x264 165), and the bytes differ now and then.
+        options = {"crf": QUALITY, "preset": "medium", "threads": "1", "mbtree": "0"}
         exact = Fraction(rate).limit_denominator(1001)
         stream = container.add_stream("libx264", rate=exact, options=options)
         stream.width, stream.height = width + width % 2, height + height % 2

@@ -6,6 +6,7 @@ from .options import (
     AcrossJudges,
     Concurrency,
     Features,
+    Frames,
     Json,
     JudgeNames,
     MaxUsd,
@@ -22,6 +23,7 @@ def quality(
     runs: RunsToScore,
     scorer: Scorers = None,
     features: Features = None,
+    frames: Frames = "first,middle,last",
     judge: JudgeNames = None,
     across_judges: AcrossJudges = False,
     partial: Partial = False,
@@ -43,7 +45,7 @@ def quality(
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
         for run in runs if scorer else ():
-            print_scoring(run, score_images(run, scorer or (), cost, progress))
+            print_scoring(run, score_images(run, scorer or (), cost, progress, frames=frames))
         distances = set_distances(runs, features, progress) if features else []
     settings = ScoreSettings(
         judges=tuple(judge or ()), across_judges=across_judges, partial=partial

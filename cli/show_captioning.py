@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
+    from ..corpus_analysis.captioning.ranking import CaptionerRanking
     from ..corpus_analysis.captioning.run import Captioning, WhoseCaptions
 
 LISTED = {("left_first", "wording"), ("left_first", "words"), ("named_first", "category")}
@@ -21,6 +22,8 @@ def print_captioning(found: Captioning, out: Path, as_json: bool) -> None:
         return
     for one in found.results:
         _print_scores(one)
+    if found.ranking.pairs:
+        _print_ranking(found.ranking)
     skipped = ", ".join(f"{why} {n:,}" for why, n in found.source["skipped"].items() if n)
     more = f"; not taken: {skipped}" if skipped else ""
     print(f"{found.source['images']:,} images with two things ({found.source['boxes']}){more}")
@@ -40,3 +43,30 @@ def _print_scores(one: WhoseCaptions) -> None:
     output.print(shown)
     captions = ", ".join(f"{label} {count:,}" for label, count in one.labels.items())
     output.print(f"captions: {captions}{f'; cut {one.cut:,}' if one.cut else ''}", highlight=False)
+
+
+def _print_ranking(ranking: CaptionerRanking) -> None:
+    """Who names the left one first more often, and every two on the same images."""
+    from ..eval.results.tables import show, show_interval
+
+    output = console(width=120)
+    title = "left_first, percent; captioners that share a letter can't be told apart"
+    shown = table("captioner", "left_first", "groups", numbers=["left_first"], title=title)
+    for one in ranking.captioners:
+        shown.add_row(one.name, show(one.left_first, "%"), one.groups)
+    output.print(shown)
+    numbers = ("difference", "95 %", "p", "Holm", "n", "images")
+    title = "first - second, on images and wordings that both have told in full"
+    shown = table("first", "second", *numbers, numbers=numbers, title=title)
+    for pair in ranking.pairs:
+        shown.add_row(
+            pair.first,
+            pair.second,
+            show(pair.difference, "%", "-"),
+            show_interval(pair.interval, "%"),
+            show(pair.p_value, "1", "-"),
+            show(pair.adjusted, "1", "-"),
+            f"{pair.n:,}",
+            f"{pair.images:,}",
+        )
+    output.print(shown)

@@ -23,7 +23,8 @@ def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) ->
         counts = [f"{tally.scored:,} scored"]
         counts += [f"{tally.known:,} were there"] if tally.known else []
         counts += [f"{tally.failed:,} failed"] if tally.failed else []
-        print_note(f"{run}, {log.name}: {'; '.join(counts)}")
+        what = f" (frames {log.choice.text} of {tally.clips:,} clips)" if tally.clips else ""
+        print_note(f"{run}, {log.name}: {'; '.join(counts)}{what}")
         if tally.first_error:
             print_note(f"the first failure: {tally.first_error}")
 

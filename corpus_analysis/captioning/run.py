@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..captions.parser import installed_model
 from .asking import WORDINGS, Ask, ask, asks
 from .people import read_people
 from .plot import draw_plot
+from .ranking import CaptionerRanking, rank_captioners
 from .reading import Reading, ToRead, read
 from .scores import BothSides, Told, against_people, captioner_scores, people_scores
 from .things import Photographs, drawn, photographs
@@ -65,7 +66,7 @@ class WhoseCaptions:
     """The result of one captioner, or of people."""
 
     name: str
-    """The captioner in a few words; `people`."""
+    """The captioner in a few words, unique in the run; `people`."""
     identity: Mapping[str, str]
     """The captioner; empty for people."""
     labels: Mapping[str, int]
@@ -91,6 +92,8 @@ class Captioning:
     """Images: how many, from where, and why others were not taken."""
     results: tuple[WhoseCaptions, ...]
     """Captioners as they were named, then people."""
+    ranking: CaptionerRanking
+    """The captioners against each other."""
     spent: str
     """What was paid in this run; empty for nothing."""
 
@@ -100,7 +103,9 @@ class Captioning:
             {**vars(one), "scores": [score.to_json() for score in one.scores]}
             for one in self.results
         ]
-        plain: dict[str, Any] = without_nan({"source": dict(self.source), "results": results})
+        plain: dict[str, Any] = without_nan(
+            {"source": dict(self.source), "results": results, "ranking": asdict(self.ranking)}
+        )
         return plain
 
 
@@ -124,16 +129,17 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
         logs = [CaptionLog(settings.out / CAPTIONS, captioner) for captioner in captioners]
         results: list[WhoseCaptions] = []
         lines: list[str] = []
-        for log in logs:
+        by_name: dict[str, list[BothSides]] = {}
+        for log, name in zip(logs, _names(logs), strict=True):
             written = ask(wanted, log, progress).captions
             readings = _read(wanted, written)
-            lines += _lines(log.name, wanted, written, readings)
-            pairs = _pairs(wanted, readings)
+            lines += _lines(name, wanted, written, readings)
+            by_name[name] = pairs = _pairs(wanted, readings)
             compared = against_people(pairs, told) if told else []
             scores = (*captioner_scores(pairs), *compared)
             results.append(
                 WhoseCaptions(
-                    name=log.name,
+                    name=name,
                     identity=log.identity,
                     labels=_counts(readings.values()),
                     cut=sum(caption.cut for caption in written.values() if caption),
@@ -152,7 +158,7 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
             "wordings": {name: WORDINGS[name] for name in settings.wordings},
         }
         spent = str(plan.budget.spending) if plan.budget.spending.calls else ""
-        found = Captioning(source, tuple(results), spent)
+        found = Captioning(source, tuple(results), rank_captioners(by_name), spent)
         write_whole(settings.out / READINGS, "".join(lines))
         write_whole(settings.out / PLOT, draw_plot(results))
         write_json(settings.out / RESULT, found.to_json())
@@ -171,6 +177,18 @@ def _images(settings: CaptioningSettings) -> Photographs:
     if settings.captioners and settings.images is None:
         raise UsageError("a captioner needs the photographs: name their folder with --images")
     return photographs(settings.boxes, settings.images, settings.limit)
+
+
+def _names(logs: Sequence[CaptionLog]) -> list[str]:
+    """Each captioner in a few words, with its folder where two are described alike.
+
+    Raises UsageError for a captioner that is named twice.
+    """
+    if len({log.root for log in logs}) < len(logs):
+        twice = next(name for name, n in Counter(log.name for log in logs).items() if n > 1)
+        raise UsageError(f"captioner {twice} is named twice")
+    counts = Counter(log.name for log in logs)
+    return [log.name if counts[log.name] == 1 else f"{log.name} ({log.root.name})" for log in logs]
 
 
 def _people(path: Path | None, images: Photographs) -> tuple[list[Told], int]:

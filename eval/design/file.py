@@ -80,7 +80,7 @@ class Sampling(TablePart):
     persona: Manner | None = None
     """How free questions are answered; the study's where None."""
     frames: ShownFrames | None = None
-    """Which frames of a clip are judged; the study's where None."""
+    """Which frames of a clip are judged and scored; the study's where None."""
 
 
 class CellPattern(TablePart):
@@ -146,7 +146,7 @@ class StudyFile(TablePart):
     persona: Manner = "standard"
     """How free questions are answered."""
     frames: ShownFrames = USUAL
-    """Which frames of a clip are judged."""
+    """Which frames of a clip are judged and scored."""
     unchecked: bool = False
     """Whether judges judge without being checked on gold images first."""
     only: tuple[CellPattern, ...] = ()
@@ -201,7 +201,7 @@ class Cell:
     persona: str
     """How free questions are answered."""
     frames: str = USUAL
-    """Which frames of a clip are judged."""
+    """Which frames of a clip are judged and scored."""
     methods: tuple[str, ...] = ()
     """Specs of the methods around the generator, the innermost first."""
     scorer: bool = False
@@ -246,7 +246,7 @@ class Cell:
     def asked(self) -> list[str]:
         """What decides which questions are asked about an image."""
         frames = [] if self.frames == USUAL else [self.frames]
-        return [] if self.scorer else [*self.probes, self.persona, *frames]
+        return frames if self.scorer else [*self.probes, self.persona, *frames]
 
     @property
     def run(self) -> str:

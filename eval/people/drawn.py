@@ -22,6 +22,7 @@ from ..core import ORIGINAL, Case
 from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
 from ..engine.run import HEADER, Run, RunError
+from ..results.judge_card import labels_of
 from ..results.names import short_names
 from .forms import FORMS, ReviewForm, ReviewTask, open_form
 from .gold import is_release, release_tasks
@@ -32,6 +33,12 @@ SAMPLE = "sample.json"
 MOST = {"quality": 100, "compare": 100, "judge": 400, "verdict": 200}
 """What can be drawn from runs, and how many where nobody says: cases of which each run has an image
 (quality, compare), answers of each question (judge), images (verdict)."""
+
+OF_CLIPS = (
+    "This is a clip. What is asked of the picture: answer with what most of the clip shows.\n"
+)
+"""Before the judge's question, where people answer it of a clip: their label stands beside the
+verdict of most frames."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,8 @@ class DrawnItem:
     """SHA-256 of each."""
     files: tuple[str, ...]
     """Path of each."""
+    frames: tuple[int, ...] = ()
+    """Of each that is a clip, how many it has; 0 of an image. Empty in older samples."""
     source: str = ""
     """Path of the image that was edited; empty for text-to-image."""
     question: str = ""
@@ -77,6 +86,7 @@ class DrawnItem:
             images=tuple(map(Path, (*sources, *self.files))),
             options=self.answers,
             captions=(*("source" for _ in sources), *captions),
+            clips=tuple(len(sources) + n for n, frames in enumerate(self.frames) if frames),
         )
 
 
@@ -229,8 +239,6 @@ def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[D
 
 def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: Any) -> DrawnItem:
     made = [runs[name].images()[case.id] for name in names]
-    if any(image.frames for image in made):
-        raise UsageError(f"{case.id} is a clip: people can be shown images only")
     parts = zip(names, made, strict=True)
     root = runs[names[0]].root.resolve()
     return DrawnItem(
@@ -241,6 +249,7 @@ def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: A
         runs=names,
         images=tuple(image.sha256 for image in made),
         files=tuple(str(runs[n].image_path(image).resolve()) for n, image in parts),
+        frames=tuple(image.frames for image in made),
         source=str(root / case.source) if case.source else "",
         **more,
     )
@@ -265,31 +274,28 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
     strata: dict[str, dict[tuple[str, ...], list[DrawnItem]]] = {}
     for name, run in runs.items():
         log = run.chosen_judges(())[0]
-        said = {
-            (a.case, a.question): a.verdict
-            for a in log.present(run.present())
-            if a.probe == ORIGINAL and not a.verdict.failed
-        }
+        said = labels_of(log.present(run.present()))
         persona = log.identity.get("persona", "standard")
         asking = Asking(run.root, run.header.suite, persona, (ORIGINAL,))
         suite = asking.open_suite()
         with Evaluation.open(run.root) as evaluation:
             for case in evaluation.cases:
                 row, image = evaluation.rows[case.row], run.images()[case.id]
-                for question in asking.planned(suite, row, case, image):
-                    verdict = said.get((case.id, question.name))
-                    if verdict is None:
+                of_frames = asking.planned(suite, row, case, image)
+                for question in {q.name: q for q in of_frames}.values():
+                    label = said.get((case.id, question.name))
+                    if label is None:
                         continue
                     item = _item(
                         runs,
                         case,
                         (name,),
                         question=question.name,
-                        asked=question.prompt.strip(),
+                        asked=(OF_CLIPS if image.frames else "") + question.prompt.strip(),
                         answers=tuple((label, digit) for digit, label in question.answers.items()),
                     )
                     part = strata.setdefault(question.name, {})
-                    part.setdefault((name, verdict.label), []).append(item)
+                    part.setdefault((name, label), []).append(item)
     return [
         item
         for question in sorted(strata)

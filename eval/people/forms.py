@@ -84,6 +84,8 @@ class ReviewTask:
     """Value and key of the one field, where the row's `answers` say what its digits mean."""
     captions: tuple[str, ...] = ()
     """Below the images, where there are several."""
+    clips: tuple[int, ...] = ()
+    """Which of the images are clips, counted from 0."""
 
     @property
     def id(self) -> str:

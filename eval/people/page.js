@@ -22,20 +22,42 @@ const options = (task, field) => task.options.length ? task.options : field.opti
 const isDone = (task) => state.fields.every((field) => field.name in given(task));
 const address = (task, index) => "/image?" + new URLSearchParams({ token, task: task.id, index });
 
+function picture(task, index, name) {
+  const image = document.createElement("img");
+  image.src = address(task, index);
+  image.alt = name;
+  return image;
+}
+// Fetched whole: then it can be played again and sought in, although the server sends no parts.
+function player(task, index, name) {
+  const video = document.createElement("video");
+  Object.assign(video, { controls: true, loop: true, muted: true, autoplay: true });
+  video.ariaLabel = name;
+  fetch(address(task, index)).then(async (answer) => {
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    video.src = URL.createObjectURL(await answer.blob());
+  }).catch((error) => say(`a clip can't be shown: ${error.message}`, true));
+  return video;
+}
+function showImages(task) {
+  for (const old of document.querySelectorAll("#images video")) URL.revokeObjectURL(old.src);
+  byId("images").dataset.task = task.id;
+  byId("images").replaceChildren(...Array.from({ length: task.images }, (_, index) => {
+    const figure = document.createElement("figure"), caption = document.createElement("figcaption");
+    const named = task.captions[index] || `image ${index + 1}`;
+    const seen = (task.clips.includes(index) ? player : picture)(task, index, named);
+    caption.textContent = task.captions[index] || "";
+    figure.append(seen, caption);
+    return figure;
+  }));
+}
+
 function show() {
   const task = state.tasks[at], done = state.tasks.filter(isDone).length;
   byId("count").textContent = `${at + 1} of ${state.tasks.length}, ${done} done`;
   byId("bar").max = state.tasks.length;
   byId("bar").value = done;
-  byId("images").replaceChildren(...Array.from({ length: task.images }, (_, index) => {
-    const image = document.createElement("img");
-    image.src = address(task, index);
-    image.alt = task.captions[index] || `image ${index + 1}`;
-    const figure = document.createElement("figure"), caption = document.createElement("figcaption");
-    caption.textContent = task.captions[index] || "";
-    figure.append(image, caption);
-    return figure;
-  }));
+  if (byId("images").dataset.task !== task.id) showImages(task);
   byId("texts").className = task.texts.length === 1 ? "one" : "";
   byId("texts").replaceChildren(...task.texts.flatMap(entry));
   const next = state.fields.find((field) => !(field.name in given(task)));

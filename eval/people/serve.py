@@ -22,10 +22,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import UsageError
-from ...images import open_image, opened, plain_png
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
+from .shown import shown
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _MOST = 20_000
@@ -34,12 +34,12 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; connect-src 'self'; "
-    "style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; media-src blob:; "
+    "connect-src 'self'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
 }
 _FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
-"""Of images, which strangers made: opened in a tab of its own, one runs and reads nothing."""
+"""Of images and clips, which strangers made: in a tab of its own, one runs and reads nothing."""
 
 
 class RequestRefused(UsageError):
@@ -121,6 +121,7 @@ class Audit:
                     "id": task.id,
                     "texts": task.texts,
                     "images": len(task.images),
+                    "clips": task.clips,
                     "options": task.options,
                     "captions": task.captions,
                 }
@@ -144,7 +145,7 @@ class Audit:
         }
 
     def image(self, task: str, index: int) -> Path:
-        """An image of a task. Raises RequestRefused for any other."""
+        """An image or clip of a task. Raises RequestRefused for any other."""
         for one in self.tasks:
             if one.id == task and 0 <= index < len(one.images):
                 return one.images[index]
@@ -211,13 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(audit.agreement())
         elif path == "/image":
             file = audit.image(query["task"], int(query["index"]))
-            if audit.form.blind:
-                plain = plain_png(open_image(file))
-                self._send(HTTPStatus.OK, plain, "image/png", _FILE_HEADERS)
-                return
-            with opened(file) as image:  # whatever it is called, one of the five raster formats
-                kind = {"MPO": "jpeg"}.get(image.format or "", (image.format or "").lower())
-            self._send(HTTPStatus.OK, file.read_bytes(), f"image/{kind}", _FILE_HEADERS)
+            data, kind = shown(file, audit.form.blind, audit.folder)
+            self._send(HTTPStatus.OK, data, kind, _FILE_HEADERS)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"nothing here")
 

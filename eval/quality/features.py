@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import DataError
+from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
@@ -27,10 +27,16 @@ def image_features(
 ) -> dict[str, Array]:
     """Case -> features (d,) of its present image, float32 as recorded; computed where not known.
 
-    An image that can't be read any more has none. Raises LoadError where the model can't be loaded.
+    An image that can't be read any more has none. Raises LoadError where the model can't be loaded,
+    UsageError for clips: their frames are alike, and distances of sets take them for independent.
     """
     run = Run.open(root)
     run.check_complete()
+    if clips := sum(image.frames > 0 for image in run.images().values()):
+        raise UsageError(
+            f"{root} has {clips:,} clips, and --features compares sets of images: --scorer scores "
+            f"the frames of clips"
+        )
     identity = extractor.identity()
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     folder = root / FOLDER / f"{identity['kind']}-{digest[:8]}"

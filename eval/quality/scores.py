@@ -1,7 +1,8 @@
 """Scores of a run's images, recorded as they come: `RUN/scorers/SCORER/scores.jsonl`.
 
 A score is known by prompt, image bytes and scorer: nothing is scored twice, and an image that was
-made anew is scored anew. A shard of a run writes `scores.I-of-N.jsonl` instead.
+made anew is scored anew. Of a clip each chosen frame is scored, and the clip's score is their mean.
+A shard of a run writes `scores.I-of-N.jsonl` instead.
 """
 
 from __future__ import annotations
@@ -12,22 +13,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...agents.budget import BudgetError
 from ...errors import DataError, RunFailed
-from ...images import ImageError, open_image
+from ...images import ImageError
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
 from ...tables import MALFORMED
 from ..checkpoints.placement import LoadError
 from ..core import Case, describe
 from ..engine.costs import Cost, count_images
+from ..engine.frames import numbers_of, shown_frames
 from ..engine.records import RunShard, shard_log
 from ..engine.run import Run, RunError
 from ..judges import CallPlan
 from ..scorers import Scorer, as_scorer, open_scorer
+from ..video.frames import USUAL, FrameChoice
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,19 +42,31 @@ HEADER = "scorer.json"
 SCORES = shard_log("scores", None)
 
 
+def scoring_identity(scorer: Mapping[str, str], frames: str = USUAL) -> dict[str, str]:
+    """Who scores what: what a folder of scores is of.
+
+    frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
+    """
+    return {**scorer, **({} if frames == USUAL else {"frames": frames})}
+
+
 class PairToScore(NamedTuple):
-    """A prompt and the bytes of an image."""
+    """A prompt and the bytes of an image, or a frame of a clip."""
 
     case: str
     """Id of the first case that they are of."""
     prompt: str
     image: str
     """SHA-256 of the image's file."""
+    frame: int | None = None
+    """Of a clip, from 0; None for an image."""
 
     @property
     def key(self) -> str:
-        """Of prompt and image."""
-        return hashlib.sha256(json.dumps([self.prompt, self.image]).encode()).hexdigest()[:24]
+        """Of prompt, image and frame."""
+        frame = [] if self.frame is None else [self.frame]
+        words = json.dumps([self.prompt, self.image, *frame])
+        return hashlib.sha256(words.encode()).hexdigest()[:24]
 
 
 class ScoredPair(NamedTuple):
@@ -68,7 +85,7 @@ class ScoreLog:
     root: Path
     """Folder."""
     identity: Mapping[str, str]
-    """The scorer."""
+    """The scorer, and the frames that it is shown; see `scoring_identity`."""
     shard: RunShard | None = None
     """Which part of its run this process scores; None for all of it."""
 
@@ -100,6 +117,11 @@ class ScoreLog:
         """The scorer in a few words."""
         return describe(self.identity)
 
+    @property
+    def choice(self) -> FrameChoice:
+        """Which frames of a clip are scored."""
+        return FrameChoice(self.identity.get("frames", USUAL))
+
     @cached_property
     def newest(self) -> dict[str, ScoredPair]:
         """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
@@ -120,7 +142,8 @@ class ScoreLog:
     def add(self, log: RecordLog, pair: PairToScore, scored: ScoredPair) -> None:
         """Records a score, or why there is none."""
         told = {"error": scored.error} if scored.error else {"value": scored.value}
-        log.append({"key": pair.key, "case": pair.case, "image": pair.image, **told})
+        frame = {} if pair.frame is None else {"frame": pair.frame}
+        log.append({"key": pair.key, "case": pair.case, "image": pair.image, **frame, **told})
         self.newest[pair.key] = scored
 
     def needs(self, pair: PairToScore) -> bool:
@@ -128,21 +151,35 @@ class ScoreLog:
         known = self.newest.get(pair.key)
         return known is None or bool(known.error)
 
+    def pairs(self, run: Run, cases: Sequence[Case]) -> dict[str, list[PairToScore]]:
+        """Case -> what is scored of its present image, or of its clip's frames in the order of
+        time. Raises UsageError for a frame that a clip doesn't have."""
+        present, images = run.present(cases), run.images()
+        return {
+            case.id: [
+                PairToScore(case.id, case.prompt, present[case.id], number)
+                for number in numbers_of(self.choice, images[case.id])
+            ]
+            for case in cases
+            if case.id in present
+        }
+
     def of_cases(self, run: Run, cases: Sequence[Case]) -> dict[str, ScoredPair]:
-        """Case -> what the scorer made of its present image; no entry where it made nothing."""
-        present = run.present(cases)
+        """Case -> what the scorer made of its present image, or of its clip: the mean of its
+        frames, the first failure where one has none. No entry where it is not scored to the end."""
         found = {}
-        for case in cases:
-            if case.id in present:
-                scored = self.newest.get(PairToScore(case.id, case.prompt, present[case.id]).key)
-                if scored is not None:
-                    found[case.id] = scored
+        for case, pairs in self.pairs(run, cases).items():
+            scored = [self.newest[pair.key] for pair in pairs if pair.key in self.newest]
+            if len(scored) == len(pairs):
+                failed = (one for one in scored if one.error)
+                mean = ScoredPair(fmean(one.value for one in scored))
+                found[case] = next(failed, mean)
         return found
 
 
 @dataclass
 class ScoringTally:
-    """What came of scoring."""
+    """What came of scoring images, or frames of clips."""
 
     scored: int = 0
     """New scores."""
@@ -151,6 +188,8 @@ class ScoringTally:
     failed: int = 0
     """Pairs without a score."""
     first_error: str = ""
+    clips: int = 0
+    """How many clips the frames are of; 0 where all are images."""
 
 
 class ScorerFailed(RunFailed):
@@ -172,12 +211,15 @@ def score_images(
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     shard: RunShard | None = None,
+    frames: str = USUAL,
 ) -> list[tuple[ScoreLog, ScoringTally]]:
     """Scores the images of a run, or of a shard of it, that have no score yet.
 
-    Raises RunError for a run that is not complete, UsageError for a bad spec, ScorerFailed where a
-    scorer could score nothing, BudgetError where a cap ends the run.
+    frames: which frames of a clip, as text of a `FrameChoice`. Raises RunError for a run that is
+    not complete, UsageError for a bad spec or choice, ScorerFailed where a scorer could score
+    nothing, BudgetError where a cap ends the run.
     """
+    FrameChoice(frames)
     run = Run.open(root, shard)
     run.check_complete()
     if replaced := run.replaced():
@@ -189,28 +231,30 @@ def score_images(
     count_images(plan, run)
     opened = [open_scorer(s, plan) if isinstance(s, str) else as_scorer(s) for s in scorers]
     with run.lock():
-        return [_score(run, scorer, progress) for scorer in opened]
+        return [_score(run, scorer, frames, progress) for scorer in opened]
 
 
-def _score(run: Run, scorer: Scorer, progress: Progress) -> tuple[ScoreLog, ScoringTally]:
-    log = ScoreLog.start(run, scorer.identity())
-    cases = run.own_cases()
-    present, tally, done = run.present(cases), ScoringTally(), 0
-    pairs = {
-        pair.key: pair
-        for case in reversed(cases)
-        if case.id in present
-        for pair in [PairToScore(case.id, case.prompt, present[case.id])]
-    }
+def _score(
+    run: Run, scorer: Scorer, frames: str, progress: Progress
+) -> tuple[ScoreLog, ScoringTally]:
+    log = ScoreLog.start(run, scoring_identity(scorer.identity(), frames))
+    of_cases = log.pairs(run, run.own_cases())
+    # Of several pairs that are alike, the first is scored.
+    pairs: dict[str, PairToScore] = {}
+    for pair in (pair for of_case in of_cases.values() for pair in of_case):
+        pairs.setdefault(pair.key, pair)
+    tally, done = ScoringTally(), 0
+    tally.clips = sum(of_case[0].frame is not None for of_case in of_cases.values())
     with RecordLog(log.root / shard_log("scores", run.shard)) as records:
         progress(log.name, 0, len(pairs))
-        for block in _blocks(list(reversed(pairs.values())), getattr(scorer, "batch", 1)):
+        for block in _blocks(list(pairs.values()), getattr(scorer, "batch", 1)):
             waiting = {pair.key for pair in block if log.needs(pair)}
             tally.known += len(block) - len(waiting)
             if waiting:
                 # A block is scored whole also where a part of it is known: the last digits of a
                 # score depend on the batch, and a killed run must give those of one that was not.
-                for pair, scored in zip(block, _scored(run, scorer, block), strict=True):
+                found = _scored(run, scorer, block, log.choice)
+                for pair, scored in zip(block, found, strict=True):
                     if pair.key in waiting:
                         log.add(records, pair, scored)
                         _count(tally, scored)
@@ -235,13 +279,20 @@ def _count(tally: ScoringTally, scored: ScoredPair) -> None:
     tally.first_error = tally.first_error or scored.error
 
 
-def _scored(run: Run, scorer: Scorer, block: Sequence[PairToScore]) -> list[ScoredPair]:
+def _scored(
+    run: Run, scorer: Scorer, block: Sequence[PairToScore], choice: FrameChoice
+) -> list[ScoredPair]:
     images: list[Image | str] = []
-    for pair in block:
+    for case, pairs in groupby(block, key=lambda pair: pair.case):
+        wanted = list(pairs)
         try:
-            images.append(open_image(run.image_path(run.images()[pair.case])))
+            shown = {
+                frame.number: frame.image
+                for frame in shown_frames(run.root, run.images()[case], choice)
+            }
+            images += [shown[pair.frame] for pair in wanted]
         except ImageError as error:  # it was an image when it was made
-            images.append(f"the image {error}")
+            images += [f"the image {error}"] * len(wanted)
     opened = [(p.prompt, i) for p, i in zip(block, images, strict=True) if not isinstance(i, str)]
     values = iter(_values(scorer, opened))
     return [ScoredPair(math.nan, i) if isinstance(i, str) else next(values) for i in images]

@@ -138,7 +138,7 @@ def judge_card(
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
         side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
         probes={p: probes[p] for p in (*CONTROLS, MIRROR_SWAP) if p in probes},
-        agreement=_agreement(_of_cases(asked), labels or {}),
+        agreement=_agreement(labels_of(asked), labels or {}),
     )
 
 
@@ -146,7 +146,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _of_cases(asked: Iterable[Answered]) -> dict[tuple[str, str], str]:
+def labels_of(asked: Iterable[Answered]) -> dict[tuple[str, str], str]:
     """(case, question) -> label of the image, or of most frames of the clip; no failures."""
     found: dict[tuple[str, str], list[Verdict]] = {}
     for a in asked:

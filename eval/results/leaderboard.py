@@ -14,7 +14,7 @@ import numpy as np
 from ..core import Score, describe
 from ..stats.bootstrap import Array
 from ..stats.clusters import Estimate, cluster_interval
-from ..stats.comparison import holm, tied_groups
+from ..stats.comparison import holm, tied_groups, tied_letters
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
 from ..tallies.scores import factor_of
@@ -100,26 +100,13 @@ def leaderboard(
         (c.first, c.second): 1.0 if math.isnan(c.adjusted) else c.adjusted for c in comparisons
     }
     tied = tied_groups(ranks, p_values)
-    letters = {
-        name: " ".join(_letter(number) for number, group in enumerate(tied) if name in group)
-        for name in ranked
-    }
     undefined = sorted(set(entries) - set(ranked))
     standings = [
-        Standing(name, entries[name], scores[name], letters.get(name, ""))
+        Standing(name, entries[name], scores[name], tied_letters(tied, name))
         for name in [*ranked, *undefined]
     ]
     judge = "" if mixed else describe(judged[0].result.card.identity)
     return Leaderboard(suite, judge, headline, standings, comparisons)
-
-
-def _letter(number: int) -> str:
-    """A to Z, then A1, B1, ...
-
-    >>> _letter(0), _letter(27)
-    ('A', 'B1')
-    """
-    return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
 def _compare(

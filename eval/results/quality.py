@@ -21,7 +21,7 @@ class ImageQuality:
     """What one scorer says of one run."""
 
     scorer: str
-    """In a few words; unique in the run."""
+    """In a few words, of clips with the frames that it was shown; unique in the run."""
     identity: Mapping[str, str]
     """Of the scorer. Two runs are compared only where it is the same."""
     score: Score
@@ -32,13 +32,16 @@ class ImageQuality:
     """Case -> score."""
     clusters: Mapping[str, str]
     """Case -> its narrowest cluster."""
+    frames: str = ""
+    """Of which a clip's score is the mean, as text of a `FrameChoice`; empty without clips."""
 
 
 def read_quality(run: Run) -> list[ImageQuality]:
     """What every scorer of a run says, by name; empty where nobody scored it."""
     logs, cases = scorers_of(run), run.cases()
-    names = _unique(logs)
     images = run.images()
+    clips = any(image.frames for image in images.values())
+    names = _unique(logs, clips)
     found = []
     for log in logs:
         scored = log.of_cases(run, cases)
@@ -67,6 +70,7 @@ def read_quality(run: Run) -> list[ImageQuality]:
                 deviation=replace(score, value=spread.value, interval=spread.interval),
                 values=values,
                 clusters=clusters,
+                frames=log.choice.text if clips else "",
             )
         )
     return found
@@ -79,10 +83,15 @@ def _reason(scored: ScoredPair | None, status: str) -> str:
     return NOT_SCORED if scored is None else "error"
 
 
-def _unique(logs: Sequence[ScoreLog]) -> dict[Path, str]:
-    """Folder -> name; with the folder's own where two scorers are described alike."""
-    counts = Counter(log.name for log in logs)
+def _unique(logs: Sequence[ScoreLog], clips: bool) -> dict[Path, str]:
+    """Folder -> name; with the folder's own where two scorers are described alike.
+
+    clips: whether the run has any; a clip's score is the mean of its frames, which the name says.
+    """
+    told = {
+        log.root: f"{log.name} (mean of {log.choice.text})" if clips else log.name for log in logs
+    }
+    counts = Counter(told.values())
     return {
-        log.root: log.name if counts[log.name] == 1 else f"{log.name} ({log.root.name})"
-        for log in logs
+        root: name if counts[name] == 1 else f"{name} ({root.name})" for root, name in told.items()
     }

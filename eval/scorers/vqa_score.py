@@ -47,7 +47,8 @@ class VqaScore:
     def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
         """Raises ScorerError where the model gives no probabilities."""
         questions = [self._question(prompt, image) for prompt, image in pairs]
-        said = {question.case: verdict for question, verdict in self.judge.judge(questions)}
+        different = {question.case: question for question in questions}  # frames may be alike
+        said = {q.case: verdict for q, verdict in self.judge.judge(different.values())}
         return [_share_of_yes(said[question.case]) for question in questions]
 
     def _question(self, prompt: str, image: Image) -> Question:

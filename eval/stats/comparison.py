@@ -62,6 +62,20 @@ def tied_groups(
     return groups
 
 
+def tied_letters(groups: Sequence[Sequence[str]], name: str) -> str:
+    """Letters of the tied groups that a system is in, A of the first; after Z comes A1.
+
+    >>> tied_letters([["a", "b"], ["b", "c"]], "b"), tied_letters([["a"]], "z")
+    ('A B', '')
+    """
+    letters = (
+        chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
+        for number, group in enumerate(groups)
+        if name in group
+    )
+    return " ".join(letters)
+
+
 def paired_items(
     difference: float, discordance: float, alpha: float = ALPHA, power: float = 0.8
 ) -> int:

@@ -21,7 +21,7 @@ from ...scenes.drawing import draw_scene
 from ...scenes.scene import Scene
 from ...storage import write_whole
 from ...tables import write_rows
-from ..core import Judge, Question, Score, Verdict
+from ..core import Case, Generator, Judge, Question, Score, Verdict
 from ..engine.costs import Cost
 from ..engine.data import Rows
 from ..engine.evaluation import Evaluation, RunSettings
@@ -32,7 +32,9 @@ from ..methods import Method, apply_methods
 from ..results.scoring import ScoreSettings, score_run
 from ..stats.clusters import cluster_interval
 from ..suites import SUITES, open_suite
-from ..trials.trials import Trial
+from ..trials.trials import Trial, clip_scenes
+from ..video.frames import FrameChoice
+from ..video.together import majority
 
 GRAIN_ROOM = 12.0
 """Levels of 255 that noise moves a pixel by, at most five times: the renderer's full grain."""
@@ -60,7 +62,7 @@ class Check:
     """What the generator was set to, percent."""
     raw: Score
     corrected: Score
-    """With labels of a part."""
+    """With labels of a part; of a score over time, which no labels correct, the same as `raw`."""
 
     @property
     def holds(self) -> bool:
@@ -116,20 +118,23 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
         for name, faults in judges.items():
             judge = FaultyJudge(seeing, faults) if faults != Faults() else seeing
             folders[evaluation.ask(judge)[0].root] = name
-        _write_truth(evaluation, out / "truth.jsonl")
+        _write_truth(evaluation, generator, out / "truth.jsonl")
         truths = trial.truths(evaluation.cases)
         if trial.grain is not None:
             yield _grain_check(trial.name, trial.grain, evaluation)
     for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
+        who = folders[judged.log.root]
         for name, truth in truths.items():
-            raw, corrected = judged.whole[name], judged.whole[f"{name}_corrected"]
+            over_time = name in trial.over_time
+            if over_time and FAULTY[who] != Faults():
+                continue
             yield Check(
                 trial.name,
-                folders[judged.log.root],
+                who,
                 score=name,
                 truth=truth,
-                raw=raw,
-                corrected=corrected,
+                raw=judged.whole[name],
+                corrected=judged.whole[name if over_time else f"{name}_corrected"],
             )
 
 
@@ -149,16 +154,27 @@ def _grain_check(name: str, truth: float, evaluation: Evaluation) -> Check:
     return Check(name, "pixels", "grain", truth=truth, raw=score, corrected=score)
 
 
-def _write_truth(evaluation: Evaluation, path: Path) -> None:
-    """Labels of a random part of the cases, from what the renderer says that it drew."""
+def _write_truth(evaluation: Evaluation, generator: Generator, path: Path) -> None:
+    """Labels of a random part of the cases, from what the renderer says that it drew; of a clip
+    those of most of the judged frames."""
     rng = random.Random(0)
     labels = []
     for case in evaluation.cases:
         if rng.random() >= LABELED:
             continue
-        made = evaluation.run.images()[case.id]
-        with Image.open(evaluation.run.image_path(made)) as image:
-            scene = Scene.of(image)
-        truth = evaluation.suite.truth(evaluation.rows[case.row], case, scene)
-        labels += [{"case": case.id, "question": q, "label": label} for q, label in truth.items()]
+        scenes = _scenes(evaluation, generator, case)
+        row = evaluation.rows[case.row]
+        truths = [evaluation.suite.truth(row, case, scene) for scene in scenes]
+        for question in truths[0]:
+            label = majority([Verdict(truth[question]) for truth in truths]).label
+            labels.append({"case": case.id, "question": question, "label": label})
     write_rows(path, labels)
+
+
+def _scenes(evaluation: Evaluation, generator: Generator, case: Case) -> list[Scene]:
+    """What an image shows, or each judged frame of a clip."""
+    made = evaluation.run.images()[case.id]
+    if made.frames:
+        return clip_scenes(generator, case, FrameChoice().of(made.frames, made.rate))
+    with Image.open(evaluation.run.image_path(made)) as image:
+        return [Scene.of(image)]

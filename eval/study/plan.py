@@ -16,7 +16,6 @@ from PIL import Image
 
 from ...agents.budget import Budget
 from ...errors import CounterpriorError
-from ...images import open_image
 from ...progress import Progress, silent
 from ...specs import Spec
 from ..captioners import PAID_CAPTIONERS
@@ -27,6 +26,7 @@ from ..design.file import Cell, StudyFile, cells_of, read_study
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows, row_fields, sample_rows
 from ..engine.evaluation import Evaluation, RunSettings, source_name
+from ..engine.frames import shown_frames
 from ..engine.run import HEADER, Run
 from ..engine.spool import RowIndex
 from ..engine.verdicts import Tally, VerdictLog, judging_identity
@@ -40,6 +40,7 @@ from ..roundtrips.trip import RoundTrip
 from ..scorers import Scorer, open_scorer
 from ..studies.judge_check import FOLDER, gold_rows
 from ..suites import open_suite
+from ..video.frames import FrameChoice
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
 from .study import FILE, Study, open_model, sampled_rows
 
@@ -452,10 +453,10 @@ class _Planner:
         times = []
         for case in run.cases()[:PROBED]:
             if (image := run.images().get(case.id)) is not None and image.status == "made":
-                opened = open_image(run.image_path(image))
+                frames = shown_frames(root, image, FrameChoice(cell.frames))
                 began = monotonic()
                 try:
-                    scorer.score([(case.prompt, opened)])
+                    scorer.score([(case.prompt, frame.image) for frame in frames])
                 except Exception as error:  # a model's own code may raise anything
                     told = f"scorer {cell.judge} on {cell.suite}: {error}"
                     self.found.problems.append(told)

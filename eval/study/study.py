@@ -47,7 +47,7 @@ from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
 from ..generators import open_generator
 from ..judges import Answering, CallPlan, open_judge
 from ..methods import apply_methods
-from ..quality.scores import ScoreLog, ScorerFailed, score_images
+from ..quality.scores import ScoreLog, ScorerFailed, score_images, scoring_identity
 from ..roundtrips.models import TripModels
 from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
@@ -237,7 +237,9 @@ class Study:
     def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
         """What its scorer said; None where it was never opened."""
         known = self.models()["scorers"].get(cell.judge)
-        return None if known is None else ScoreLog.of(run, known["identity"])
+        if known is None:
+            return None
+        return ScoreLog.of(run, scoring_identity(known["identity"], cell.frames))
 
     def judged_runs(self, partial: bool = False) -> list[Path]:
         """The runs whose cells are all done, or with `partial` that are judged at all.
@@ -627,7 +629,7 @@ class _Session:
     def _score(self, cell: Cell, scorer: Scorer) -> None:
         root, shard = self.study.root / cell.folder, self.scale.shard
         progress = self._named(f"{cell.suite} x {cell.generator}")
-        ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard)
+        ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard, frames=cell.frames)
         pairs = tally.known + tally.scored + tally.failed
         self._record_done(cell, Run.open(root, shard), pairs, tally.failed)
 

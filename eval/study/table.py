@@ -27,6 +27,7 @@ from ..design.layout import (
     generic_layout,
 )
 from ..engine.run import RunHeader
+from ..quality.scores import scoring_identity
 from ..results.changes import QualityReport, put_together
 from ..results.leaderboard import leaderboard
 from ..results.quality import ImageQuality, read_quality
@@ -195,7 +196,10 @@ class _Table:
         for key, status in self.statuses.items():
             run = self.study.run_of(status.cell) if status.cell.scorer else None
             for quality in read_quality(run) if run else ():
-                if key[2] in known and quality.identity == known[key[2]]["identity"]:
+                if key[2] not in known:
+                    continue
+                wanted = scoring_identity(known[key[2]]["identity"], status.cell.frames)
+                if quality.identity == wanted:
                     named = replace(quality.score, name=key[2])
                     found[key] = replace(quality, scorer=key[2], score=named)
         return found
@@ -529,7 +533,10 @@ class _Table:
         for kind, names in (("judge", self.judges), ("scorer", list(self.study.file.scorers))):
             for name in names:
                 if (model := models[f"{kind}s"].get(name)) is not None:
-                    yield f"{kind} {name}: {describe(model['identity'])}."
+                    of = [q.frames for key, q in self.qualities.items() if key[2] == name]
+                    clips = "; ".join(f"the mean of {text}" for text in sorted({*of} - {""}))
+                    shown = f", of a clip {clips}" if clips else ""
+                    yield f"{kind} {name}: {describe(model['identity'])}{shown}."
 
     def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
         told: dict[str, dict[str, None]] = {}

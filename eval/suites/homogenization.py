@@ -29,7 +29,13 @@ from ..tallies.scores import (
     variant_scores,
 )
 from ..tallies.worths import Worth, values_of
-from ..trials.trials import Trial, acting_trials, homogenization_trials, method_trials
+from ..trials.trials import (
+    Trial,
+    acting_trials,
+    clip_trials,
+    homogenization_trials,
+    method_trials,
+)
 from .base import Headline, Measure, R, Suite, about_pair, case_items
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
@@ -207,6 +213,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
 
     def trials(self) -> Iterator[Trial]:
         yield from homogenization_trials()
+        yield from clip_trials()
         yield from method_trials()
 
 

@@ -6,7 +6,7 @@ Each suite names its trials; the self-test draws them, judges them, and must fin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 from ...scenes.biases import preference
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, Row
-from ..core import INVALID, Case
-from ..generators.render import GRAIN
+from ..core import INVALID, Case, Generator, ImageRequest
+from ..generators.render import GRAIN, RenderGenerator
 from ..prompts.asking import Stated
 from . import rows
 
@@ -43,6 +43,9 @@ class Trial:
     """What tuning did to the renderer, as JSON; empty for no tuning."""
     grain: float | None = None
     """Standard deviation of every image's noise, levels of 255; None where it is not checked."""
+    over_time: tuple[str, ...] = ()
+    """Of the scores, those over time of clips: labels say what most of a clip shows and can't
+    correct them, so they are checked with the judge that has no faults."""
 
 
 def homogenization_trials() -> Iterator[Trial]:
@@ -54,6 +57,32 @@ def homogenization_trials() -> Iterator[Trial]:
             rows=[rows.neutral(a, b) for a, b in rows.pairs()],
             truths=partial(_true_index, bias),
         )
+
+
+def clip_trials() -> Iterator[Trial]:
+    """Clips of which a share changes sides before the second of three judged frames."""
+    bias, share, swaps_at = 1.5, 0.3, 0.25
+    left = _sigmoid(bias)
+    last = left * (1 - share) + (1 - left) * share  # so are two of three frames
+    yield Trial(
+        name=f"T2I homogenization, {share:.0%} of clips change sides",
+        generator=f"render:?order_bias={bias}&video=3&swaps_at={swaps_at}&swaps={share}",
+        rows=[rows.neutral(a, b) for a, b in rows.few_pairs()],
+        truths=lambda cases: {
+            "signed_index": 100 * (2 * last - 1),
+            "order_first_frame": 100 * left,
+            "order_last_frame": 100 * last,
+            "order_changed": 100 * share,
+        },
+        over_time=("order_first_frame", "order_last_frame", "order_changed"),
+    )
+
+
+def clip_scenes(generator: Generator, case: Case, frames: Iterable[int]) -> list[Scene]:
+    """What some frames of a case's clip show; its file holds pixels alone."""
+    assert isinstance(generator, RenderGenerator)
+    scenes = generator.scenes(ImageRequest(case.prompt, case.seed, fields=case.fields))
+    return [scenes[number] for number in frames]
 
 
 def method_trials() -> Iterator[Trial]:

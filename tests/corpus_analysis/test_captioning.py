@@ -415,9 +415,21 @@ def test_the_command_asks_once_and_compares_with_people(
     assert len(server.asked) == 8 + 4  # another image of the same name
     printed = capsys.readouterr().out
     assert "left_first_balanced" in printed and "3 images with two things" in printed
+    assert "can't be told apart" not in printed  # one captioner has nobody to be compared with
     lines = (tmp_path / "run" / "readings.jsonl").read_text().splitlines()
     assert len(lines) == 12 and json.loads(lines[0])["first"] == "dog"
     assert "<svg" in (tmp_path / "run" / "captioning.svg").read_text()
+    given["captioner"] = [server.spec("openai"), server.spec("openai", "max_tokens=9")]
+    captioning(tmp_path / "run", **{**given, "json": False})
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "captioners that share a letter can't be told apart" in shown
+    result = json.loads((tmp_path / "run" / "captioning.json").read_text())
+    ranking, names = result["ranking"], [one["name"] for one in result["results"][:2]]
+    assert len({*names}) == 2 and {one["name"] for one in ranking["captioners"]} == {*names}
+    (pair,) = ranking["pairs"]
+    assert pair["n"] and (pair["difference"], pair["adjusted"]) == (0, 1)
+    with pytest.raises(UsageError, match="is named twice"):
+        captioning(tmp_path / "run", **{**given, "captioner": given["captioner"][:1] * 2})
 
 
 class Dying:

@@ -1,17 +1,25 @@
-"""What people label straight from judged runs: the judge's own questions, strata alike."""
+"""What people label straight from judged runs, of clips too: the judge's own questions."""
 
 from __future__ import annotations
 
+import struct
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.clips import clip_frames, encode_mp4, read_clip
+from counterprior.eval.engine.evaluation import RunSettings, outcomes
+from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
-from counterprior.eval.people.drawn import SAMPLE, DrawnSample, open_audit
-from counterprior.eval.results.scoring import ScoreSettings, score_runs
+from counterprior.eval.people.drawn import OF_CLIPS, SAMPLE, DrawnSample, open_audit
+from counterprior.eval.people.serve import AuditServer
+from counterprior.eval.people.shown import shown
+from counterprior.eval.results.scoring import ScoreSettings, score_run, score_runs
+from counterprior.images import ImageError
 from counterprior.labels import read_labels
 
 SUITE = "t2i_homogenization"
@@ -74,3 +82,67 @@ def test_images_for_verdicts_come_from_every_run_and_group(
     audit.click("ann", audit.tasks[0].id, {"human_verdict": "PASS"})
     (label,) = read_labels(tmp_path / "labels" / "ann.jsonl")
     assert label.label == "PASS" and label.image == sample.items[0].images[0]
+
+
+@pytest.fixture(scope="module")
+def clips(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four clips, of which some change sides, judged by pixels; read only."""
+    out = tmp_path_factory.mktemp("clips") / "run"
+    settings = RunSettings(SUITE, str(text_release), out, limit=2)
+    spec = "render:?order_bias=1&video=3&swaps_at=0.25&swaps=0.5"
+    evaluate_run(settings, spec, ["pixels"], JudgeSettings())
+    return out
+
+
+def test_clips_are_drawn_played_and_labeled(clips: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "labels"
+    audit = open_audit([clips], "judge", folder, n=4)
+    shown = audit.state("ann")["tasks"]
+    assert len(shown) == 4 and all(task["clips"] == (0,) for task in shown)
+    asked = dict(shown[0]["texts"])["asked"]
+    assert asked.startswith(OF_CLIPS) and "left" in asked and "write" in asked.lower()
+    with AuditServer(audit) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        answers = []
+        for _ in range(2):
+            where = f"/image?token={server.token}&task={audit.tasks[0].id}&index=0"
+            with urlopen(f"http://127.0.0.1:{server.server_port}{where}") as answer:
+                answers.append((answer.headers["Content-Type"], answer.read()))
+        server.shutdown()
+        thread.join()
+    (kind, data), again = answers
+    assert kind == "video/mp4" and again == (kind, data)
+    played = read_clip(data)  # browsers play no animated WebP: it is encoded anew, once
+    assert (played.ending, played.frames, played.rate) == (".mp4", 3, 8)
+    assert len([*(folder / "clips").iterdir()]) == 1
+    # A label stands beside the verdict of most frames, and comes back to `score`.
+    run = Run.open(clips)
+    most = {o.case.id: o.label("order") for o in outcomes(run, run.judges()[0])}
+    for task, item in zip(audit.tasks, DrawnSample.read(folder / SAMPLE).items, strict=True):
+        audit.click("ann", task.id, {"label": most[item.case]})
+    (judged,) = score_run(clips, ScoreSettings(labels=folder / "ann.jsonl"))
+    agreement = judged.result.card.agreement["order"]
+    assert agreement.n == 4 and sum(map(sum, agreement.matrix)) == 4
+    assert [row[n] for n, row in enumerate(agreement.matrix)] == [*map(sum, agreement.matrix)]
+    assert "signed_index_corrected" in judged.whole
+
+
+def test_a_blind_page_tells_nothing_of_a_clip_but_its_frames(clips: Path, tmp_path: Path) -> None:
+    (task, *_) = open_audit([clips], "quality", tmp_path / "labels", n=1).tasks
+    assert task.clips == (0,)
+    frames = [*clip_frames(task.images[0].read_bytes())]
+    secret = b"made by secret-model"
+    made = encode_mp4(frames, 8).data + struct.pack(">I4s", 8 + len(secret), b"free") + secret
+    film = tmp_path / "film.mp4"
+    film.write_bytes(made)
+    assert shown(film, False, tmp_path) == (made, "video/mp4")
+    kinds = set()
+    for file in (film, task.images[0]):
+        data, kind = shown(file, True, tmp_path)
+        kinds.add(kind)
+        assert secret not in data and read_clip(data).frames == 3
+    assert kinds == {"video/mp4"}
+    film.write_bytes(made[:900])
+    with pytest.raises(ImageError, match=r"(is no readable clip|breaks off|holds no)"):
+        shown(film, True, tmp_path)

@@ -14,11 +14,14 @@ from PIL import Image
 from scored import cases, image_run
 
 from counterprior.agents.budget import BudgetError
-from counterprior.errors import InUseError
+from counterprior.cli.quality import quality
+from counterprior.errors import InUseError, UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.quality.features import image_features
 from counterprior.eval.quality.scores import SCORES, ScorerFailed, score_images, scorers_of
+from counterprior.eval.results.quality import read_quality
 from counterprior.storage import read_records
 
 ASKED = cases(10)
@@ -106,6 +109,48 @@ def test_undefined_scores_and_wrong_counts_are_failures(tmp_path: Path) -> None:
     assert tally.scored == 10  # each on its own
     with pytest.raises(ScorerFailed, match=r"no image of .* could be scored; the first: Runtime"):
         score_images(image_run(tmp_path / "c", ASKED, SHADES), [Brightness(fails=range(256))])
+
+
+class Gray(Brightness):
+    """Scores by the gray alone."""
+
+    def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
+        super().score(pairs)
+        return [image.getpixel((0, 0))[0] for _, image in pairs]  # type: ignore[index]
+
+
+def test_a_clip_scores_the_mean_of_its_chosen_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shades = {ASKED[0].id: (0, 30, 90, 60, 10), ASKED[1].id: (8, 9, 200, 10, 11), ASKED[2].id: 77}
+    root = image_run(tmp_path / "run", ASKED[:3], shades)
+    with pytest.raises(KeyboardInterrupt):
+        score_images(root, [Gray(batch=2, dies_after=4)])
+    run, (log,) = Run.open(root), scorers_of(Run.open(root))
+    # The second clip has a score of one frame only, which is none of the clip.
+    assert log.of_cases(run, ASKED[:3]).keys() == {ASKED[0].id}
+    again = Gray(batch=2, fails=[200])
+    ((log, tally),) = score_images(root, [again])
+    assert (tally.known, tally.scored, tally.failed, tally.clips) == (4, 2, 1, 2)
+    told = [(r["case"], r.get("frame"), r.get("value")) for r in read_records(log.root / SCORES)]
+    first, second, image = (case.id for case in ASKED[:3])
+    assert told[:3] == [(first, 0, 0), (first, 2, 90), (first, 4, 10)]
+    assert told[3:] == [(second, 0, 8), (second, 2, None), (second, 4, 11), (image, None, 77)]
+    found = log.of_cases(run, ASKED[:3])
+    assert found[first].value == pytest.approx(100 / 3) and found[image].value == 77
+    assert "no score for [200]" in found[second].error and math.isnan(found[second].value)
+    # Other frames are other scores, and everything says which frames it stands on.
+    quality([root], scorer=[Gray()], frames="count=2")  # type: ignore[list-item]
+    printed = "".join(capsys.readouterr())
+    assert "5 scored (frames count=2 of 2 clips)" in printed
+    by_frames = {one.frames: one for one in read_quality(Run.open(root))}
+    assert by_frames["count=2"].values == {first: 5, second: 9.5, image: 77}
+    assert by_frames["first,middle,last"].score.excluded == {"error": 1}
+    assert all(one.scorer.endswith(f"(mean of {text})") for text, one in by_frames.items())
+    with pytest.raises(UsageError, match=f"{first}: no frame 7 in a clip of 5"):
+        score_images(root, [Gray()], frames="7")
+    with pytest.raises(UsageError, match="has 2 clips, and --features compares sets of images"):
+        image_features(root, None)  # type: ignore[arg-type]
 
 
 def test_what_ends_a_run_is_raised(tmp_path: Path) -> None:

@@ -556,7 +556,7 @@ TRIALS = {
 )
 def test_the_selftest_holds(suites: list[str]) -> None:
     checks = selftest(suites=suites)
-    assert len(checks) == (58 if len(suites) > 1 else 4)
+    assert len(checks) == (65 if len(suites) > 1 else 4)
     found = {check.trial.split(",")[0] for check in checks}
     assert found == {name for suite, name in TRIALS.items() if suite in suites}
     assert all(check.holds for check in checks)
