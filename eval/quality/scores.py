@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,12 +21,12 @@ from ...errors import DataError, RunFailed
 from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
-from ...tables import MALFORMED
+from ...tables import MALFORMED, parse_as
 from ..checkpoints.placement import LoadError
-from ..core import Case, describe
+from ..core import BY, Case, check_by, describe, identity_digest
 from ..engine.costs import Cost, count_images
 from ..engine.records import RunShard, shard_log
-from ..engine.run import Run, RunError
+from ..engine.run import Run, RunError, recorded_bytes
 from ..judges import CallPlan
 from ..scorers import Scorer, as_scorer, open_scorer
 
@@ -75,8 +76,7 @@ class ScoreLog:
     @classmethod
     def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
         """The log of a scorer, which need not be there."""
-        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
-        root = run.root / FOLDER / f"{identity['kind']}-{digest[:8]}"
+        root = run.root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
         return cls(root, dict(identity), run.shard)
 
     @classmethod
@@ -91,9 +91,10 @@ class ScoreLog:
     def open(cls, root: Path) -> ScoreLog:
         """A log that is there. Raises DataError for a damaged one."""
         try:
-            return cls(root, json.loads((root / HEADER).read_text("utf-8")))
+            plain = json.loads((root / HEADER).read_text("utf-8"))
         except (OSError, *MALFORMED) as error:
             raise DataError(f"{root / HEADER} is damaged: {error}") from None
+        return cls(root, parse_as(dict[str, str], plain, str(root / HEADER)))
 
     @property
     def name(self) -> str:
@@ -104,8 +105,10 @@ class ScoreLog:
     def newest(self) -> dict[str, ScoredPair]:
         """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
         found: dict[str, ScoredPair] = {}
+        digest = identity_digest(self.identity)
         for path in sorted(self.root.glob("scores*.jsonl")):
             for number, record in enumerate(read_records(path), 1):
+                check_by(record, digest, f"{path}:{number}")
                 try:
                     value = record.get("value")
                     scored = ScoredPair(
@@ -120,7 +123,8 @@ class ScoreLog:
     def add(self, log: RecordLog, pair: PairToScore, scored: ScoredPair) -> None:
         """Records a score, or why there is none."""
         told = {"error": scored.error} if scored.error else {"value": scored.value}
-        log.append({"key": pair.key, "case": pair.case, "image": pair.image, **told})
+        by = identity_digest(self.identity)
+        log.append({"key": pair.key, "case": pair.case, "image": pair.image, **told, BY: by})
         self.newest[pair.key] = scored
 
     def needs(self, pair: PairToScore) -> bool:
@@ -239,7 +243,8 @@ def _scored(run: Run, scorer: Scorer, block: Sequence[PairToScore]) -> list[Scor
     images: list[Image | str] = []
     for pair in block:
         try:
-            images.append(open_image(run.image_path(run.images()[pair.case])))
+            data = recorded_bytes(run.root, run.images()[pair.case])
+            images.append(open_image(BytesIO(data)))
         except ImageError as error:  # it was an image when it was made
             images.append(f"the image {error}")
     opened = [(p.prompt, i) for p, i in zip(block, images, strict=True) if not isinstance(i, str)]
