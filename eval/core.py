@@ -7,13 +7,15 @@ its verdicts is an **outcome**, and the suite turns outcomes into **scores**.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from ..errors import RunFailed, UsageError
+from ..errors import DataError, RunFailed, UsageError
 from .stats.intervals import NOTHING, Interval
 
 if TYPE_CHECKING:
@@ -438,6 +440,29 @@ def without_nan(value: Any) -> Any:
 OBSERVED = "served_"
 """Begins the names in an identity that a server says of itself. A server that is down, or lists
 nothing, is not another one for that."""
+
+
+BY = "by"
+"""Key of a record: `identity_digest` of who made it. A file that was put into another's folder is
+not taken for his; records of earlier versions are without it."""
+
+
+def identity_digest(identity: Mapping[str, str]) -> str:
+    """Of who made something, eight digits.
+
+    >>> identity_digest({"kind": "render"})
+    'b3252e04'
+    """
+    return hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def check_by(record: dict[str, Any], digest: str, place: str) -> None:
+    """Takes `BY` out of a record. Raises DataError, naming the place, where it is of another."""
+    if (by := record.pop(BY, digest)) != digest:
+        raise DataError(
+            f"{place}: made by {by!r}, and this folder is of {digest!r}: put back the file that "
+            f"belongs here"
+        )
 
 
 def describe(identity: Mapping[str, str]) -> str:

@@ -12,7 +12,16 @@ from typing import Literal
 from ...errors import RunFailed
 from ...storage import RecordLog, read_records, write_json
 from ...tables import parse_as
-from ..core import OBSERVED, Caption, Captioner, CaptionRequest, describe
+from ..core import (
+    BY,
+    OBSERVED,
+    Caption,
+    Captioner,
+    CaptionRequest,
+    check_by,
+    describe,
+    identity_digest,
+)
 
 HEADER = "captioner.json"
 CAPTIONS = "captions.jsonl"
@@ -53,13 +62,16 @@ class CaptionLog:
         self.captioner = captioner
         self.identity = captioner.identity()
         fixed = {n: v for n, v in self.identity.items() if not n.startswith(OBSERVED)}
+        self._digest = identity_digest(fixed)
         digest = hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:12]
         self.root = root / f"{self.identity['kind']}-{digest}"
         if not (self.root / HEADER).exists():
             write_json(self.root / HEADER, self.identity)
         self._known: dict[str, Captioned] = {}
         for number, record in enumerate(read_records(self.root / CAPTIONS), 1):
-            found = parse_as(Captioned, record, f"{self.root / CAPTIONS}:{number}")
+            place = f"{self.root / CAPTIONS}:{number}"
+            check_by(record, self._digest, place)
+            found = parse_as(Captioned, record, place)
             self._known[found.key] = found
 
     @property
@@ -93,7 +105,7 @@ class CaptionLog:
         with RecordLog(self.root / CAPTIONS) as log:
             for request, caption in self.captioner.caption(taken()):
                 found = Captioned(keys.pop(request.id), request.id, **vars(caption))
-                log.append(vars(found))
+                log.append({**vars(found), BY: self._digest})
                 self._known[found.key] = found
                 if caption.status == "error":
                     failed.append(caption)

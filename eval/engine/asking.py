@@ -22,7 +22,7 @@ from ..video.frames import USUAL, FrameChoice
 from ..workers.farm import Numbered, check_same
 from .frames import numbers_of, shown_frames
 from .making import read_source
-from .run import MadeImage, image_path
+from .run import MadeImage, recorded_bytes
 from .verdicts import Answered, OpenQuestion, answers
 
 _BLANK = Image.new("RGB", (1, 1))
@@ -104,8 +104,8 @@ class Asking:
 
     def _about_text(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         try:
-            text = image_path(self.root, piece.image).read_text("utf-8")
-        except (OSError, UnicodeError) as error:
+            text = recorded_bytes(self.root, piece.image).decode()
+        except UnicodeError as error:
             raise ImageError(f"can't be read: {error}") from None
         return [
             OpenQuestion(replace(q, text=text), piece.image.sha256)

@@ -48,7 +48,7 @@ from .making import (
     read_source,
 )
 from .records import RunLock, RunShard
-from .run import LEDGERS, MadeImage, Run, RunError, RunHeader
+from .run import LEDGERS, REPLACED, MadeImage, Run, RunError, RunHeader
 from .spool import RowIndex
 from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 
@@ -203,7 +203,9 @@ class Evaluation:
         """
         cases = self.cases if cases is None else cases
         # Numbers, not cases: a run may have more than fit into memory.
-        waiting = array("Q", (n for n, case in enumerate(cases) if not self._is_settled(case)))
+        replaced = self.run.replacement()
+        open_ones = (n for n, case in enumerate(cases) if not self._is_settled(case, replaced))
+        waiting = array("Q", open_ones)
         left = (self._full(cases[n]) for n in waiting)
         one_at_a_time = ThreadLock()
         images = self.run.images()
@@ -347,7 +349,8 @@ class Evaluation:
 
     def open_cases(self) -> Iterator[Case]:
         """The cases that nothing is made of yet, with the fields of their rows."""
-        return (self._full(case) for case in self.cases if not self._is_settled(case))
+        replaced = self.run.replacement()
+        return (self._full(case) for case in self.cases if not self._is_settled(case, replaced))
 
     def _full(self, case: Case) -> Case:
         """A case as a generator gets it: with the fields of its row, which are not recorded."""
@@ -377,14 +380,14 @@ class Evaluation:
                 file = (image.file if image else "") or f"images/{case.file}"
                 yield {"sample_id": case.id, "file": file, "prompt": case.prompt, **about}
 
-    def _is_settled(self, case: Case) -> bool:
+    def _is_settled(self, case: Case, replaced: Callable[[MadeImage], bool]) -> bool:
         if lacks_source(self.rows[case.row]):
             return True
         image = self.run.images().get(case.id)
         if image is None or image.stamp is not None:
             return False
         if image.status == "made":
-            return self.run.image_path(image).exists()
+            return self.run.image_path(image).exists() and not replaced(image)
         return image.status == "refused"
 
     def _store(self) -> ImageStore:
@@ -416,8 +419,10 @@ class Evaluation:
         return self.suite.correctness(Outcome(case, said))
 
     def _look_again(self) -> None:
-        """Hashes files elsewhere again: a replaced one is a new image."""
+        """Hashes files elsewhere again: a replaced one is a new image. In place of an own one there
+        is none: nobody knows who made what lies there now."""
         images = self.run.images()
+        replaced = {*self.run.replaced()}
         with self.run.image_log() as log:
             for case in self.cases:
                 image = images[case.id]
@@ -430,6 +435,8 @@ class Evaluation:
                         now = MadeImage(case.id, "error", message=str(error))
                     if now != image:
                         self.run.add(log, now)
+                elif case.id in replaced:
+                    self.run.add(log, MadeImage(case.id, "error", message=f"the image {REPLACED}"))
 
     def _keep_sources(self) -> None:
         """The images to edit, for who makes the edits elsewhere, and for the report."""

@@ -1,23 +1,26 @@
-"""Frames of a run's clips, extracted once and kept: `frames/SHA-256 OF THE CLIP/NUMBER.png`.
+"""Frames of a run's clips, extracted once and kept.
 
-What a judge was shown stays beside its verdicts, and the next judge is shown the same bytes.
+What a judge was shown stays beside its verdicts, and the next judge is shown the same bytes:
+`frames/SHA-256 OF THE CLIP/NUMBER-START OF ITS OWN SHA-256.png`. A file that does not fit its name
+is nobody's frame, and the frame is extracted again.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image
 
-from ...clips import ClipError, chosen_frames
+from ...clips import chosen_frames
 from ...errors import UsageError
-from ...images import ImageError, encode_png, open_image
+from ...images import encode_png, open_image
 from ...storage import write_whole
 from ..video.frames import FrameChoice
-from .run import MadeImage, image_path
+from .run import MadeImage, recorded_bytes
 
 FRAMES = "frames"
 """Folder of a run."""
@@ -52,27 +55,34 @@ def shown_frames(root: Path, image: MadeImage, choice: FrameChoice) -> list[Show
 
     Raises ImageError where it can't be read, or the clip is not the recorded one any more.
     """
-    file = image_path(root, image)
     if not image.frames:
-        return [ShownFrame(None, open_image(file).convert("RGB"), image.sha256)]
+        shown = open_image(BytesIO(recorded_bytes(root, image))).convert("RGB")
+        return [ShownFrame(None, shown, image.sha256)]
     numbers = [number for number in numbers_of(choice, image) if number is not None]
     folder = root / FRAMES / image.sha256
-    missing = [number for number in numbers if not (folder / f"{number}.png").exists()]
-    if missing:
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise ClipError(f"can't be read: {error.strerror}") from None
-        if hashlib.sha256(data).hexdigest() != image.sha256:
-            raise ClipError("is not the recorded one any more")
-        for number, frame in chosen_frames(data, missing).items():
-            write_whole(folder / f"{number}.png", encode_png(frame))
-    return [_kept(folder / f"{number}.png", number) for number in numbers]
+    found = {number: frame for number in numbers if (frame := _kept(folder, number)) is not None}
+    if missing := [number for number in numbers if number not in found]:
+        frames = chosen_frames(recorded_bytes(root, image), missing)
+        found |= {number: _keep(folder, number, frame) for number, frame in frames.items()}
+    return [found[number] for number in numbers]
 
 
-def _kept(path: Path, number: int) -> ShownFrame:
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return ShownFrame(number, open_image(path), digest)
-    except ImageError as error:
-        raise ImageError(f"has a frame {path} that {error}: delete it and judge again") from None
+def _keep(folder: Path, number: int, frame: Image.Image) -> ShownFrame:
+    data = encode_png(frame)
+    digest = hashlib.sha256(data).hexdigest()
+    write_whole(folder / _name(number, digest), data)
+    return ShownFrame(number, frame.convert("RGB"), digest)
+
+
+def _kept(folder: Path, number: int) -> ShownFrame | None:
+    """A frame as it was kept; None where there is none with the bytes that its name tells."""
+    for path in folder.glob(f"{number}-*.png"):
+        data = path.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        if path.name == _name(number, digest):
+            return ShownFrame(number, open_image(BytesIO(data)), digest)
+    return None
+
+
+def _name(number: int, digest: str) -> str:
+    return f"{number}-{digest[:16]}.png"

@@ -25,7 +25,7 @@ from ...storage import write_whole
 from ..core import Case, Generator, GeneratorError, ImageRequest, Judge, MadeText, Maker
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
 from ..workers.farm import Numbered, check_same
-from .run import TEXTS, MadeImage, stamp_of
+from .run import REPLACED, TEXTS, MadeImage, stamp_of
 
 Made = Image.Image | Clip | Path | MadeText | Exception
 """What a maker gave for a request, or raised of what one image may fail by."""
@@ -164,13 +164,17 @@ def read_source(root: Path, case: Case) -> Image.Image | None:
     """The image that a case edits, as the run keeps it; None for text-to-image."""
     if not case.source:
         return None
+    path = root / case.source
     try:
-        with opened(root / case.source) as image:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != path.stem:
+            raise ImageError(f"{REPLACED}: remove it")
+        with opened(BytesIO(data)) as image:
             image.load()
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist: run `counterprior generate` again") from None
     except ImageError as error:
-        raise DataError(
-            f"{root / case.source} {error}: run `counterprior generate` again"
-        ) from None
+        raise DataError(f"{path} {error}, and run `counterprior generate` again") from None
     return image
 
 

@@ -18,18 +18,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
+from ...images import ImageError
 from ...storage import PARTIAL, Lock, RecordLog, write_json
 from ...tables import Digest, Dollars, parse_as, write_rows
-from ..core import OBSERVED, Case, describe
+from ..core import OBSERVED, Case, describe, identity_digest
 from ..roundtrips.routes import TRIP
 from .records import CaseFile, CaseRecords, RunLock, RunShard, part_of, shard_name
 from .verdicts import VerdictLog
@@ -43,6 +45,8 @@ IMAGES = "images"
 """Stem of the logs of images."""
 TEXTS = "texts"
 """Folder of the texts that a round trip made in place of images."""
+REPLACED = "is not the recorded one any more"
+"""Of an image whose file holds other bytes by now."""
 
 
 class RunError(RunFailed, ValueError):
@@ -143,6 +147,23 @@ def image_path(root: Path, image: MadeImage) -> Path:
     if image.stamp is None and not path.resolve().is_relative_to(root.resolve()):
         raise DataError(f"{path} leads out of the run: put the image itself there")
     return path
+
+
+def recorded_bytes(root: Path, image: MadeImage) -> bytes:
+    """The bytes of an image, clip or text, for who is about to judge them: a verdict on others
+    would stand under the digest of these.
+
+    Raises ImageError where they can't be read, or are not the recorded ones any more.
+    """
+    try:
+        data = image_path(root, image).read_bytes()
+    except FileNotFoundError:
+        raise ImageError("does not exist") from None
+    except OSError as error:
+        raise ImageError(f"can't be read: {error.strerror}") from None
+    if hashlib.sha256(data).hexdigest() != image.sha256:
+        raise ImageError(REPLACED)
+    return data
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
@@ -250,16 +271,16 @@ class Run:
         did not have.
         """
         if image.stamp is None:
-            return True
-        try:
-            with self.image_path(image).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == image.sha256
-        except OSError:
-            return False
+            return not self.replacement()(image)
+        return not self._differs(image)
 
     def replaced(self) -> list[str]:
-        """Cases whose file elsewhere was replaced or removed since it was recorded."""
-        return [image.case for image in self.images().values() if self._is_replaced(image)]
+        """Cases whose file was replaced since it was recorded, or removed where it lies elsewhere.
+
+        What was recorded of an own file that is gone stands.
+        """
+        replaced = self.replacement()
+        return [image.case for image in self.images().values() if replaced(image)]
 
     def present(self, cases: Iterable[Case] | None = None) -> dict[str, str]:
         """Case -> SHA-256 of its image, where there is one and it is still the recorded one.
@@ -270,14 +291,43 @@ class Run:
 
     def iter_present(self, cases: Iterable[Case] | None = None) -> Iterator[tuple[str, str]]:
         """What `present` has, one after the other."""
-        known = self.images()
+        known, replaced = self.images(), self.replacement()
         names = known if cases is None else (case.id for case in cases if case.id in known)
         for image in (known[name] for name in names):
-            if image.status == "made" and not self._is_replaced(image):
+            if image.status == "made" and not replaced(image):
                 yield image.case, image.sha256
 
-    def _is_replaced(self, image: MadeImage) -> bool:
-        return image.stamp is not None and stamp_of(self.image_path(image)) != image.stamp
+    def replacement(self) -> Callable[[MadeImage], bool]:
+        """What says whether an image's file holds other bytes than the recorded ones.
+
+        An own file is read only if it changed after the last record was written: every file was
+        there before its record. A copied folder has new times, and is read.
+        """
+        root, changes = str(self.root), 0
+        for path in self.root.glob(f"{IMAGES}*.jsonl"):
+            log = path.stat()
+            changes = max(changes, log.st_mtime_ns, log.st_ctime_ns)
+
+        def replaced(image: MadeImage) -> bool:
+            if image.stamp is not None:
+                return stamp_of(self.image_path(image)) != image.stamp
+            if image.status != "made" or not image.file:
+                return False
+            try:
+                found = os.stat(f"{root}/{image.file}")
+            except OSError:
+                return False
+            return max(found.st_mtime_ns, found.st_ctime_ns) > changes and self._differs(image)
+
+        return replaced
+
+    def _differs(self, image: MadeImage) -> bool:
+        """Whether the file does not hold the recorded bytes."""
+        try:
+            with self.image_path(image).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() != image.sha256
+        except OSError:
+            return True
 
     def notes(self, cases: Iterable[Case] | None = None) -> list[str]:
         """What qualifies the images: repeated ones, and what a backend noted while it made them."""
@@ -321,8 +371,7 @@ class Run:
 
     def judge(self, identity: Mapping[str, str]) -> VerdictLog:
         """A judge's verdicts, in a folder that is made where it isn't there."""
-        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
-        folder = self.root / "verdicts" / f"{identity['kind']}-{digest[:8]}"
+        folder = self.root / "verdicts" / f"{identity['kind']}-{identity_digest(identity)}"
         if folder not in self._logs:  # read once: a race asks for one case after the other
             self._logs[folder] = VerdictLog.start(folder, identity, self.shard)
         return self._logs[folder]

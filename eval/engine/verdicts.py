@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...errors import DataError, RunFailed
 from ...storage import RecordLog, write_json
 from ...tables import Digest, parse_as
-from ..core import Judge, Question, Verdict, describe
+from ..core import BY, Judge, Question, Verdict, check_by, describe, identity_digest
 from ..video.frames import USUAL
 from .records import CaseRecords, RunShard, shard_log
 
@@ -198,10 +198,20 @@ class VerdictLog:
         if self._known[0] != case:
             found = {}
             for record in self._records.of(case):
-                answered = self._records.parse(Answered.from_record, record)
+                answered = self._records.parse(self._own, record)
                 found[answered.key] = answered
             self._known = case, found
         return self._known[1]
+
+    def _own(self, record: Mapping[str, Any], place: str) -> Answered:
+        """Raises DataError, naming the place, for what is no verdict, or another judge's."""
+        plain = dict(record)
+        check_by(plain, self._digest, place)
+        return Answered.from_record(plain, place)
+
+    @cached_property
+    def _digest(self) -> str:
+        return identity_digest(self.identity)
 
     def present(self, images: Mapping[str, str]) -> list[Answered]:
         """The newest verdict of every question about the present images: case -> SHA-256."""
@@ -224,7 +234,7 @@ class VerdictLog:
 
     def add(self, log: RecordLog, answered: Answered, tally: Tally) -> None:
         """Records a verdict and counts it."""
-        self._records.append(log, answered.to_record())
+        self._records.append(log, {**answered.to_record(), BY: self._digest})
         if self._known[0] == answered.case:
             self._known[1][answered.key] = answered
         tally.labels[answered.verdict.label] += 1

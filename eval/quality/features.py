@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
-from ..core import describe
-from ..engine.run import Run
+from ..core import BY, check_by, describe, identity_digest
+from ..engine.run import Run, recorded_bytes
 from ..scorers.features import FeatureExtractor
 from ..stats.bootstrap import Array
 
@@ -38,35 +37,37 @@ def image_features(
             f"the frames of clips"
         )
     identity = extractor.identity()
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    folder = root / FOLDER / f"{identity['kind']}-{digest[:8]}"
+    folder = root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
     present = run.present()
     name = f"features by {describe(identity)}"
     with run.lock():
         if not (folder / "extractor.json").exists():
             write_json(folder / "extractor.json", identity)
-        known = _known(folder / FEATURES)
+        by = identity_digest(identity)
+        known = _known(folder / FEATURES, by)
         with RecordLog(folder / FEATURES) as log:
             for number, (case, image) in enumerate(present.items()):
                 progress(name, number, len(present))
                 if image in known:
                     continue
                 try:
-                    opened = open_image(run.image_path(run.images()[case]))
+                    data = recorded_bytes(root, run.images()[case])
+                    opened = open_image(BytesIO(data))
                 except ImageError:
                     continue
                 values = extractor.features([opened])[0].astype("<f4")
                 text = base64.b64encode(values.tobytes()).decode()
-                log.append({"image": image, "features": text})
+                log.append({"image": image, "features": text, BY: by})
                 known[image] = values.astype(float)
         progress(name, len(present), len(present))
     return {case: known[image] for case, image in present.items() if image in known}
 
 
-def _known(path: Path) -> dict[str, Array]:
+def _known(path: Path, by: str) -> dict[str, Array]:
     """SHA-256 of an image -> its features."""
     found = {}
     for number, record in enumerate(read_records(path), 1):
+        check_by(record, by, f"{path}:{number}")
         try:
             values = np.frombuffer(base64.b64decode(record["features"]), dtype="<f4")
             found[record["image"]] = values.astype(float)

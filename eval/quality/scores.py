@@ -23,9 +23,9 @@ from ...errors import DataError, RunFailed
 from ...images import ImageError
 from ...progress import Progress, silent
 from ...storage import RecordLog, read_records, write_json
-from ...tables import MALFORMED
+from ...tables import MALFORMED, parse_as
 from ..checkpoints.placement import LoadError
-from ..core import Case, describe
+from ..core import BY, Case, check_by, describe, identity_digest
 from ..engine.costs import Cost, count_images
 from ..engine.frames import numbers_of, shown_frames
 from ..engine.records import RunShard, shard_log
@@ -92,8 +92,7 @@ class ScoreLog:
     @classmethod
     def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
         """The log of a scorer, which need not be there."""
-        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
-        root = run.root / FOLDER / f"{identity['kind']}-{digest[:8]}"
+        root = run.root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
         return cls(root, dict(identity), run.shard)
 
     @classmethod
@@ -108,9 +107,10 @@ class ScoreLog:
     def open(cls, root: Path) -> ScoreLog:
         """A log that is there. Raises DataError for a damaged one."""
         try:
-            return cls(root, json.loads((root / HEADER).read_text("utf-8")))
+            plain = json.loads((root / HEADER).read_text("utf-8"))
         except (OSError, *MALFORMED) as error:
             raise DataError(f"{root / HEADER} is damaged: {error}") from None
+        return cls(root, parse_as(dict[str, str], plain, str(root / HEADER)))
 
     @property
     def name(self) -> str:
@@ -126,8 +126,10 @@ class ScoreLog:
     def newest(self) -> dict[str, ScoredPair]:
         """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
         found: dict[str, ScoredPair] = {}
+        digest = identity_digest(self.identity)
         for path in sorted(self.root.glob("scores*.jsonl")):
             for number, record in enumerate(read_records(path), 1):
+                check_by(record, digest, f"{path}:{number}")
                 try:
                     value = record.get("value")
                     scored = ScoredPair(
@@ -143,7 +145,8 @@ class ScoreLog:
         """Records a score, or why there is none."""
         told = {"error": scored.error} if scored.error else {"value": scored.value}
         frame = {} if pair.frame is None else {"frame": pair.frame}
-        log.append({"key": pair.key, "case": pair.case, "image": pair.image, **frame, **told})
+        about = {"key": pair.key, "case": pair.case, "image": pair.image, **frame}
+        log.append({**about, **told, BY: identity_digest(self.identity)})
         self.newest[pair.key] = scored
 
     def needs(self, pair: PairToScore) -> bool:

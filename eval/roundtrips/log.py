@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Literal
@@ -120,10 +121,12 @@ def _image_file(folder: Path, digest: str) -> Path:
 
 def _read_image(path: Path) -> Image.Image:
     """An image that was drawn, RGB, with its bytes in ``info[ENCODED]``. Raises DataError where the
-    file is no image any more."""
+    file is not the recorded one any more."""
     try:
         data = path.read_bytes()
-        with opened(path) as image:
+        if hashlib.sha256(data).hexdigest() != path.stem:
+            raise ImageError("is not the recorded one any more")
+        with opened(BytesIO(data)) as image:
             image.load()
     except (OSError, ImageError) as error:
         raise DataError(f"{path}: {error}; remove it, and it is made again") from None

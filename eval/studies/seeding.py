@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from ...errors import RunFailed, UsageError
-from ...images import encode_png, open_image, opened
+from ...errors import DataError, RunFailed, UsageError
+from ...images import ImageError, encode_png, open_image, opened
 from ...progress import Progress, silent
 from ...schema import Entity, PairType, Provenance, T2IHomogenization
 from ...storage import write_json
@@ -24,7 +24,7 @@ from ..core import INVALID, Outcome, describe, probes_of
 from ..engine.costs import Cost
 from ..engine.data import Rows
 from ..engine.evaluation import RunSettings, outcomes
-from ..engine.run import MadeImage, Run
+from ..engine.run import MadeImage, Run, recorded_bytes
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
 from ..generators import as_generator
 from ..judges import as_judge
@@ -199,11 +199,14 @@ def _refusal(outcome: Outcome) -> str:
 def _png(run: Run, image: MadeImage) -> bytes:
     """The bytes that were judged where they are an RGB PNG, else the same pixels as one.
 
-    Raises UsageError for a clip.
+    Raises UsageError for a clip, DataError for a file that is not the judged one any more.
     """
     if image.frames:
         raise UsageError("--seed-images: this generator makes clips, and edits start from an image")
-    data = run.image_path(image).read_bytes()
+    try:
+        data = recorded_bytes(run.root, image)
+    except ImageError as error:
+        raise DataError(f"{run.image_path(image)} {error}: run the same command again") from None
     with opened(BytesIO(data)) as found:
         keep = found.format == "PNG" and found.mode == "RGB"
     return data if keep else encode_png(open_image(BytesIO(data)))

@@ -144,12 +144,15 @@ class Study:
 
     @classmethod
     def open(cls, root: Path) -> Study:
-        """A study that was started. Raises RunError where there is none."""
+        """A study that was started. Raises RunError where there is none, and where its file
+        contradicts its runs."""
         if not (root / FILE).exists():
             raise RunError(
                 f"{root} is not a study: make one with `counterprior study run FILE --out {root}`"
             )
-        return cls(root, read_study(root / FILE))
+        study = cls(root, read_study(root / FILE))
+        study._check_runs()
+        return study
 
     @classmethod
     def start(cls, root: Path, file: StudyFile, text: str, held: ExitStack | None = None) -> Study:
@@ -381,6 +384,18 @@ class Study:
                     )
 
 
+def _check_rows(study: Study, rows: Mapping[str, Rows]) -> None:
+    """Raises RunError where a run was made with other rows than the data hold now: nothing of it
+    may be left to do that would notice."""
+    for cell in study.cells:
+        run, now = study.run_of(cell), rows[cell.suite].digest
+        if run is not None and run.header.rows_sha256 != now:
+            raise RunError(
+                f"{run.root} was made with other rows of {cell.suite} than {study.file.data} has "
+                f"now: give it the release of that time, or choose another --out"
+            )
+
+
 def open_model(cell: Cell, models: TripModels) -> Maker:
     """The generator of a cell, with its methods around it, or its round trip. Raises UsageError for
     a bad spec and for a generator that a method can't reach."""
@@ -428,6 +443,7 @@ def run_study(
     cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
         study = Study.start(out, asked, text, held if scale.shard else None)
+        _check_rows(study, rows)
         return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
 

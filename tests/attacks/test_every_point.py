@@ -1,18 +1,24 @@
 """The long commands, killed and failed at every operation: nothing is lost, nothing paid twice.
 
 The operations are counted in one undisturbed run: every write, rename, fsync, folder made or
-removed below the folder of the journey, and everything sent and received. At each the command is
-killed (before it, or in the middle of a write), interrupted, or told that the disk is full or
-broken. Then the same command is run again, and its results are those of the undisturbed run.
+removed below the folder of the journey, and everything sent and received. At each, or at a sample
+of them, the command is killed (before it, or in the middle of a write), interrupted, or told that
+the disk is full or broken. Then the same command is run again, and its results are those of the
+undisturbed run.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
+import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,12 +26,18 @@ from typing import Any
 import pytest
 import yaml
 from breaking import FAULTS, HOWS, NETWORK
+from flip_sets import trained_losses, trained_weights, write_flips
 from forking import ForkingCommand
+from loopback_hub import LoopbackHub
 from PIL import Image
 from published import published_run
 from releases import RULES, small_release
 
 from counterprior.release import verify
+
+POINTS = int(os.environ.get("ATTACK_POINTS", "40"))
+"""Of one command and one way to go wrong, at most so many points: those that are the first of their
+kind, and a sample of the others."""
 
 
 @dataclass
@@ -44,7 +56,15 @@ class Journey:
     """Exit codes of an undisturbed run."""
     left_out: tuple[str, ...] = ()
     """Names of files that tell of a run's troubles, and so differ."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    results: Callable[[Path], object] = lambda root: None
+    """What has come of it besides the bytes of its files."""
+    environment: Callable[[Path], Mapping[str, str]] = lambda root: {}
+    also: tuple[str, ...] = ()
+    """Modules with a slow import, which it needs."""
+    worker: bool = False
+    """Whether what goes wrong does in a worker that it starts."""
+    points: int = POINTS
+    """See `POINTS`."""
 
 
 def files(root: Path, left_out: Sequence[str] = ()) -> dict[str, bytes]:
@@ -63,16 +83,24 @@ class Attack:
     """Runs one journey again and again."""
 
     def __init__(self, cli: ForkingCommand, journey: Journey, folder: Path) -> None:
-        self.cli, self.journey, self.folder = cli, journey, folder
+        self.journey, self.folder = journey, folder
         self.root = folder / "here"
         self.log = folder / "operations"
-        self.expected: dict[str, bytes] = {}
+        self.expected: tuple[dict[str, bytes], object] = {}, None
         self.calls = 0
+        self.own = ExitStack()
+        self.environment = journey.environment(self.root)
+        if journey.also:
+            (folder / "printed").mkdir()
+            cli = ForkingCommand(folder / "printed", journey.also, self.environment)
+            self.own.callback(cli.close)
+        self.cli = cli
 
     def run(self, at: int = 0, how: str = "") -> Any:
-        told = {"below": str(self.root), "log": str(self.log), "at": at, "how": how}
+        told: dict[str, Any] = {"below": str(self.root), "log": str(self.log), "at": at, "how": how}
+        told["worker"] = self.journey.worker
         self.log.unlink(missing_ok=True)
-        environment = {**os.environ, **self.journey.environment}
+        environment = {**os.environ, **self.environment}
         return self.cli(
             *self.journey.words(self.root), env=environment, cwd=self.root, breaking=told
         )
@@ -89,9 +117,13 @@ class Attack:
         done = self.run()
         assert done.returncode in self.journey.again, done.stderr
         self.calls = self.journey.paid() - before
-        self.expected = files(self.root, self.journey.left_out)
+        self.expected = self.found()
         self.journey.check(self.root)
         return self.log.read_text(errors="replace").splitlines()
+
+    def found(self) -> tuple[dict[str, bytes], object]:
+        """What the command has made."""
+        return files(self.root, self.journey.left_out), self.journey.results(self.root)
 
     def survives(self, at: int, how: str) -> None:
         """The command with one thing going wrong, and again."""
@@ -100,6 +132,8 @@ class Attack:
         failed = self.run(at, how)
         place = f"{how} at {at}, {self.last(at)}: {failed.stderr}"
         codes = {"kill": (-9,), "torn": (-9,), "interrupt": (130, 0)}.get(how, (0, 1, 2))
+        if self.journey.worker:  # another one goes on, or the command says why not
+            codes = (*codes, 1)
         # What had all been done when it went wrong is a success.
         assert failed.returncode in (*codes, *self.journey.again), place
         assert "Traceback" not in failed.stderr, place
@@ -108,9 +142,11 @@ class Attack:
         self.journey.check(self.root)
         done = self.run()
         assert done.returncode in self.journey.again, f"{place}\nagain: {done.stderr}"
-        found = files(self.root, self.journey.left_out)
-        differing = [n for n in {**found, **self.expected} if found.get(n) != self.expected.get(n)]
+        (found, results), (expected, others) = self.found(), self.expected
+        differing = [n for n in {**found, **expected} if found.get(n) != expected.get(n)]
         assert not differing, f"{place}\n{differing}"
+        assert results == others, place
+        self.journey.check(self.root)
         # One call is on its way when a process dies.
         assert self.calls <= self.journey.paid() - before <= self.calls + 1, place
 
@@ -201,11 +237,17 @@ def captioning(request: pytest.FixtureRequest) -> Journey:
     server.answer = lambda body: "A cat and a dog."
     words = ["captioning", "--captioner", server.spec("openai"), "--scenes", 2]
     words += ["--wording", "describe", "--concurrency", 1]
-    return Journey(lambda root: [*words, "--out", root / "run"], paid=lambda: len(server.asked))
+    return Journey(
+        lambda root: [*words, "--out", root / "run"],
+        paid=lambda: len(server.asked),
+        also=("torch", "spacy"),
+        points=min(POINTS, 20),
+    )
 
 
-def mining(request: pytest.FixtureRequest) -> Journey:
+def mining(request: pytest.FixtureRequest, worker: bool = False) -> Journey:
     request.getfixturevalue("parser")
+    words = ["mine", "--engine", "pool", "--workers", 1]
     rows = [{"caption": f"a cat and a dog, {n}", "url": f"http://a.test/{n}"} for n in range(4)]
 
     def prepare(root: Path) -> None:
@@ -213,9 +255,11 @@ def mining(request: pytest.FixtureRequest) -> Journey:
         (root / "captions.jsonl").write_text(text)
 
     return Journey(
-        lambda root: ["mine", root / "captions.jsonl", "--out", root / "mined"],
+        lambda root: [*words, root / "captions.jsonl", "--out", root / "mined"],
         prepare,
         left_out=("mined/manifest.jsonl",),  # how long each shard took
+        worker=worker,
+        points=min(POINTS, 10),  # each starts processes that load spaCy
     )
 
 
@@ -228,14 +272,78 @@ def publishing(request: pytest.FixtureRequest) -> Journey:
     )
 
 
+def pushing(request: pytest.FixtureRequest) -> Journey:
+    older, hub = (request.getfixturevalue(name) for name in ("older", "hub"))
+    numbers, seen = itertools.count(), dict[str, Any]()
+
+    def prepare(root: Path) -> None:
+        seen["repository"] = f"tester/bench{next(numbers)}"
+        shutil.copytree(older, root / "release")
+        (root / "temporary").mkdir()
+
+    def commits(repository: str = "/") -> int:
+        paths = (r.path for r in hub.requests if r.method == "POST" and r.status == 200)
+        return sum(repository in path and path.endswith("/commit/main") for path in paths)
+
+    def check(root: Path) -> None:
+        """Main is empty or the new release, of one commit; the tag is of the new release."""
+        if not hub.exists(repository := seen["repository"]):
+            return
+        main = {n: d for n, d in hub.tree(repository, "main").items() if n != ".gitattributes"}
+        assert main in ({}, seen.setdefault("release", main))
+        tags = hub.tags(repository)
+        assert tags in ({}, {"v1.0.0": hub.head(repository)}) and (main or not tags)
+        assert commits(f"/{repository}/") <= 1
+
+    return Journey(
+        lambda root: [
+            *("push", root / "release", "--repo-id", seen["repository"], "--version", "1.0.0"),
+            *("--date", "2020-01-02", "--create", "--endpoint", hub.url),
+        ],
+        prepare,
+        paid=commits,
+        check=check,
+        left_out=("temporary/", "home/"),
+        results=lambda root: hub.tags(seen["repository"]).keys(),
+        environment=lambda root: (
+            hub.environment | {"HF_HOME": str(root / "home"), "TMPDIR": str(root / "temporary")}
+        ),
+        also=("huggingface_hub.hf_api", "huggingface_hub._snapshot_download", "datasets"),
+        points=min(POINTS, 10),  # each with two processes that read what the Hub has
+    )
+
+
+def tuning(request: pytest.FixtureRequest) -> Journey:
+    server, flips = (request.getfixturevalue(name) for name in ("server", "flips"))
+    model = f"diffusers:{request.getfixturevalue('checkpoint')('sd3')}"
+    server.answer = lambda body: "1"
+    words = ["tune", "--flips", flips, "--held-out", 1, "--validate-every", 2]
+    words += ["--model", f"{model}?device=cpu&steps=2&height=64&width=64", "--size", 64]
+    words += ["--rank", 2, "--conv-rank", 2, "--steps", 3, "--checkpoint-every", 1]
+    words += ["--optimizer", "adamw", "--judge", server.spec("openai"), "--max-usd", 5]
+    return Journey(
+        lambda root: [*words, "--prices", root / "prices.yaml", "--out", root / "lora"],
+        lambda root: (root / "prices.yaml").write_text(PRICES),
+        paid=lambda: len(server.asked),
+        # Steps after the last checkpoint are taken and noted twice; a header in any order.
+        left_out=("lora/losses.jsonl", "lora/pytorch_lora_weights.safetensors"),
+        results=lambda root: (trained_losses(root / "lora"), trained_weights(root / "lora")),
+        also=("accelerate", "diffusers", "peft", "safetensors.torch", "transformers"),
+        points=min(POINTS, 20),
+    )
+
+
 JOURNEYS: dict[str, Callable[[pytest.FixtureRequest], Journey]] = {
     "author": authoring,
     "build": building,
     "captioning": captioning,
     "eval": evaluating,
     "mine": mining,
+    "mine's worker": partial(mining, worker=True),
     "publish": publishing,
+    "push": pushing,
     "study": studying,
+    "tune": tuning,
 }
 
 
@@ -243,6 +351,17 @@ JOURNEYS: dict[str, Callable[[pytest.FixtureRequest], Journey]] = {
 def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of one row less, which a build replaces."""
     return small_release(tmp_path_factory.mktemp("older") / "release", rows=lambda rows: rows[1:])
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
+    with LoopbackHub(tmp_path / "hub") as running:
+        yield running
+
+
+@pytest.fixture
+def flips(tmp_path: Path) -> Path:
+    return write_flips(tmp_path / "flips")
 
 
 @pytest.fixture(scope="session")
@@ -255,6 +374,26 @@ def parser() -> None:
         pytest.skip(str(error))
 
 
+def sampled(operations: Sequence[str], how: str, most: int) -> list[int]:
+    """The points, from 1, at which something can go wrong in this way; at most so many.
+
+    First of each kind of operation on each kind of file, then as chance has it.
+    """
+    of_kind: dict[str, int] = {}
+    others = []
+    for at, operation in enumerate(operations, 1):
+        kind = operation.split()[0]
+        if (how == "torn" and kind != "write") or (how in FAULTS and kind in NETWORK):
+            continue
+        place = re.sub(r"[0-9a-f]{8,}|\d+", "#", operation)
+        if of_kind.setdefault(place, at) != at:
+            others.append(at)
+    rng = random.Random(how)
+    first = list(of_kind.values())
+    chosen = first if len(first) <= most else rng.sample(first, most)
+    return sorted([*chosen, *rng.sample(others, min(len(others), most - len(chosen)))])
+
+
 def attack_at(
     attack: Attack, points: Sequence[tuple[int, str]], told: Callable[[str, bool], None], what: str
 ) -> None:
@@ -265,9 +404,9 @@ def attack_at(
             attack.survives(at, how)
         except AssertionError as error:
             lost.append(str(error))
-            told(f"{how}: {what}", False)
+            told(f"{what}, {how}", False)
         else:
-            told(f"{how}: {what}", True)
+            told(f"{what}, {how}", True)
     assert not lost, "\n\n".join(lost)
 
 
@@ -283,13 +422,11 @@ def test_a_command_survives_at_every_point(
     survived: Callable[[str, bool], None],
 ) -> None:
     attack = Attack(cli, JOURNEYS[name](request), tmp_path)
-    kinds = [operation.split()[0] for operation in attack.operations()]
-    points = [
-        (at, how)
-        for at, kind in enumerate(kinds, 1)
-        if (how != "torn" or kind == "write") and (how not in FAULTS or kind not in NETWORK)
-    ]
-    attack_at(attack, points, survived, name)
+    with attack.own:
+        operations = attack.operations()
+        points = sampled(operations, how, attack.journey.points)
+        of = len(sampled(operations, how, len(operations)))
+        attack_at(attack, [(at, how) for at in points], survived, f"{name}, {of} points")
 
 
 def test_a_run_survives_where_it_begins_and_where_it_records(

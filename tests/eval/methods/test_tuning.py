@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flip_sets import write_flips
+from flip_sets import trained_losses, trained_weights, write_flips
 from steered import OPTIONS, STEPS, Opened, request
 
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.tuning.pairs import export_imagefolder, fitted, read_flips
 from counterprior.eval.methods.tuning.recipe import LoraRecipe
 from counterprior.eval.methods.tuning.trainer import CHECKPOINT, WEIGHTS, LoraTrainer
-from counterprior.storage import read_records
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -57,27 +56,13 @@ def trained(
     return trainer
 
 
-def weights(out: Path) -> dict[str, Any]:
-    """Everything in a file of weights: safetensors writes its metadata in any order."""
-    from safetensors import safe_open
-
-    with safe_open(out / WEIGHTS, "pt") as file:
-        found = {name: file.get_tensor(name).numpy().tobytes() for name in sorted(file.keys())}
-        return {**found, "metadata": dict(file.metadata())}
-
-
-def losses(out: Path) -> list[float]:
-    newest = {record["step"]: record["loss"] for record in read_records(out / "losses.jsonl")}
-    return [newest[step] for step in sorted(newest)]
-
-
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_the_loss_falls_and_a_reload_is_the_trained_model(
     opened: Opened, kind: str, tmp_path: Path
 ) -> None:
     flips = write_flips(tmp_path / "flips")
     trainer = trained(opened, kind, flips, tmp_path / "lora")
-    found = losses(tmp_path / "lora")
+    found = trained_losses(tmp_path / "lora")
     assert len(found) == QUICK.steps and trainer.optimizer == "adamw"
     assert np.mean(found[-8:]) < 0.95 * np.mean(found[:8])
     asked = request(kind)
@@ -110,8 +95,8 @@ def test_a_killed_training_ends_in_the_same_bits(opened: Opened, kind: str, tmp_
     for stop in (3, 6):  # between checkpoints too
         trained(opened, kind, flips, tmp_path / "killed", recipe, stop)
     trained(opened, kind, flips, tmp_path / "killed", recipe)
-    assert losses(tmp_path / "whole") == losses(tmp_path / "killed")
-    assert weights(tmp_path / "whole") == weights(tmp_path / "killed")
+    assert trained_losses(tmp_path / "whole") == trained_losses(tmp_path / "killed")
+    assert trained_weights(tmp_path / "whole") == trained_weights(tmp_path / "killed")
     with pytest.raises(ValueError, match="other data, model or settings"):
         trained(opened, kind, flips, tmp_path / "killed", replace(recipe, alpha=4))
     (tmp_path / "killed" / CHECKPOINT).write_bytes(b"torn")
@@ -131,7 +116,7 @@ def test_moments_in_eight_bits_are_trained_and_resumed_too(
     whole = trained(opened, "sdxl", flips, tmp_path / "whole", large)
     kinds = {moments["state1"].dtype for moments in whole._optimizer.state.values()}
     assert whole.optimizer == "adamw8bit" and torch.uint8 in kinds  # small tensors stay in 32 bits
-    found = losses(tmp_path / "whole")
+    found = trained_losses(tmp_path / "whole")
     assert np.mean(found[-8:]) < 0.95 * np.mean(found[:8])
     for stop in (5, 18):
         trained(opened, "sdxl", flips, tmp_path / "killed", large, stop)
@@ -139,8 +124,8 @@ def test_moments_in_eight_bits_are_trained_and_resumed_too(
         without.setitem(sys.modules, "bitsandbytes.optim", None)
         trained(opened, "sdxl", flips, tmp_path / "killed", large)
     trained(opened, "sdxl", flips, tmp_path / "killed", large)
-    assert losses(tmp_path / "killed") == found
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert trained_losses(tmp_path / "killed") == found
+    assert trained_weights(tmp_path / "killed") == trained_weights(tmp_path / "whole")
 
 
 def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -77,7 +78,11 @@ def test_a_killed_run_gives_the_bytes_of_one_that_was_not(tmp_path: Path) -> Non
 def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> None:
     lost = {ASKED[0].id: "missing", ASKED[9].id: "refused"}
     root = image_run(tmp_path / "run", ASKED, SHADES, lost)
-    (root / "images" / ASKED[4].file).write_bytes(b"no image any more")
+    data = b"no image"
+    (root / "images" / ASKED[4].file).write_bytes(data)
+    with (run := Run.open(root)).image_log() as images:
+        image = run.images()[ASKED[4].id]
+        run.add(images, replace(image, sha256=hashlib.sha256(data).hexdigest()))
     ((log, tally),) = score_images(root, [Brightness(fails=[40])])
     assert (tally.scored, tally.failed) == (6, 2)
     assert tally.first_error == "RuntimeError: no score for [40]"

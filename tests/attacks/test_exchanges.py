@@ -1,0 +1,334 @@
+"""Files of runs that were replaced, edited or exchanged: each is named, and no number is of others.
+
+What is judged or scored is read by its recorded digest, and records say who made them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trip_doubles
+from PIL import Image
+from scored import cases, image_run, judged_as
+
+from counterprior.errors import DataError
+from counterprior.eval.captioners import as_captioner
+from counterprior.eval.captioners.log import CaptionLog
+from counterprior.eval.core import CaptionRequest, Question, Verdict
+from counterprior.eval.design.file import StudyError
+from counterprior.eval.engine.data import Rows
+from counterprior.eval.engine.evaluation import Evaluation, RunSettings
+from counterprior.eval.engine.frames import shown_frames
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.steps import judge_run
+from counterprior.eval.engine.verdicts import OpenQuestion, Tally
+from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.judges.pixels import PixelJudge
+from counterprior.eval.quality.scores import PairToScore, ScoredPair, ScoreLog, score_images
+from counterprior.eval.report.site import write_report
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.study import study as studies
+from counterprior.eval.study.study import Study, run_study
+from counterprior.eval.trials import rows as trials
+from counterprior.eval.video.frames import USUAL, FrameChoice
+from counterprior.images import ImageError, encode_png
+from counterprior.storage import RecordLog
+
+OTHER = encode_png(Image.new("RGB", (80, 16), (9, 9, 9)))
+"""An image that nobody made in any run."""
+TRIP = "image~teller~hand"
+
+
+class Says:
+    """A judge that answers alike, and notes what it was asked about."""
+
+    def __init__(self, label: int) -> None:
+        self.label = label
+        self.asked: list[str] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "says", "label": str(self.label)}
+
+    def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+        for question in questions:
+            self.asked.append(question.case)
+            yield question, Verdict(question.labels[self.label])
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """A study of round trips, and the rows that stand in for its release."""
+    trip_doubles.reset()
+    found = {"rows": trip_doubles.rows(2)}
+    monkeypatch.setattr(studies, "read_rows", lambda *_: Rows.of(found["rows"]))
+    yield found
+    trip_doubles.reset()
+
+
+def trip_study(reader: str = "reader") -> dict[str, Any]:
+    here = "python:trip_doubles:"
+    return {
+        "data": "the world",
+        "suites": {"consistency": {}},
+        "captioners": {"teller": f"{here}teller"},
+        "generators": {"hand": f"{here}hand"},
+        "editors": {"image": f"{here}hand", "text": f"{here}teller"},
+        "judges": {"reader": f"{here}{reader}"},
+    }
+
+
+def judge_clips(run: Path, judge: Any = None) -> Run:
+    """A run of two clips, made and judged where it is not."""
+    found = Rows.of([trials.neutral(a, b) for a, b in trials.pairs(trials.STOUT)[:2]])
+    generator = RenderGenerator(video=3)
+    settings = RunSettings("t2i_homogenization", "memory", run)
+    with Evaluation.start(settings, generator.identity(), found) as evaluation:
+        evaluation.make(generator)
+    judge_run(run, [judge or PixelJudge()], found=found)
+    return Run.open(run)
+
+
+def values(root: Path) -> dict[str, tuple[float, int]]:
+    (judged,) = score_run(root, ScoreSettings(groups=False, judges=("pixels",)))
+    return {name: (score.value, score.n) for name, score in judged.whole.items()}
+
+
+# --- what was judged is replaced ---------------------------------------------------------------
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize("how", ["written", "moved there, with an old time"])
+def test_a_replaced_clip_is_neither_scored_nor_judged_nor_shown(how: str, tmp_path: Path) -> None:
+    run = judge_clips(tmp_path / "run")
+    first, *others = run.cases()
+    file = run.image_path(run.images()[first.id])
+    other = run.image_path(run.images()[others[0].id]).read_bytes()
+    replace_file(file, other, how)
+    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+        values(run.root)
+    left = {case.id for case in others}
+    assert Run.open(run.root).present().keys() == left
+    write_report([run.root], tmp_path / "site", ScoreSettings(partial=True))
+    shown = {run.images()[case].sha256[:24] for case in left}
+    assert {path.stem for path in (tmp_path / "site" / "clips").iterdir()} == shown
+    found = Rows.of([trials.neutral(a, b) for a, b in trials.pairs(trials.STOUT)[:2]])
+    judge = Says(0)
+    judge_run(run.root, [judge], found=found)
+    assert {*judge.asked} == left
+    lost = Run.open(run.root).images()[first.id]
+    assert (lost.status, lost.message) == ("error", "the image is not the recorded one any more")
+    assert max(n for _, n in values(run.root).values()) == len(others)
+    whole = judge_clips(run.root)  # made again, as it was
+    assert whole.images()[first.id].sha256 == run.images()[first.id].sha256
+    assert values(run.root) == values(judge_clips(tmp_path / "other").root)
+
+
+@pytest.mark.lane
+def test_a_replaced_frame_is_extracted_again(tmp_path: Path) -> None:
+    run = judge_clips(tmp_path / "run")
+    frames = sorted(run.root.glob("frames/*/*.png"))
+    kept = [path.read_bytes() for path in frames]
+    for path in frames:
+        path.write_bytes(OTHER)
+    shown: list[bytes] = []
+
+    class Looks(Says):
+        def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
+            def noted() -> Iterator[Question]:
+                for question in questions:
+                    shown.append(encode_png(question.images[-1]))
+                    yield question
+
+            return super().judge(noted())
+
+    judge_clips(run.root, Looks(1))
+    assert sorted({*shown}) == sorted({*kept})
+
+
+@pytest.mark.lane
+def test_a_run_that_was_copied_is_scored_as_it_was(tmp_path: Path) -> None:
+    """Times of a copy are new: then bytes are compared, and are the same."""
+    run = judge_clips(tmp_path / "run")
+    copied = Path(shutil.copytree(run.root, tmp_path / "copy", copy_function=shutil.copy))
+    for path in copied.rglob("*.mp4"):
+        os.utime(path)
+    assert values(copied) == values(run.root)
+    next(copied.rglob("images/*")).unlink()  # what was recorded of it stands
+    assert values(copied) == values(run.root)
+
+
+@pytest.mark.lane
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("runs/consistency/image/sources/*", "is not the recorded one any more: remove it"),
+        ("steps/images/*", "is not the recorded one any more; remove it"),
+    ],
+)
+def test_a_replaced_input_of_a_round_trip_is_named(
+    world: dict[str, Any], file: str, told: str, tmp_path: Path
+) -> None:
+    run_study(trip_study(), tmp_path)
+    for path in tmp_path.glob(file):
+        path.write_bytes(OTHER)
+    for path in tmp_path.glob("runs/*/*/images*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    done = run_study(trip_study(), tmp_path)
+    assert done.failures and all(told in failure.cause for failure in done.failures), done.failures
+
+
+@pytest.mark.lane
+def test_an_edited_text_of_a_round_trip_is_neither_scored_nor_judged(
+    world: dict[str, Any], tmp_path: Path
+) -> None:
+    done = run_study(trip_study(), tmp_path)
+    assert not done.failures
+    run = Run.open(next(tmp_path.glob("runs/*/text~*")))
+    text = next(image for image in run.images().values() if image.is_text)
+    before = run.image_path(text).read_bytes()
+    run.image_path(text).write_bytes(before.replace(b"red", b"blue"))
+    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+        score_run(run.root, ScoreSettings())
+    judge = Says(0)
+    judge_run(run.root, [judge], found=Rows.of(world["rows"]))
+    assert judge.asked and text.case not in judge.asked
+    assert Run.open(run.root).images()[text.case].status == "error"
+    again = run_study(trip_study(), tmp_path)  # made again from its steps; nothing is asked twice
+    assert not again.failures and run.image_path(text).read_bytes() == before
+    assert set(trip_doubles.DID.values()) == {1}
+
+
+@pytest.mark.parametrize("how", ["written", "moved there, with an old time"])
+def test_a_replaced_image_is_neither_scored_nor_judged(how: str, tmp_path: Path) -> None:
+    asked = cases(3)
+    root = image_run(tmp_path / "run", asked, dict.fromkeys([case.id for case in asked], 7))
+    judged_as(root, dict.fromkeys([case.id for case in asked], "correct"))
+    replace_file(root / "images" / asked[0].file, OTHER, how)
+
+    class Scorer:
+        batch = 1
+
+        def identity(self) -> dict[str, str]:
+            return {"kind": "seven"}
+
+        def score(self, pairs: Any) -> list[float]:
+            return [image.getpixel((0, 0))[0] for _, image in pairs]
+
+    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+        score_run(root, ScoreSettings())
+    (judged,) = score_run(root, ScoreSettings(partial=True))
+    assert [o.image for o in judged.outcomes] == ["missing", "made", "made"]
+    with pytest.raises(RunError, match="1 images were replaced since they were made"):
+        score_images(root, [Scorer()])
+    with pytest.raises(ImageError, match="not the recorded one any more"):
+        shown_frames(root, Run.open(root).images()[asked[0].id], FrameChoice(USUAL))
+    os.utime(root / "images.jsonl")  # as if it was replaced while others were made
+    ((log, tally),) = score_images(root, [Scorer()])
+    assert (tally.scored, tally.failed) == (2, 1)
+    assert "not the recorded one" in tally.first_error
+    assert {one.value for one in log.newest.values() if not one.error} == {7.0}
+
+
+def replace_file(file: Path, data: bytes, how: str) -> None:
+    if how == "written":
+        file.write_bytes(data)
+        return
+    other = file.with_name("old")
+    other.write_bytes(data)
+    os.utime(other, (0, 0))
+    other.replace(file)
+
+
+# --- records of others -------------------------------------------------------------------------
+
+
+def exchanged(first: Path, second: Path) -> None:
+    between = first.with_name("between")
+    first.rename(between)
+    second.rename(first)
+    between.rename(second)
+
+
+@pytest.mark.parametrize("file", ["verdicts.jsonl", "judge.json"])
+def test_verdicts_of_another_judge_are_not_his(file: str, tmp_path: Path) -> None:
+    root = image_run(tmp_path / "run", cases(1), {cases(1)[0].id: 3})
+    run, asked = Run.open(root), Question("c", "order", "original", "order", (), ("a",), "", {}, ())
+    for label in (0, 1):
+        for _ in run.judge(Says(label).identity()).ask(
+            Says(0), [OpenQuestion(asked, "5" * 64)], Tally()
+        ):
+            pass
+    first, second = sorted(root.glob(f"verdicts/*/{file}"))
+    exchanged(first, second)
+    for log in Run.open(root).judges():
+        with pytest.raises(DataError, match=r"verdicts\.jsonl:1: made by '\w{8}', and this folder"):
+            list(log)
+
+
+@pytest.mark.lane
+def test_verdicts_of_another_run_are_of_other_images(world: dict[str, Any], tmp_path: Path) -> None:
+    run_study(trip_study(), tmp_path / "one")
+    run_study(trip_study("reader?yes=1"), tmp_path / "two")
+    (tmp_path / "two" / "study.json").unlink()
+    given = "runs/consistency/{}/verdicts"
+    mine = tmp_path / "one" / given.format(TRIP)
+    shutil.rmtree(mine)
+    shutil.copytree(tmp_path / "two" / given.format("text"), mine)
+    with pytest.raises(RunError, match="images are not judged"):
+        score_run(mine.parent, ScoreSettings())
+
+
+def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -> None:
+    root = image_run(tmp_path / "run", cases(1), {cases(1)[0].id: 3})
+    logs = [ScoreLog.start(Run.open(root), {"kind": kind}) for kind in ("a", "b")]
+    for log in logs:
+        with RecordLog(log.root / "scores.jsonl") as file:
+            log.add(file, PairToScore("c", "p", "i"), ScoredPair(1.0))
+    exchanged(*(log.root / "scores.jsonl" for log in logs))
+    with pytest.raises(DataError, match=r"scores\.jsonl:1: made by"):
+        _ = ScoreLog.open(logs[0].root).newest
+
+    tellers = [as_captioner(lambda image, text: "a cat", identity=name) for name in "ab"]
+    folders = []
+    for teller in tellers:
+        captions = CaptionLog(tmp_path, teller)
+        list(captions.ask([("k", CaptionRequest("i", "Say.", None))]))
+        folders.append(captions.root)
+    exchanged(*(folder / "captions.jsonl" for folder in folders))
+    with pytest.raises(DataError, match=r"captions\.jsonl:1: made by"):
+        CaptionLog(tmp_path, tellers[0])
+
+
+# --- studies of other data ---------------------------------------------------------------------
+
+
+@pytest.mark.lane
+def test_a_study_of_another_release_is_named(world: dict[str, Any], tmp_path: Path) -> None:
+    done = run_study(trip_study(), tmp_path)
+    table = done.table()
+    # Another release, or settings, than those of the runs.
+    changes: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "data": lambda plain: plain.update(data="another world"),
+        "limit": lambda plain: plain.update(suites={"consistency": {"limit": 1}}),
+    }
+    kept = (tmp_path / "study.yaml").read_text()
+    for name, change in changes.items():
+        plain = trip_study()
+        change(plain)
+        with pytest.raises((RunError, StudyError), match=f"was made with {name}"):
+            run_study(plain, tmp_path)
+        (tmp_path / "study.yaml").write_text(json.dumps(plain))
+        with pytest.raises(RunError, match=f"was made with {name}"):
+            Study.open(tmp_path)
+    (tmp_path / "study.yaml").write_text(kept)
+    # The same name, and other rows behind it.
+    world["rows"] = [row.model_copy(update={"caption": "Else."}) for row in world["rows"]]
+    with pytest.raises(RunError, match="was made with other rows of consistency"):
+        run_study(trip_study(), tmp_path)
+    assert Study.open(tmp_path).judged_runs() and table
