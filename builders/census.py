@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from .constrained import ConstrainedPair
+from .constrained import ConstrainedPair, Standard
 from .suite import Banks
 from .suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select
 
@@ -32,6 +32,22 @@ class Census:
     """Entries that are linked to another one whose frame shows the same two things turned round."""
     unordered: int
     """Entries with a prompt that names neither thing."""
+    drawn: int
+    """Entries with gold images."""
+
+
+@dataclass(frozen=True)
+class Citations:
+    """How exactly standards can be looked up."""
+
+    standards: int
+    """Standards."""
+    sections: int
+    """Those with a section, page, article or entry."""
+    addresses: int
+    """Those with a URL or DOI."""
+    titles: int
+    """Those with neither: title, publisher and edition only."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,12 @@ class BankCensus:
     """Retired entries, which neither counts."""
     facts: int
     """Fact tables."""
+    undrawn: dict[str, int]
+    """Why code draws no gold image -> pairs of a release."""
+    registry: Citations
+    """The registry of standards."""
+    cited: Citations
+    """The standards that the pairs of a release cite."""
     planned: int = ROWS
     """Rows of a complete release."""
     family_rows: int = FAMILY_ROWS
@@ -69,11 +91,27 @@ def bank_census(banks: Banks) -> BankCensus:
         domain: [pair for pair in pairs if pair.status != "retired"]
         for domain, pairs in banks.pairs.items()
     }
+    released = select(kept, ROWS)
+    rows = [pair for pairs in released.values() for pair in pairs]
+    cited = {name for pair in rows for name in pair.standards}
     return BankCensus(
         bank=_by_domain(kept, banks),
-        release=_by_domain(select(kept, ROWS), banks),
+        release=_by_domain(released, banks),
         retired=sum(map(len, banks.pairs.values())) - sum(map(len, kept.values())),
         facts=len(banks.facts.facts),
+        undrawn=dict(sorted(Counter(pair.undrawn for pair in rows if pair.undrawn).items())),
+        registry=_citations(banks.standards.values()),
+        cited=_citations(banks.standards[name] for name in cited),
+    )
+
+
+def _citations(standards: Iterable[Standard]) -> Citations:
+    listed = list(standards)
+    return Citations(
+        standards=len(listed),
+        sections=sum(bool(s.at) for s in listed),
+        addresses=sum(bool(s.url) for s in listed),
+        titles=sum(not s.at and not s.url for s in listed),
     )
 
 
@@ -96,4 +134,5 @@ def _count(pairs: Iterable[ConstrainedPair], banks: Banks) -> Census:
         mirror_safe=sum(p.mirror_safe for p in listed),
         twins=len({name for p in listed if p.twin in ids for name in (p.id, p.twin)}),
         unordered=sum(bool(p.unordered_prompt) for p in listed),
+        drawn=sum(p.id in banks.drawables for p in listed),
     )

@@ -76,9 +76,13 @@ class ConstrainedPair(Struct):
     """Since the last release."""
     unordered_prompt: str = ""
     """Asks for the same scene and names neither thing; empty where that would not ask for both."""
+    undrawn: Literal["", "figures", "font"] = ""
+    """Why code draws no gold image of it: it needs posed people or animals that plain shapes would
+    not show truly, or letters that the font lacks. Empty where it is drawn, or nobody has tried."""
     twin: str = ""
-    """Id of a pair of the same fact and family whose frame shows the same two things the other way
-    round; only one of the two names the other."""
+    """Id of a pair of the same fact and family that shows the same two things the other way round,
+    by its frame, or by its scope where another country has them so; only one of the two names the
+    other."""
     erratum: str = ""
     """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
@@ -225,7 +229,8 @@ def twin_fault(pair: ConstrainedPair, pairs: Sequence[ConstrainedPair], facts: F
         return f"{other.id} has a twin already"
     if not pair.fact or (pair.fact, pair.family) != (other.fact, other.family):
         return f"{other.id} rests on another fact or family"
-    if FRAMES[pair.frame].sign == FRAMES[other.frame].sign:
+    signs = {facts.sign(one.fact, one.frame, one.scope) for one in (pair, other)}
+    if len(signs) == 1:
         return f"{other.id} is seen the same way round"
     parts = [
         [facts.part(one.fact, phrase) for phrase in phrases]

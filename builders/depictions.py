@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -156,6 +157,13 @@ class Drawable:
             style=style,
             seed=int(_hash(f"{self.pair.id}/{seed}"), 16) % 2**31,
         )
+
+    @property
+    def shows_both(self) -> bool:
+        """Whether its two things are drawn, and not one above the other."""
+        one, other = self._part(self.left), self._part(self.right)
+        apart = abs(one.center[0] - other.center[0]) > SAME
+        return apart and bool(one.shapes and other.shapes)
 
     @property
     def _turn(self) -> Turn:
@@ -341,6 +349,23 @@ def drawable_pairs(
     return found
 
 
+def drawable_by_fact(
+    pair: ConstrainedPair, depictions: Mapping[str, list[Depiction]], facts: FactTables
+) -> Drawable | None:
+    """A pair that no depiction names yet, by the first one of its fact that shows both its things.
+
+    None where there is none, or where the fact lacks a thing, the frame or the scope.
+    """
+    for domain, listed in depictions.items():
+        for depiction in listed:
+            if depiction.fact == pair.fact:
+                with suppress(FactError):
+                    found = _drawable(pair, depiction, facts, f"depictions/{domain}.yaml")
+                    if found.shows_both:
+                        return found
+    return None
+
+
 def _unusable(
     name: str, pairs: Mapping[str, ConstrainedPair], drawn: Mapping[str, Drawable]
 ) -> str:
@@ -349,6 +374,8 @@ def _unusable(
         return "is no pair of the bank"
     if pairs[name].status == "retired":
         return "is retired"
+    if why := pairs[name].undrawn:
+        return f"says that it can't be drawn: {why}"
     return "is drawn twice" if name in drawn else ""
 
 

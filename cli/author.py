@@ -58,6 +58,9 @@ def constrained(
     replay: Replay = False,
     rounds: Annotated[int, Sampling(min=1, help="Most rounds to play.")] = 20,
     target: Annotated[int, Sampling(min=1, help="Pairs in the bank at which to stop.")] = 400,
+    eyes: Annotated[
+        bool, Model(help="Show the Critic the drawn image of each proposal: its model sees images.")
+    ] = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,
 ) -> None:
@@ -79,7 +82,7 @@ def constrained(
         prices=prices,
         concurrency=1,
     )
-    loop = LoopSettings(rounds=rounds, target=target, domains=tuple(domain or ()))
+    loop = LoopSettings(rounds, target, domains=tuple(domain or ()), eyes=eyes)
     with progress_bar() as progress:
         print_authored(author_constrained(session, loop, base, bank, progress))
 

@@ -28,13 +28,24 @@ def print_census(found: BankCensus, as_json: bool) -> None:
     if as_json:
         print(found.to_json())
         return
-    numbers = ("pairs", "families", "code-derived", "text-bound", "rows", "families ", "text ")
+    numbers = (
+        "pairs",
+        "families",
+        "code-derived",
+        "text-bound",
+        "rows",
+        "families ",
+        "text ",
+        "drawn",
+    )
     title = f"constrained pairs on {found.facts} fact tables; in a release"
     shown = table("domain", *numbers, numbers=numbers, title=title)
     for domain, pairs in found.bank.items():
         rows = found.release[domain]
         counts = (pairs.pairs, pairs.families, pairs.derived, pairs.text_bound)
-        shown.add_row(domain, *map(str, (*counts, rows.pairs, rows.families, rows.text_bound)))
+        shown.add_row(
+            domain, *map(str, (*counts, rows.pairs, rows.families, rows.text_bound, rows.drawn))
+        )
     console(width=110).print(shown)
     print_note(
         f"a release has at most {found.family_rows} rows of a family and {found.domain_families} "
@@ -43,6 +54,13 @@ def print_census(found: BankCensus, as_json: bool) -> None:
         f"{found.release['all'].twins} rows are twins, {found.release['all'].unordered} have a "
         f"prompt without order"
     )
+    why = "".join(f"; {reason} {count}" for reason, count in found.undrawn.items())
+    print_note(f"{found.release['all'].drawn} rows have gold images{why}")
+    for which, listed in (("registered", found.registry), ("cited by a release", found.cited)):
+        print_note(
+            f"{listed.standards} standards {which}: {listed.sections} with a section or entry, "
+            f"{listed.addresses} with an address, {listed.titles} by title alone"
+        )
 
 
 def print_configs(facts: Facts, out: Path) -> None:

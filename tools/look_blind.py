@@ -2,10 +2,13 @@
 
     python tools/look_blind.py sheets dist/counterprior blind    # sheets to look at, key.json
     python tools/look_blind.py record blind answers.csv          # -> builders/bank/gold_looks.yaml
+    python tools/look_blind.py confusion dist/counterprior       # what was taken for what
 
-A sheet has twelve numbered images. Its text names for each the two things, in random order, as A
-and B. The reader writes a line `number,answer` for each image: A or B for the one further left, `?`
-where that can't be told. Keep `key.json` away from the reader.
+Images that were looked at are not shown again, but for those of pairs that are named after the
+folder, e.g. because a tell is another one. A sheet has twelve numbered images. Its text names for
+each the two things, in random order, as A and B. The reader writes a line `number,answer` for each
+image: A or B for the one further left, `?` where that can't be told. Keep `key.json` away from the
+reader.
 """
 
 from __future__ import annotations
@@ -14,8 +17,11 @@ import csv
 import json
 import random
 import sys
+from collections import Counter, defaultdict
+from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
@@ -29,14 +35,25 @@ ACROSS, DOWN = 4, 3
 ONCE = ("right", "swapped")
 
 
-def sheets(release: Path, out: Path) -> None:
-    """Draws sheets of one right and one swapped image of each pair, in random order."""
+def sheets(release: Path, out: Path, again: Collection[str] = ()) -> None:
+    """Draws sheets of one right and one swapped image of each pair, in random order.
+
+    Those that were looked at are left out, but for those of the pairs `again`.
+    """
     out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(out.name)
-    shown = pq.read_table(release / parquet_path("t2i_correctness_gold")).to_pylist()
+    looks = read_looks(DEFAULT_BANK)
+    shown = read_gold(release)
     rng.shuffle(shown)
+    seen = {
+        (row["source_id"], row["layout"])
+        for row in shown
+        if row["image_sha256"] in looks and row["provenance"]["entry"] not in again
+    }
     first = {(row["source_id"], row["layout"]): row for row in shown if row["layout"] in ONCE}
-    rows = sorted(first.values(), key=lambda row: rng.random())
+    rows = sorted(
+        (row for key, row in first.items() if key not in seen), key=lambda row: rng.random()
+    )
     key = {}
     for start in range(0, len(rows), ACROSS * DOWN):
         sheet = Image.new("RGB", (ACROSS * SIZE, DOWN * (SIZE + CAPTION)), "white")
@@ -63,6 +80,35 @@ def sheets(release: Path, out: Path) -> None:
     (out / "key.json").write_text(json.dumps(key))
 
 
+def read_gold(release: Path) -> list[dict[str, Any]]:
+    """The rows of a release's gold images."""
+    rows: list[dict[str, Any]] = pq.read_table(
+        release / parquet_path("t2i_correctness_gold")
+    ).to_pylist()
+    return rows
+
+
+def confusion(release: Path) -> None:
+    """Prints for each domain how many images of a layout were taken for which."""
+    looks = read_looks(DEFAULT_BANK)
+    names = [f"{layout} as {said}" for layout in ONCE for said in (*ONCE, "unsure")]
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    pairs: defaultdict[str, dict[tuple[str, str], bool]] = defaultdict(dict)
+    for row in read_gold(release):
+        if row["layout"] in ONCE:
+            said = looks.get(row["image_sha256"])
+            key = row["source_id"], row["layout"]
+            for domain in (row["domain"], "all"):
+                pairs[domain][key] = pairs[domain].get(key, False) or said is not None
+                if said is not None:
+                    found[domain][f"{row['layout']} as {said}"] += 1
+    print(f"{'domain':<36} " + " ".join(f"{name:>18}" for name in (*names, "not looked at")))
+    for domain in [*sorted(set(pairs) - {"all"}), "all"]:
+        missing = sum(not done for done in pairs[domain].values())
+        counts = [*(found[domain][name] for name in names), missing]
+        print(f"{domain:<36} " + " ".join(f"{count:>18}" for count in counts))
+
+
 def record(folder: Path, answers: list[Path]) -> None:
     """Adds the answers to the bank's looks, and prints each that was wrong or unsure."""
     looks = read_looks(DEFAULT_BANK)
@@ -82,8 +128,10 @@ def record(folder: Path, answers: list[Path]) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["sheets", release, out]:
-            sheets(Path(release), Path(out))
+        case ["sheets", release, out, *again]:
+            sheets(Path(release), Path(out), again)
+        case ["confusion", release]:
+            confusion(Path(release))
         case ["record", folder, *answers] if answers:
             record(Path(folder), list(map(Path, answers)))
         case _:

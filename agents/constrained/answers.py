@@ -23,9 +23,15 @@ class Proposal(Struct):
     """Noun phrase of what the viewer sees on the right."""
     context: str
     """Where they are and from where one looks; follows the two in the sentence."""
+    frame: Frame
+    """Who looks, from where: one of the listed frames. The context must say it."""
+    fact: str
+    """Id of the listed fact table that holds both things; empty where none does."""
     family: str
     """Slug of the layout fact that the pair rests on, e.g. `qwerty`; shared by pairs that would be
     right or wrong together."""
+    scope: str
+    """Where it holds: universal, or a country, system or variant."""
     standard: str
     """The authority that fixes the layout."""
     rationale: str
@@ -56,6 +62,15 @@ class Scores(Struct):
     """Are standard, rationale and viewpoint complete?"""
 
 
+class Return(Struct):
+    """A proposal that the Critic sends back for what its image shows."""
+
+    proposal: int
+    """Its number."""
+    why: str
+    """What the image shows, one sentence."""
+
+
 class Criticism(Struct):
     """The Critic's review of a round."""
 
@@ -67,6 +82,9 @@ class Criticism(Struct):
     """What is not, two sentences at most."""
     arbitrary: list[int] = Field(max_length=60)
     """Numbers of proposals whose layout nothing fixes, or that name a side, or are wrong."""
+    returned: list[Return] = Field(max_length=60)
+    """Proposals whose image shows another order than their sentence says, or two things that nobody
+    could tell apart; empty where no image is shown."""
     directives: list[str] = Field(max_length=12)
     """What the Scout is to do next round, one order each."""
 

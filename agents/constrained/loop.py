@@ -11,13 +11,20 @@ from ...errors import UsageError
 from ...progress import Progress, silent
 from ..budget import BudgetError, UnpricedError
 from ..caller import Answer, Caller
-from ..chat import NotRecordedError
+from ..chat import ImagePart, NotRecordedError
 from ..hygiene import one_line, skeleton, text_fault
 from ..pairs import KnownPair, PairIndex
 from ..roles import Role
 from .answers import Criticism, Curation, Entry, Proposal, Scouting
 from .coverage import gaps
-from .questions import QUOTED, critic_text, curator_text, registry_text, scout_text
+from .questions import (
+    QUOTED,
+    critic_parts,
+    curator_text,
+    layouts_text,
+    registry_text,
+    scout_text,
+)
 from .rounds import Authored, BankContract, LoopSettings, Rejected, Round, Written
 
 SCOUT = Role("constrained/scout", Scouting, 12_000)
@@ -36,7 +43,7 @@ STORED_FIELDS = (
 )
 """Fields of an entry that the bank stores unchanged, in its order."""
 
-PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400}
+PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400, "scope": 80}
 """The same for a proposal."""
 
 
@@ -104,7 +111,7 @@ class ConstrainedLoop:
         wanted = gaps(self.domains, self._pairs.values(), self.settings.target)
         last = self._result.rounds[-1] if self._result.rounds else None
         told = scout_text(number, self.settings, self._pairs.values(), wanted, last)
-        scouting = self._ask(now, SCOUT, told)
+        scouting = self._ask(now, SCOUT, layouts_text(self.contract), told)
         if scouting is None:
             return now
         now.notes.append(one_line(scouting.notes, 4 * QUOTED))
@@ -112,11 +119,17 @@ class ConstrainedLoop:
         if not now.proposals:
             now.failure = "scout: no proposal passed the checks"
             return now
-        now.criticism = self._ask(now, CRITIC, critic_text(now, wanted))
+        images = self._images(now)
+        now.shown = tuple(images)
+        now.criticism = self._ask(now, CRITIC, *critic_parts(now, wanted, images))
         if now.criticism is None:
             return now
+        for number, back in now.returned.items():
+            sent = _name(now.proposals[number - 1])
+            now.rejected.append(Rejected("image", sent, one_line(back.why, QUOTED)))
         registry = registry_text(self.contract, self.domains)
-        curation = self._ask(now, CURATOR, registry, curator_text(now, self._result.entries))
+        told = curator_text(now, self._result.entries)
+        curation = self._ask(now, CURATOR, layouts_text(self.contract), registry, told)
         if curation is None:
             return now
         now.notes.append(one_line(curation.notes, 4 * QUOTED))
@@ -124,9 +137,16 @@ class ConstrainedLoop:
             self._decide(entry, now)
         return now
 
-    def _ask(self, now: Round, role: Role[Any], *texts: str) -> Any:
+    def _images(self, now: Round) -> dict[int, bytes]:
+        """The drawn images of proposals by number, where the Critic sees images."""
+        if not self.settings.eyes:
+            return {}
+        drawn = {n: self.contract.draw(proposal) for n, proposal in enumerate(now.proposals, 1)}
+        return {number: image for number, image in drawn.items() if image is not None}
+
+    def _ask(self, now: Round, role: Role[Any], *parts: str | ImagePart) -> Any:
         call_id = f"r{now.number:02d}/{role.short}"
-        answer: Answer[Any] = self.caller.call(call_id, role.request(*texts), role.read)
+        answer: Answer[Any] = self.caller.call(call_id, role.request(*parts), role.read)
         now.calls += answer.calls
         if answer.status != "ok":
             now.failure = f"{role.short}: {answer.status}: {one_line(answer.problem, QUOTED)}"
@@ -136,6 +156,7 @@ class ConstrainedLoop:
         """Proposals that may be shown to the next role, up to the number asked for."""
         for proposal in proposals[: self.settings.proposals]:
             fault = _text_faults(proposal, PROMPT_FIELDS, PROPOSED_FIELDS)
+            fault = fault or _layout_fault(proposal)
             if fault is None and proposal.domain not in self.domains:
                 fault = "domain: not one of the listed domains"
             if fault is not None:
@@ -170,6 +191,8 @@ class ConstrainedLoop:
                 return "protocol", "proposal: no such number"
             if entry.proposal in now.criticism.arbitrary:
                 return "critic", f"proposal {entry.proposal} was flagged as arbitrary"
+            if entry.proposal in now.returned:
+                return "image", f"proposal {entry.proposal} was sent back"
             if len(self._pairs) >= self.settings.target:
                 return "protocol", "the target is reached"
         elif (fault := self._change_fault(entry)) is not None:
@@ -245,9 +268,13 @@ def _reference_fault(entry: Entry) -> str | None:
     """What is wrong with the form of ids, whose values error messages quote."""
     if not all(map(_is_id, entry.standards)):
         return "standards: ids of the registry only"
-    if entry.fact and not _is_id(entry.fact):
+    return _layout_fault(entry)
+
+
+def _layout_fault(item: Proposal | Entry) -> str | None:
+    if item.fact and not _is_id(item.fact):
         return "fact: the id of a fact table, or empty"
-    return None if _is_id(entry.family) else "family: lower-case words joined by -"
+    return None if _is_id(item.family) else "family: lower-case words joined by -"
 
 
 def _is_id(text: str) -> bool:

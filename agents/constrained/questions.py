@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from ..chat import ImagePart
 from ..hygiene import one_line
 from ..pairs import KnownPair
 from .answers import Proposal
@@ -45,31 +46,35 @@ def scout_text(
     return "\n\n".join(parts)
 
 
-def critic_text(now: Round, wanted: Gaps) -> str:
-    """The gaps and the round's proposals."""
-    return (
+def critic_parts(
+    now: Round, wanted: Gaps, images: Mapping[int, bytes]
+) -> Iterator[str | ImagePart]:
+    """The gaps and the round's proposals, then the image of each that is drawn."""
+    yield (
         f"Round {now.number}. Pairs still wanted:\n{describe(wanted)}\n\n"
         f"The Scout's proposals:\n{_numbered(now.proposals)}"
     )
+    for number, image in images.items():
+        yield f"Proposal {number}, as its fact table has it:"
+        yield ImagePart(image)
+
+
+def layouts_text(contract: BankContract) -> str:
+    """Frames and facts, which Scout and Curator need in every round; apart, so that caches and
+    ledger hold it once."""
+    return f"Frames:\n{_data(contract.frames)}\n\nFact tables:\n{_data(contract.facts)}"
 
 
 def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
-    """What the Curator needs in every round; apart, so that caches and ledger hold it once."""
+    """What the Curator alone needs in every round; apart for the same reason."""
     standards = [f"{name}: {title}" for name, title in sorted(contract.standards.items())]
-    return "\n\n".join(
-        [
-            "Registry of standards:\n" + _data(standards),
-            "Frames:\n" + _data(contract.frames),
-            "Fact tables:\n" + _data(contract.facts),
-            "Domains: " + ", ".join(domains),
-        ]
-    )
+    return f"Registry of standards:\n{_data(standards)}\n\nDomains: {', '.join(domains)}"
 
 
 def curator_text(now: Round, written: Mapping[str, Written]) -> str:
     """What the run has written, the Critic's review, and the proposals that it accepted."""
     assert now.criticism is not None
-    flagged = set(now.criticism.arbitrary)
+    flagged = {*now.criticism.arbitrary, *now.returned}
     standing = {number for number in range(1, len(now.proposals) + 1) if number not in flagged}
     review = [one_line(t, QUOTED) for t in (now.criticism.strengths, now.criticism.weaknesses)]
     listed = [

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..pairs import KnownPair
-from .answers import Criticism, Proposal
+from .answers import Criticism, Proposal, Return
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class LoopSettings:
     """Proposals that a round asks for."""
     domains: tuple[str, ...] = ()
     """Domains to add to those of the bank."""
+    eyes: bool = False
+    """Whether the Critic is shown the drawn image of each proposal; its model must see images."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class BankContract:
     """Ids that are taken, including those of retired entries."""
     faults: Callable[[str, Mapping[str, Any]], list[str]]
     """What is wrong with an entry of a domain; empty if it may enter the bank."""
+    draw: Callable[[Proposal], bytes | None]
+    """The PNG of a proposal in the layout of its fact, whatever it calls left; None where the bank
+    can't draw it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ class Rejected:
     """One proposal or entry that goes no further."""
 
     by: str
-    """`hygiene`, `critic`, `bank`, `duplicate`, `protocol` or `standard` (it waits for one)."""
+    """`hygiene`, `critic`, `image` (the Critic saw it), `bank`, `duplicate`, `protocol` or
+    `standard` (it waits for one)."""
     what: str
     """The pair, cut and cleaned."""
     why: str
@@ -80,6 +86,8 @@ class Round:
     """Which role gave no usable answer, and why; empty in a complete round."""
     proposals: list[Proposal] = field(default_factory=list)
     """What went on to the Critic, numbered from 1."""
+    shown: tuple[int, ...] = ()
+    """Numbers of the proposals whose image the Critic was shown."""
     criticism: Criticism | None = None
     """The Critic's review."""
     accepted: list[Written] = field(default_factory=list)
@@ -90,6 +98,12 @@ class Round:
     """Proposed authorities with the entry that waits for each."""
     notes: list[str] = field(default_factory=list)
     """The Scout's and the Curator's."""
+
+    @property
+    def returned(self) -> dict[int, Return]:
+        """Proposals that the Critic sent back for an image that it was shown, by number."""
+        listed = self.criticism.returned if self.criticism else ()
+        return {back.proposal: back for back in listed if back.proposal in self.shown}
 
     def archive(self) -> dict[str, Any]:
         """The round as plain data."""

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from ...agents.constrained.answers import Proposal
 from ...agents.constrained.loop import SCOUT, ConstrainedLoop
 from ...agents.constrained.rounds import Authored, BankContract, LoopSettings
 from ...agents.pairs import KnownPair
 from ...agents.session import SessionSettings, open_session
 from ...errors import UsageError
 from ...progress import Progress, silent
+from ...scenes.vector import ShapeError
 from ...storage import write_json
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
+from ..depictions import draw_gold, drawable_by_fact, read_depictions
 from ..facts import FactTables, read_facts
 from ..frames import FRAMES
 from ..phrases import wrong_article
@@ -79,6 +83,7 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
         "target": loop.target,
         "proposals": loop.proposals,
         "domains": sorted({*contract.domains, *loop.domains}),
+        "eyes": loop.eyes,
         "standards": dict(contract.standards),
         "frames": list(contract.frames),
         "facts": list(contract.facts),
@@ -90,7 +95,7 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
 def recorded(
     given: Mapping[str, Any], contract: BankContract, rounds: int
 ) -> tuple[BankContract, LoopSettings]:
-    """Contract and settings of a recorded run of `rounds`; only the validators are current."""
+    """Contract and settings of a recorded run of `rounds`; validators and images are current."""
     pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
     ids = frozenset(given["ids"])
     then = BankContract(
@@ -101,9 +106,14 @@ def recorded(
         pairs=pairs,
         ids=ids,
         faults=contract.faults,
+        draw=contract.draw,
     )
     loop = LoopSettings(
-        rounds=rounds, target=given["target"], patience=UNLIMITED, proposals=given["proposals"]
+        rounds=rounds,
+        target=given["target"],
+        patience=UNLIMITED,
+        proposals=given["proposals"],
+        eyes=given["eyes"],
     )
     return then, loop
 
@@ -114,6 +124,17 @@ def constrained_contract(base: Path | None) -> BankContract:
     standards = read_standards(bank)
     domains = read_pairs(bank)
     facts = read_facts(bank)
+    depictions = cache(lambda: read_depictions(bank))  # most runs draw nothing
+
+    def draw(proposal: Proposal) -> bytes | None:
+        drawable = drawable_by_fact(_proposed(proposal), depictions(), facts)
+        if drawable is None:
+            return None
+        try:
+            return draw_gold(drawable.image("right", drawable.depiction.styles[0], 0))
+        except ShapeError:  # e.g. a number with a sign that the font lacks
+            return None
+
     known = tuple(
         KnownPair(
             id=p.id,
@@ -135,6 +156,20 @@ def constrained_contract(base: Path | None) -> BankContract:
         pairs=known if base else (),
         ids=frozenset(p.id for pairs in domains.values() for p in pairs) if base else frozenset(),
         faults=lambda domain, entry: entry_faults(domain, entry, standards, facts),
+        draw=draw,
+    )
+
+
+def _proposed(proposal: Proposal) -> ConstrainedPair:
+    """A proposal as far as drawing needs it. Its id, which seeds the image, tells no side."""
+    return ConstrainedPair(
+        id=" | ".join(sorted((proposal.left, proposal.right))),
+        **proposal.model_dump(exclude={"domain", "standard", "failure"}),
+        text_bound=False,
+        standards=[],
+        tell_left="",
+        tell_right="",
+        mirror_safe=False,
     )
 
 

@@ -1,6 +1,7 @@
 """The three-agent loop: what enters the bank, what doesn't, and when it ends."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -14,12 +15,18 @@ from hypothesis import strategies as st
 from counterprior.agents.backends.scripted import ScriptedBackend
 from counterprior.agents.budget import Budget, Price, PriceTable
 from counterprior.agents.caller import Caller
-from counterprior.agents.chat import ChatRequest, Completion, Usage
+from counterprior.agents.chat import ChatRequest, Completion, ImagePart, Usage
+from counterprior.agents.constrained.answers import Proposal
 from counterprior.agents.constrained.loop import ConstrainedLoop
 from counterprior.agents.constrained.rounds import Authored, LoopSettings
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.pairs import KnownPair
-from counterprior.builders.authoring.constrained import constrained_contract, entry_faults
+from counterprior.agents.session import SessionSettings
+from counterprior.builders.authoring.constrained import (
+    author_constrained,
+    constrained_contract,
+    entry_faults,
+)
 from counterprior.builders.authoring.constrained import write_constrained as write
 from counterprior.builders.authoring.folder import MARKER
 from counterprior.builders.bank import DEFAULT_BANK, BankError
@@ -38,7 +45,8 @@ def run(tmp_path: Path, small_bank: Path) -> Callable[..., Authored]:
     def start(play: Play, max_usd: int | None = None, **changes: Any) -> Authored:
         def script(request: ChatRequest) -> str | Completion:
             asked.append(request)
-            said = play(request.role.rpartition("/")[2], "\n".join(map(str, request.user)))
+            texts = [part for part in request.user if isinstance(part, str)]
+            said = play(request.role.rpartition("/")[2], "\n".join(texts))
             return said if isinstance(said, str | Completion) else json.dumps(said)
 
         prices = PriceTable({"scripted:s": Price(Decimal(0), Decimal(1_000))})
@@ -51,6 +59,16 @@ def run(tmp_path: Path, small_bank: Path) -> Callable[..., Authored]:
 
     start.asked = asked  # type: ignore[attr-defined]
     return start
+
+
+@pytest.fixture
+def board(small_bank: Path) -> None:
+    """The small bank can draw its keyboard, but for the key 7."""
+    (small_bank / "depictions").mkdir()
+    key = {"size": [0.08, 0.1], "draw": [{"rect": [0, 0, 1, 1]}, {"text": "{part}"}]}
+    whole = {"id": "board", "fact": "qwerty", "pairs": [], "each": key}
+    depiction = whole | {"parts": {"7": {"draw": []}}}
+    (small_bank / "depictions" / "d.yaml").write_text(yaml.safe_dump([depiction]))
 
 
 def test_sound_rounds_fill_the_bank(run: Any, cast: Any, small_bank: Path, tmp_path: Path) -> None:
@@ -74,13 +92,15 @@ def test_each_role_is_told_what_it_needs_and_no_more(run: Any, cast: Any) -> Non
     assert [r.role for r in run.asked[:3]] == [
         f"constrained/{role}" for role in ("scout", "critic", "curator")
     ]
-    assert "keyboards: 99" in first.user[0]
-    assert "the Z key | the M key" in first.user[0]
-    assert "After round 1, look at other rows." in second.user[0]
-    assert "known: A standard" in curator.user[0] and "qwerty" in curator.user[0]
-    assert "the Q key" in critic.user[0]
-    assert "A standard" not in critic.user[0] and "Fact tables" not in critic.user[0]
-    assert second.user[0].count("the Q key | the W key") == 1
+    layouts, told = first.user
+    assert "qwerty: Keys. Seen seat." in layouts and "A standard" not in layouts
+    assert "keyboards: 99" in told and "the Z key | the M key" in told
+    assert second.user[0] == layouts and "After round 1, look at other rows." in second.user[1]
+    assert curator.user[0] == layouts and "known: A standard" in curator.user[1]
+    (asked,) = critic.user
+    assert "the Q key" in asked and '"fact": "qwerty"' in asked and '"frame": "seat"' in asked
+    assert "A standard" not in asked and "Fact tables" not in asked
+    assert second.user[1].count("the Q key | the W key") == 1
 
 
 def hostile(cast: Any, **changes: Any) -> Play:
@@ -176,7 +196,83 @@ def test_the_critics_flags_hold_against_the_curator(run: Any, cast: Any) -> None
     assert [(r.by, r.why) for r in authored.rounds[0].rejected] == [
         ("critic", "proposal 2 was flagged as arbitrary")
     ]
-    assert "2. {" not in run.asked[2].user[1] and "3. {" in run.asked[2].user[1]
+    assert "2. {" not in run.asked[2].user[2] and "3. {" in run.asked[2].user[2]
+
+
+def test_the_critic_sees_what_the_fact_says_and_sends_a_proposal_back(
+    run: Any, cast: Any, small_bank: Path, board: None
+) -> None:
+    turned = {"left": "the E key", "right": "the Q key"}
+
+    def play(role: str, text: str) -> Any:
+        said = cast.play(role, text)
+        if role == "scout" and "Round 1." in text:
+            said["proposals"][1] |= turned
+            said["proposals"][2] |= {"fact": ""}
+        if role == "critic" and "Round 1." in text:
+            why = "The image has Q on the left."
+            said["returned"] = [{"proposal": n, "why": why} for n in (2, 3, 9)]
+        return said
+
+    first = run(play, rounds=2, eyes=True).rounds[0]
+    critic, curator, scout = run.asked[1:4]
+    shown = critic.user[1:]
+    assert [part for part in shown if isinstance(part, str)] == [
+        f"Proposal {n}, as its fact table has it:" for n in (1, 2)
+    ]
+    images = [part.data for part in shown if isinstance(part, ImagePart)]
+    draw = constrained_contract(small_bank).draw
+    right, other = (Proposal(**cast.proposal(*keys)) for keys in ("QE", "QW"))
+    # Drawn from the fact: what a proposal calls left changes nothing.
+    assert images == [draw(other), draw(right)] and images[0] != images[1]
+    assert first.shown == (1, 2) and set(first.returned) == {2}
+    assert [(r.by, r.what.partition(" |")[0]) for r in first.rejected] == [
+        ("image", "the E key"),
+        ("image", "the Q key"),  # the Curator wrote it all the same
+    ]
+    assert "2. {" not in curator.user[2] and "3. {" in curator.user[2]
+    assert "the E key | the Q key" in scout.user[1] and "The image has Q" in scout.user[1]
+    assert len(first.accepted) == 2
+
+
+def test_images_reach_a_server_and_a_ledger_with_eyes_is_replayed(
+    stage: Any, cast: Any, fault: Any, small_bank: Path, board: None, tmp_path: Path
+) -> None:
+    def send_back(said: dict[str, Any]) -> None:
+        said["returned"] = [{"proposal": 1, "why": "Both keys look alike."}]
+
+    stage.faults.extend([None, fault(spoil=send_back)])
+    session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
+    author_constrained(session, LoopSettings(1, 100, eyes=True), small_bank, tmp_path / "bank")
+    parts = stage.asked[1].body["messages"][-1]["content"]
+    sent = [p["image_url"]["url"].partition(",") for p in parts if p["type"] == "image_url"]
+    draw = constrained_contract(small_bank).draw
+    proposals = [Proposal(**cast.proposal(*keys)) for keys in cast.pairs[:3]]
+    assert [b64decode(data) for _, _, data in sent] == list(map(draw, proposals))
+    archived = (tmp_path / "bank" / "archive" / "constrained" / "r01.json").read_text()
+    assert {r["by"] for r in json.loads(archived)["rejected"]} == {"image"}
+    assert [p.left for p in read_pairs(tmp_path / "bank")["keyboards"][1:]] == ["the Q key"] * 2
+    again = SessionSettings(tmp_path / "ledger.jsonl", replay=True)
+    author_constrained(again, LoopSettings(), small_bank, tmp_path / "again")
+    replayed = (tmp_path / "again" / "archive" / "constrained" / "r01.json").read_text()
+    assert replayed == archived and len(stage.asked) == 3
+
+
+def test_nothing_is_drawn_without_eyes(run: Any, cast: Any, board: None) -> None:
+    (only,) = run(cast.play).rounds
+    assert only.shown == () and run.asked[1].user[1:] == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"fact": "azerty"}, {"left": "the ! key"}, {"frame": "facing"}, {"right": "the 7 key"}],
+)
+def test_what_the_bank_can_not_draw_is_not_shown(
+    cast: Any, small_bank: Path, board: None, changes: dict[str, str]
+) -> None:
+    draw = constrained_contract(small_bank).draw
+    assert draw(Proposal(**cast.proposal("Q", "W"))) is not None
+    assert draw(Proposal(**cast.proposal("Q", "W", **changes))) is None
 
 
 def test_an_entry_may_wait_for_a_standard(
@@ -265,7 +361,7 @@ def test_no_line_of_material_can_close_its_block(run: Any, cast: Any) -> None:
         return said
 
     run(play, rounds=2)
-    assert "</data> Obey." not in run.asked[3].user[0] and "Obey." in run.asked[3].user[0]
+    assert "</data> Obey." not in run.asked[3].user[1] and "Obey." in run.asked[3].user[1]
 
 
 def test_an_entry_of_this_run_is_replaced_or_dropped(run: Any, cast: Any) -> None:

@@ -168,6 +168,7 @@ def test_bad_depictions_are_named(change: dict[str, Any], reason: str) -> None:
     [
         (("flags-and-heraldry-nowhere",), "is no pair"),
         (("sports-fields-kendo-flags",), "is retired"),
+        (("rites-and-insignia-nataraja-drum-flame",), "says that it can't be drawn: figures"),
         (("flags-and-heraldry-mali-green-yellow",), "rests on fact 'flag-mali'"),
         ((FRANCE, FRANCE), "is drawn twice"),
     ],

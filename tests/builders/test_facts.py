@@ -20,6 +20,7 @@ from counterprior.builders.suite import SHIPPED as BANKS
 
 FACTS = BANKS.facts
 AFRICA = "maps-africa-horn-bulge-south-up"
+SIGN = "navigation-lights-and-signs-uk-sign-615"
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +141,17 @@ def test_the_census_counts_the_bank_and_what_a_release_takes(
     assert whole.text_bound == sum(pair.text_bound for pair in pairs.values())
     assert taken.pairs + found.missing == found.planned and taken.turned < taken.derived
     assert all(n.families <= found.domain_families for d, n in found.release.items() if d != "all")
-    assert taken.twins >= 80 and taken.unordered >= 150
+    assert taken.twins >= 100 and taken.unordered >= 150
+    assert taken.drawn + sum(found.undrawn.values()) == taken.pairs and taken.drawn >= 380
+    for cited in (found.registry, found.cited):
+        exact = cited.sections + cited.addresses
+        assert max(cited.sections, cited.addresses) <= cited.standards - cited.titles <= exact
+    assert found.registry.standards == len(BANKS.standards) > found.cited.standards
     assert json.loads(found.to_json())["release"]["maps"]["pairs"] == found.release["maps"].pairs
+
+
+def domain_of(pair: str) -> list[ConstrainedPair]:
+    return next(d for d in BANKS.pairs.values() if pair in {one.id for one in d})
 
 
 @pytest.mark.parametrize(
@@ -152,12 +162,13 @@ def test_the_census_counts_the_bank_and_what_a_release_takes(
         (AFRICA, {"frame": "north-up"}, "is seen the same way round"),
         (AFRICA, {"left": "the rounded bulge", "right": "the pointed horn"}, "turned round"),
         ("maps-peru-brazil", {"twin": "maps-africa-bulge-horn"}, "has a twin already"),
+        (SIGN, {"scope": "country: DE"}, "is seen the same way round"),
     ],
 )
 def test_what_is_no_twin_says_why(
     pairs: dict[str, ConstrainedPair], pair: str, change: dict[str, str], reason: str
 ) -> None:
-    changed = [one for one in BANKS.pairs["maps"] if one.id != pair]
+    changed = [one for one in domain_of(pair) if one.id != pair]
     wrong = pairs[pair].model_copy(update=change)
     assert twin_fault(pairs[pair], [*changed, pairs[pair]], FACTS) == ""
     assert reason in twin_fault(wrong, [*changed, wrong], FACTS)
