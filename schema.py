@@ -439,11 +439,11 @@ class CounterfactualDenominalized(Row):
     group: str
     """Id of the group in `counterfactual`."""
     prompt: str
-    """L2 with the outcome's nouns described."""
+    """L2 with the outcome told by its looks: the replaced noun is nowhere in the prompt."""
     original_prompt: str
-    """The L2 prompt that it was made from."""
+    """L2 with the outcome named, the rest told alike."""
     replaced: list[str]
-    """The nouns that were replaced."""
+    """The noun that the outcome no longer names."""
     altered_law: str
     """The premise of the counterfactual world."""
     assessment_point: str
