@@ -439,11 +439,11 @@ class CounterfactualDenominalized(Row):
     group: str
     """Id of the group in `counterfactual`."""
     prompt: str
-    """L2 with the outcome's nouns described."""
+    """L2 with the outcome told by its looks: the replaced noun is nowhere in the prompt."""
     original_prompt: str
-    """The L2 prompt that it was made from."""
+    """L2 with the outcome named, the rest told alike."""
     replaced: list[str]
-    """The nouns that were replaced."""
+    """The noun that the outcome no longer names."""
     altered_law: str
     """The premise of the counterfactual world."""
     assessment_point: str
@@ -535,6 +535,21 @@ class RuleDecoupling(Row):
     """What the image must show."""
 
 
+class Sightings(Struct):
+    """In how many captions a concept and its attribute were seen; all 0 if none were counted."""
+
+    captions: int
+    """Captions read."""
+    concept: int
+    """Of those, captions that name the concept."""
+    together: int
+    """Of these, captions with a word for the attribute anywhere."""
+    linked: int
+    """Of these, captions whose parse links the two."""
+    source: str
+    """Data sets of the captions."""
+
+
 class AttributeDecoupling(Row):
     """A pair of concepts, rare or common together (CF-World 5.2: 100 + 100)."""
 
@@ -546,6 +561,8 @@ class AttributeDecoupling(Row):
     """Whether the two concepts usually occur together."""
     concepts: list[str]
     """The two concepts."""
+    seen: Sightings
+    """How often captions have the two concepts together."""
     prompt: str
     """The text to draw."""
     assessment_point: str

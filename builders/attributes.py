@@ -1,14 +1,31 @@
-"""The bank of attribute pairs: a concept with a rare and a common attribute (CF-World 5.2)."""
+"""The bank of attribute pairs: a concept with a rare and a common attribute (CF-World 5.2).
+
+How rare is measured: `cooccurrence.yaml` has, for each pair and for the reference, in how many
+captions the concept is named and the attribute is there with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from ..schema import Struct
-from .bank import BankError, by_name, read_entries
+from ..schema import Sightings, Struct
+from ..storage import write_whole
+from .bank import BankError, by_name, read_by_name, read_entries
 
 PLACE = "{}"
 """Placeholder of the attribute in prompt and assessment point."""
+
+REFERENCE = "glass-bridge"
+"""Name of the counts that no rare attribute may exceed."""
+REFERENCE_WORDS = ("bridge", "glass")
+"""What is counted for it."""
+
+COUNTS, CAPTIONS = "cooccurrence.yaml", "captions.yaml"
+
+Rarity = Literal["rare", "common"]
 
 
 class AttributePair(Struct):
@@ -26,8 +43,67 @@ class AttributePair(Struct):
     """Sentence with ``{}`` for the attribute."""
     shows: str
     """What the image must show, with ``{}`` for the attribute."""
+    rare_word: str = ""
+    """What is looked for in captions, where the rare attribute is a phrase."""
+    common_word: str = ""
+    """The same for the common attribute."""
     review: tuple[str, ...] = ()
     """Who else checked it: `reviewer-model`, `human`."""
+
+    @property
+    def words(self) -> dict[Rarity, tuple[str, str]]:
+        """Concept and attribute to look for in captions, by rarity."""
+        return {
+            "rare": (self.concept, self.rare_word or self.rare),
+            "common": (self.concept, self.common_word or self.common),
+        }
+
+
+class CaptionSource(Struct):
+    """Captions in which attributes were counted; the captions themselves are not in the bank."""
+
+    name: str
+    """Data set, with its split."""
+    license: str
+    """Under which its captions are published."""
+    captions: int
+    """Different captions that it adds to those of the sources before it."""
+
+
+class Cooccurrence(Struct):
+    """In how many captions a concept is named, and an attribute with it."""
+
+    name: str
+    """Id of the pair with `/rare` or `/common`, or `glass-bridge`."""
+    concept: int
+    """Captions that name the concept."""
+    together: int
+    """Of those, captions with the attribute's word anywhere."""
+    linked: int
+    """Of those, captions whose parse links both."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What `cooccurrence.yaml` and `captions.yaml` say; empty where a bank has none."""
+
+    counts: Mapping[str, Cooccurrence]
+    """By name."""
+    sources: tuple[CaptionSource, ...]
+    """Whose captions were counted."""
+
+    def sightings(self, name: str) -> Sightings:
+        """Counts of one name, zeros where it was not counted."""
+        found = self.counts.get(name)
+        if found is None:
+            return Sightings(captions=0, concept=0, together=0, linked=0, source="")
+        return Sightings(
+            captions=sum(source.captions for source in self.sources),
+            concept=found.concept,
+            together=found.together,
+            linked=found.linked,
+            source=", ".join(source.name for source in self.sources),
+        )
 
 
 def read_attributes(bank: Path) -> list[AttributePair]:
@@ -41,3 +117,71 @@ def read_attributes(bank: Path) -> list[AttributePair]:
         if pair.rare == pair.common:
             raise BankError(f"{file}, {pair.id}: rare and common are the same")
     return pairs
+
+
+def read_counts(bank: Path) -> Counted:
+    """What was counted in captions, checked. Raises BankError naming file and entry."""
+    path = bank / COUNTS
+    counts = read_by_name(path, Cooccurrence, "name")
+    sources = read_by_name(bank / CAPTIONS, CaptionSource, "name")
+    if counts and not sources:
+        raise BankError(f"{path}: {bank / CAPTIONS} must name the captions that were counted")
+    for name, some in counts.items():
+        if not 0 <= some.linked <= some.together <= some.concept:
+            raise BankError(f"{path}, {name}: needs linked <= together <= concept")
+    return Counted(counts, tuple(sources.values()))
+
+
+def write_counts(path: Path, counts: Iterable[Cooccurrence]) -> None:
+    """Writes counts as a bank file, a line each."""
+    lines = "".join(
+        f"- {{name: {c.name}, concept: {c.concept}, together: {c.together}, linked: {c.linked}}}\n"
+        for c in counts
+    )
+    write_whole(
+        path, f"# Counted by `counterprior author rarity`, in the captions of {CAPTIONS}.\n{lines}"
+    )
+
+
+def count_anew(
+    seen: Mapping[str, tuple[int, int, int]],
+    sources: tuple[CaptionSource, ...],
+    out: Path | None = None,
+) -> Counted:
+    """Counts in place of the bank's, written as a bank file where one is named.
+
+    seen: name -> captions with the concept, with both, with both linked.
+    """
+    counts = {
+        name: Cooccurrence(name=name, concept=concept, together=together, linked=linked)
+        for name, (concept, together, linked) in seen.items()
+    }
+    if out is not None:
+        write_counts(out, counts.values())
+    return Counted(counts, sources)
+
+
+def sought(pairs: list[AttributePair]) -> dict[str, tuple[str, str]]:
+    """Concept and attribute to count, by name, the reference first."""
+    found = {REFERENCE: REFERENCE_WORDS}
+    for pair in pairs:
+        found |= {f"{pair.id}/{rarity}": words for rarity, words in pair.words.items()}
+    return found
+
+
+def rarity_faults(pairs: list[AttributePair], counted: Counted) -> Iterator[tuple[str, str]]:
+    """What speaks against the rarity of pairs, as (id, message); nothing where none was counted."""
+    if not counted.counts:
+        return
+    names = set(sought(pairs))
+    for name in sorted(names - set(counted.counts)):
+        yield name, f"is not in {COUNTS}: count it (`counterprior author rarity`)"
+    reference = counted.sightings(REFERENCE)
+    for pair in pairs:
+        rare = counted.sightings(f"{pair.id}/rare")
+        if rare.linked > reference.linked:
+            yield (
+                pair.id,
+                f"{pair.rare!r} is linked with {pair.concept!r} in {rare.linked} captions, "
+                f"glass with bridge in {reference.linked}: choose a rarer one",
+            )

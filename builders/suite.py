@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from ..schema import Consistency, Row, Struct
-from .attributes import AttributePair, read_attributes
+from .attributes import AttributePair, Counted, read_attributes, read_counts
 from .bank import DEFAULT_BANK, read_entries
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
@@ -112,6 +112,10 @@ class Banks:
     @cached_property
     def attributes(self) -> list[AttributePair]:
         return read_attributes(self.root)
+
+    @cached_property
+    def counted(self) -> Counted:
+        return read_counts(self.root)
 
     @cached_property
     def consistency(self) -> list[Consistency]:

@@ -306,12 +306,20 @@ def _described_faults(
         yield "described", f"noun: {described.noun!r} is not in the outcome"
     yield from _text_faults("described", described)
     prompt = world_prompts(law, scene, entry, None)["described"]
-    words = set(content(prompt))
-    if noun in words or re.search(rf"\b{described.noun}", prompt, re.IGNORECASE):
-        yield "described", f"still names {described.noun!r}: {prompt!r}"
-    # A synonym that the scene needs in another meaning stands in the outcome as written too.
-    if same := synonyms(noun, "noun") & words - told - set(content(scene.scene)):
-        yield "described", f"has a synonym of {described.noun!r}: {', '.join(sorted(same))}"
+    for message in naming(prompt, described.noun, f"{scene.scene} {scene.counterfactual}"):
+        yield "described", f"{message} in {prompt!r}"
+
+
+def naming(prompt: str, noun: str, group: str) -> Iterator[str]:
+    """How a prompt names a noun after all: by a form of it, or by a synonym.
+
+    A synonym that the group needs in another meaning stands in its own texts, `group`, too.
+    """
+    words, own = set(content(prompt)), lemma(noun)
+    if own in words or re.search(rf"\b{noun}", prompt, re.IGNORECASE):
+        yield f"still names {noun!r}"
+    if same := synonyms(own, "noun") & words - set(content(group)):
+        yield f"has a synonym of {noun!r}: {', '.join(sorted(same))}"
 
 
 def _text_faults(field: str, form: ShortForm | DescribedOutcome) -> Iterator[tuple[str, str]]:

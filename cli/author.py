@@ -275,6 +275,37 @@ def relations(
         print(extract_file(session, prompts, out, progress))
 
 
+def rarity(
+    captions: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of captions to count in, as `mine` reads them."),
+    ] = None,
+    bank: Bank = None,
+    out: Annotated[
+        Path | None, Output(help="cooccurrence.yaml to write, with what was counted.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show how rare each rare attribute is in captions, beside a glass bridge; or count it anew.
+
+    Exits with 1 if a rare attribute is linked with its concept more often than glass with bridge.
+
+    Example: `counterprior author rarity cc3m.parquet laion.parquet --out cooccurrence.yaml`
+    """
+    from ..builders.attributes import count_anew, read_attributes, read_counts, sought
+    from ..builders.bank import DEFAULT_BANK
+    from ..corpus_analysis.cooccurrence import count_together
+    from .show_content import print_counted, print_rarity
+
+    pairs, counted = read_attributes(bank or DEFAULT_BANK), read_counts(bank or DEFAULT_BANK)
+    if captions:
+        with progress_bar() as progress:
+            found = count_together(captions, sought(pairs), progress)
+        print_counted(found)
+        counted = count_anew(found.counts, counted.sources, out)
+    print_rarity(pairs, counted, json)
+
+
 def publish(ledger: LedgerFile, out: Annotated[Path, Output(help="File to write.")]) -> None:
     """Write a ledger in the form to publish: sorted, the same for every order of the calls.
 

@@ -82,6 +82,7 @@ AUTHOR: Commands = {
     "verify": author.verify,
     "relations": author.relations,
     "worlds": author.worlds,
+    "rarity": author.rarity,
     "publish": author.publish,
 }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .console import WRONG, console, print_json, table
+from .console import WRONG, console, print_json, print_note, table
 
 if TYPE_CHECKING:
+    from ..builders.attributes import AttributePair, Counted
     from ..builders.authoring.folder import AuthoringReport
     from ..builders.worlds_report import AlikeGroups, WorldsFile
+    from ..corpus_analysis.cooccurrence import CaptionCounts
 
 
 def print_authored(report: AuthoringReport) -> None:
@@ -62,3 +64,59 @@ def print_alike(pairs: list[AlikeGroups], as_json: bool) -> None:
     for pair in pairs:
         print(f"{pair.likeness:.3f} {pair.first}: {pair.first_text}")
         print(f"      {pair.second}: {pair.second_text}")
+
+
+def print_counted(found: CaptionCounts) -> None:
+    """Notes which captions were counted, and with which parser."""
+    read = ", ".join(f"{n:,} of {source}" for source, n in found.captions.items())
+    print_note(f"different captions: {read}; SHA-256 {found.digest}; {found.model}")
+
+
+def print_rarity(pairs: list[AttributePair], counted: Counted, as_json: bool) -> None:
+    """Prints how often captions have concept and attribute together; exits with 1 for a fault.
+
+    `up to` is the upper end of the 95 % interval (Wilson) of the linked share.
+    """
+    from ..builders.attributes import REFERENCE, rarity_faults, sought
+    from ..eval.stats.intervals import wilson
+
+    lines = [
+        (name, words, counted.counts[name])
+        for name, words in sought(pairs).items()
+        if name in counted.counts
+    ]
+    faults = list(rarity_faults(pairs, counted))
+    if as_json:
+        print_json(
+            {
+                "sources": [source.model_dump() for source in counted.sources],
+                "counts": {name: seen.model_dump(exclude={"name"}) for name, _, seen in lines},
+                "faults": [list(fault) for fault in faults],
+            }
+        )
+    else:
+        numbers = ("captions", "together", "linked", "up to")
+        shown = table("pair", "words", *numbers, numbers=numbers, title="attributes in captions")
+        for name, words, seen in lines:
+            high = wilson(seen.linked, seen.concept).high if seen.concept else 1.0
+            counts = seen.concept, seen.together, seen.linked
+            shown.add_row(name, " + ".join(words), *(f"{n:,}" for n in counts), f"{high:.2%}")
+        output = console(width=120)
+        output.print(shown)
+        for source in counted.sources:
+            output.print(f"{source.name}: {source.captions:,} captions, {source.license}")
+        for kind in ("rare", "common"):
+            some = [seen for name, _, seen in lines if name.endswith(f"/{kind}")]
+            linked, named = (sum(getattr(s, f) for s in some) for f in ("linked", "concept"))
+            pairs_seen = sum(seen.linked > 0 for seen in some)
+            high = wilson(linked, named).high if named else 1.0
+            output.print(
+                f"{kind}: linked in {linked:,} of {named:,} captions with the concept (up to "
+                f"{high:.2%}); {pairs_seen} of {len(some)} pairs"
+            )
+        if REFERENCE in counted.counts:
+            output.print(f"{len(faults)} pairs seen more often than {REFERENCE}")
+        for fault in faults:
+            print(": ".join(fault))
+    if faults:
+        raise SystemExit(WRONG)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Literal
 
 from ...schema import AttributeDecoupling, Provenance
-from ..attributes import PLACE, AttributePair
+from ..attributes import PLACE, AttributePair, Rarity, rarity_faults
 from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
 from ..suite import Banks, Fault, SuiteRecipe
 
@@ -21,6 +20,7 @@ def build(banks: Banks, rng: random.Random) -> list[AttributeDecoupling]:
             pair=pair.id,
             rarity=rarity,
             concepts=[pair.concept, attribute],
+            seen=banks.counted.sightings(f"{pair.id}/{rarity}"),
             prompt=pair.prompt.replace(PLACE, attribute),
             assessment_point=pair.shows.replace(PLACE, attribute),
             review=["code", *pair.review],
@@ -33,7 +33,7 @@ def build(banks: Banks, rng: random.Random) -> list[AttributeDecoupling]:
     ]
 
 
-def _attributes(pair: AttributePair) -> dict[Literal["rare", "common"], str]:
+def _attributes(pair: AttributePair) -> dict[Rarity, str]:
     return {"rare": pair.rare, "common": pair.common}
 
 
@@ -44,8 +44,12 @@ def faults(rows: list[AttributeDecoupling], banks: Banks) -> Iterator[Fault]:
         if (pair := bank.get(row.pair)) is not None:
             attribute = _attributes(pair)[row.rarity]
             yield from equal_fault(row, "concepts", [pair.concept, attribute])
+            seen = banks.counted.sightings(f"{pair.id}/{row.rarity}")
+            yield from equal_fault(row, "seen", seen)
             yield from equal_fault(row, "prompt", pair.prompt.replace(PLACE, attribute))
             yield from equal_fault(row, "assessment_point", pair.shows.replace(PLACE, attribute))
+    for name, message in rarity_faults(banks.attributes[:PAIRS], banks.counted):
+        yield Fault("", "seen", f"{name}: {message}")
     yield from duplicate_faults(rows, "prompt", lambda row: row.prompt)
     yield from count_faults(rows, "rarity", {"rare": PAIRS, "common": PAIRS})
 

@@ -4,40 +4,55 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ...schema import CounterfactualDenominalized, Provenance
-from ..checks import text_faults
-from ..counterfactual import denominalized_prompt, prompts
+from ..checks import equal_fault, text_faults
+from ..counterfactual import CounterfactualScene, Law, denominalized_prompt, prompts
 from ..suite import Banks, Fault, SuiteRecipe
+from ..worlds import naming, world_prompts
 from .counterfactual import groups
+
+
+class Described(NamedTuple):
+    """The prompts of a group, and what one of them no longer names."""
+
+    prompt: str
+    """With the outcome described."""
+    original_prompt: str
+    """L2, with the outcome named."""
+    plain_prompt: str
+    """L1."""
+    replaced: str
+    """The noun, or the text that names the outcome."""
 
 
 def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]:
     rows = []
     for file, law, scene in groups(banks):
-        prompt = denominalized_prompt(law, scene)
-        if prompt is None or scene.denominalized is None:
+        made = _described(banks, law, scene)
+        if made is None:
             continue
-        levels = prompts(law, scene)
+        worlds = f" worlds/{file}.yaml" if scene.id in banks.worlds else ""
         rows.append(
             CounterfactualDenominalized(
                 group=scene.id,
-                prompt=prompt,
-                original_prompt=levels["L2"],
-                replaced=[scene.denominalized.replace],
+                prompt=made.prompt,
+                original_prompt=made.original_prompt,
+                replaced=[made.replaced],
                 altered_law=law.altered,
                 assessment_point=scene.point_counterfactual,
                 visual_integrity=scene.q_visual,
                 assessment=scene.q_point_counterfactual,
                 logic_consistency=scene.q_logic_counterfactual,
-                plain_prompt=levels["L1"],
+                plain_prompt=made.plain_prompt,
                 plain_visual_integrity=scene.q_visual,
                 plain_assessment=scene.q_point_factual,
                 plain_logic_consistency=scene.q_logic_factual,
                 status=scene.status,
                 review=["code", *scene.review],
                 provenance=Provenance(
-                    bank=f"counterfactual/{file}.yaml",
+                    bank=f"counterfactual/{file}.yaml{worlds}",
                     entry=scene.id,
                     author=scene.author,
                     calls=list(scene.calls),
@@ -47,25 +62,58 @@ def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]
     return rows
 
 
+def _described(banks: Banks, law: Law, scene: CounterfactualScene) -> Described | None:
+    """The prompts of a group whose outcome the bank describes; None if it does not.
+
+    Where a group has an entry in `worlds/`, that decides, and both prompts are told alike: in the
+    short form if there is one. A bank that models wrote has no entries.
+    """
+    if (entry := banks.worlds.get(scene.id)) is not None:
+        if entry.described is None:
+            return None
+        made = world_prompts(law, scene, entry, None)
+        return Described(made["described"], made["L2/template"], made["L1"], entry.described.noun)
+    prompt, levels = denominalized_prompt(law, scene), prompts(law, scene)
+    if prompt is None or scene.denominalized is None:
+        return None
+    return Described(prompt, levels["L2"], levels["L1"], scene.denominalized.replace)
+
+
 def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fault]:
+    known = {scene.id: (law, scene) for _, law, scene in groups(banks)}
     for row in rows:
         yield from text_faults(row, "prompt", "original_prompt")
         for noun in row.replaced:
-            before, found, after = row.original_prompt.rpartition(noun)
-            if not found:
+            if noun.lower() not in row.original_prompt.lower():
                 yield Fault(row.id, "replaced", f"{noun!r} is not in the original prompt")
-            elif not (row.prompt.startswith(before) and row.prompt.endswith(after)):
-                yield Fault(row.id, "prompt", f"differs from the original beyond {noun!r}")
-            elif noun.lower() in row.prompt[len(before) :].lower():
-                yield Fault(row.id, "prompt", f"still names {noun!r}")
+            elif row.group not in banks.worlds:
+                yield from _part_faults(row, noun)
+        # A release made from another bank holds groups that this one doesn't know.
+        made = _described(banks, *known[row.group]) if row.group in known else None
+        if made is None or row.group not in banks.worlds:
+            continue
+        for field in ("prompt", "original_prompt", "plain_prompt"):
+            yield from equal_fault(row, field, getattr(made, field))
+        scene = known[row.group][1]
+        for message in naming(row.prompt, made.replaced, f"{scene.scene} {scene.counterfactual}"):
+            yield Fault(row.id, "prompt", message)
+
+
+def _part_faults(row: CounterfactualDenominalized, named: str) -> Iterator[Fault]:
+    """What is wrong with a prompt in which a part of the outcome alone was replaced."""
+    before, _, after = row.original_prompt.rpartition(named)
+    if not (row.prompt.startswith(before) and row.prompt.endswith(after)):
+        yield Fault(row.id, "prompt", f"differs from the original beyond {named!r}")
+    elif named.lower() in row.prompt[len(before) :].lower():
+        yield Fault(row.id, "prompt", f"still names {named!r}")
 
 
 SUITE = SuiteRecipe(
     name="counterfactual_denominalized",
     rows=None,
     source="CF-World 5.3",
-    summary="The L2 prompts whose outcome names a target, with a description in place of the name: "
-    "is it the noun that the image follows?",
+    summary="The L2 prompts whose outcome names a thing, and the same without its noun anywhere, "
+    "the thing told by its looks: is it the noun that the image follows?",
     build=build,
     faults=faults,
     # L1, L2, L3 and the description in place of the noun are one scene.

@@ -18,6 +18,7 @@ from counterprior.builders.worlds import (
     TOKENS,
     WorldEntry,
     entry_faults,
+    naming,
     time_clause,
     world_prompts,
 )
@@ -159,6 +160,22 @@ def test_a_right_entry_has_no_fault() -> None:
 def test_a_fault_is_named(scene: dict[str, Any], entry: dict[str, Any], expected: str) -> None:
     (found,) = faults(scene, entry)
     assert found.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "group", "expected"),
+    [
+        ("Suppose puddles dry at once. Draw a wet floor.", "", ["still names 'puddle'"]),
+        ("Draw a wet floor beside a pool.", "", ["has a synonym of 'puddle': pool"]),
+        # The word stands in the group's own texts, in another meaning.
+        ("Draw a wet floor beside a pool table.", "a pool table", []),
+        ("Draw a wet floor.", "", []),
+    ],
+)
+def test_a_noun_is_nowhere_in_the_prompt_that_describes_it(
+    prompt: str, group: str, expected: list[str]
+) -> None:
+    assert list(naming(prompt, "puddle", group)) == expected
 
 
 def test_a_prompt_has_fewer_than_70_tokens() -> None:
