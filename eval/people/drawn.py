@@ -281,8 +281,7 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
         with Evaluation.open(run.root) as evaluation:
             for case in evaluation.cases:
                 row, image = evaluation.rows[case.row], run.images()[case.id]
-                of_frames = asking.planned(suite, row, case, image)
-                for question in {q.name: q for q in of_frames}.values():
+                for question in asking.planned(suite, row, case, image):  # of each frame alike
                     label = said.get((case.id, question.name))
                     if label is None:
                         continue

@@ -20,8 +20,11 @@ const begin = async () => {
   await page.waitForSelector("#work:not([hidden])");
 };
 await begin();
+const players = () => page.$$("#images video");
+const known = await players();
 const counts = [await text("#count")];
 const shown = [await text("#texts")];
+const clips = {};
 for (const key of JSON.parse(keys)) {
   const before = await main();
   if (key.length > 1) {
@@ -37,12 +40,20 @@ for (const key of JSON.parse(keys)) {
   await page.waitForFunction((old) => document.querySelector("main").outerHTML !== old, {}, before);
   counts.push(await text("#count"));
   shown.push(await text("#texts"));
+  if (counts.length === 2 && known.length) clips.kept = await known[0].evaluate((one) => one.isConnected);
 }
 await begin();
 counts.push(await text("#count"));
 await page.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth));
+const [player, ...more] = await players();
+if (player) {
+  await page.waitForFunction(() => document.querySelector("#images video").readyState === 4);
+  const time = await player.evaluate((one) => one.currentTime);
+  await page.waitForFunction((old) => document.querySelector("#images video").currentTime !== old, {}, time);
+  Object.assign(clips, { players: 1 + more.length, ready: true, moves: true });
+}
 await page.click("#others summary");
 await page.waitForSelector("#agreement dd");
 await page.screenshot({ path: screenshot });
-console.log(JSON.stringify({ counts, shown, problems, body: await text("body") }));
+console.log(JSON.stringify({ counts, shown, clips, problems, body: await text("body") }));
 await browser.close();

@@ -127,6 +127,16 @@ def test_quality_is_rated_by_keyboard(tmp_path: Path, kind: str) -> None:
     assert len(labels) == 3 and next(iter(labels.values())).keys() >= {"overall", "fidelity"}
 
 
+def test_clips_play_and_are_rated_by_keyboard(tmp_path: Path) -> None:
+    asked = cases(2)
+    root = image_run(tmp_path / "run", asked, {case.id: (40, 90, 200) for case in asked})
+    seen, labels = labeled(tmp_path, "quality", list("7612"), tmp_path, [root])
+    assert seen["counts"][3].endswith("1 done") and len(labels) == 2
+    # The player is not made anew by a click on the same clip.
+    assert seen["clips"] == {"players": 1, "ready": True, "moves": True, "kept": True}
+    assert len([*(tmp_path / "labels" / "clips").iterdir()]) == 1  # both are the same clip
+
+
 def test_groups_are_reviewed_by_keyboard(tmp_path: Path) -> None:
     rows = [
         {

@@ -117,3 +117,33 @@ def test_what_methods_change_is_told_against_their_own_generator(
     told = re.findall(r'data-kind="quality" data-run="([^"]+)"', page)
     assert told == ["one+late", "two+late"]
     assert re.findall(r"<h3>Against (\S+)", page) == ["one", "two"]
+
+
+@pytest.mark.lane
+def test_the_frames_of_clips_are_scored_and_named(text_release: Path, tmp_path: Path) -> None:
+    plain = study_of(
+        text_release,
+        suites={HOM: {"limit": 2}},
+        generators={"film": "render:?order_bias=1&video=4"},
+        judges={"px": "pixels"},
+        frames="count=2",
+    )
+    file = tmp_path / "s.yaml"
+    write_json(file, plain)
+    probed = plan_study(file, probe=True)
+    (part,) = probed.scores
+    assert part.count == 4 and part.seconds is not None and not probed.problems
+    doubles.reset()
+    done = run_study(file, tmp_path / "study")
+    assert not done.failures and work_of("eva").total() == 4 * 2
+    table = study_table(done.study)
+    assert table.complete and len(scores_of(done.study)) == 4
+    assert "of a clip the mean of count=2." in format_table(table, "md")
+    doubles.reset()
+    assert not run_study(file, tmp_path / "study").failures and not doubles.DID
+    # Other frames are scored anew, and stand alone in the table.
+    write_json(file, plain | {"frames": "first"})
+    again = run_study(file, tmp_path / "study")
+    assert not again.failures and work_of("eva").total() == 4
+    assert scores_of(again.study) != scores_of(done.study)
+    assert "of a clip the mean of first." in format_table(study_table(again.study), "md")
