@@ -454,7 +454,8 @@ def describe(identity: Mapping[str, str]) -> str:
     """
     inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
     head = identity["kind"]
-    if model := identity.get("model") or identity.get("name"):
+    named = identity.get("name") if identity["kind"] != "faulty" else ""  # there a fault's share
+    if model := identity.get("model") or named:
         head += f":{model}"
     if server := identity.get("server"):
         head += f" @ {server}"
@@ -463,7 +464,14 @@ def describe(identity: Mapping[str, str]) -> str:
     if identity["kind"] == "python" and (version := identity.get("version", "unversioned")):
         head = head if version == "unversioned" else f"{head} {version}"
     if identity["kind"] in ("render", "faulty"):
-        hidden = {"kind", "version", "atlas", "method", *(f"inner_{name}" for name in inner)}
+        hidden = {
+            "kind",
+            "version",
+            "atlas",
+            "method",
+            "persona",
+            *(f"inner_{name}" for name in inner),
+        }
         options = (f"{n}={v}" for n, v in identity.items() if n not in hidden and v != "0")
         head = " ".join([head, *options])
     return f"{head} + {identity['method']}" if "method" in identity else head

@@ -5,6 +5,7 @@ Neither has a place for everything: what has none stands in their free fields (`
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
@@ -67,16 +68,18 @@ def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
 
 
 def export(
-    forms: Sequence[str], runs: Sequence[RunContents], dataset: Dataset | None
-) -> dict[str, str]:
-    """The files of some of `FORMS`, by path in the site."""
-    return {
-        f"{FOLDER}/{form}/{name}": text
-        for run in runs
-        for judged in run.judged
-        for form in forms
-        for name, text in FORMS[form](run, judged, dataset).items()
-    }
+    forms: Sequence[str],
+    runs: Sequence[RunContents],
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> Iterator[tuple[str, str]]:
+    """The files of some of `FORMS`, each with its path in the site; one at a time, as logs with
+    images are large. thumbnails: SHA-256 of an image -> file."""
+    for run in runs:
+        for judged in run.judged:
+            for form in forms:
+                for name, text in FORMS[form](run, judged, dataset, thumbnails).items():
+                    yield f"{FOLDER}/{form}/{name}", text
 
 
 def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]]:
@@ -121,10 +124,17 @@ def model_of(identity: Mapping[str, str]) -> str:
     return ""
 
 
-def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
+def inspect_log(
+    run: RunContents,
+    judged: JudgedRun,
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> dict[str, str]:
     """A log (version 2) that `inspect view` opens: one sample an image, one score a question.
 
     A label is a score's value; without one the value is the reason (`unparsed`, `missing`, ...).
+    The images are there as their thumbnails. The fields stand in the order of inspect's own logs:
+    its viewer reads the head of a log without the rest.
     """
     result, header = judged.result, run.run.header
     told = json.dumps([header.__dict__, dict(judged.log.identity)], sort_keys=True, default=dict)
@@ -147,6 +157,7 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
                 "judge_card": without_nan(asdict(result.card)),
             },
         },
+        "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
             "total_samples": result.cases,
             "completed_samples": result.cases,
@@ -156,14 +167,44 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
         "samples": _samples(run, judged),
     }
     shown = Scrubber([run.run.root]).value(without_nan(log))
-    text = json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False)
+    for sample in shown["samples"]:  # only now: there is nothing to hide in an image's bytes
+        sample["attachments"] = {
+            digest: _data_uri(thumbnails[digest])
+            for digest in sample.pop("images")
+            if digest in thumbnails
+        }
+        _show_images(sample, shown["eval"]["model"])
+    text = json.dumps(shown, indent=1, ensure_ascii=False)
     # A log viewer finds logs by this form of their names: time_task_id.
     name = f"{run.slug}-{_slug_of(judged)}"
     parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
     return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
 
 
-def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
+def _show_images(sample: dict[str, Any], model: str) -> None:
+    """Makes a sample a chat: the user gives the prompt with its source, the model the image."""
+    source, image = (
+        [{"type": "image", "image": f"attachment://{d}"}] if d in sample["attachments"] else []
+        for d in (sample["metadata"]["source_sha256"], sample["metadata"]["image_sha256"])
+    )
+    asked = {"role": "user", "content": [{"type": "text", "text": sample["input"]}, *source]}
+    made = {"role": "assistant", "content": image, "source": "generate"}
+    sample["input"] = [asked]
+    sample["messages"] = [asked, made]
+    choices = [{"message": made, "stop_reason": "stop"}] if image else []
+    sample["output"] = {"model": model, "choices": choices}
+
+
+def _data_uri(path: Path) -> str:
+    return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def hub_results(
+    run: RunContents,
+    judged: JudgedRun,
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> dict[str, str]:
     """The headline score as an entry of a model repository's `.eval_results/`.
 
     Nothing where the headline score is undefined: the form has no place for that. Written by
@@ -206,7 +247,8 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield FRAMEWORK
 
 
-FORMS: dict[str, Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]] = {
+Form = Callable[[RunContents, JudgedRun, Dataset | None, Mapping[str, Path]], dict[str, str]]
+FORMS: dict[str, Form] = {
     "inspect": inspect_log,
     "hub": hub_results,
 }
@@ -263,6 +305,7 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
         if made is not None and made.status != "made":
             failed = {"failure": True}
             scores = {"image": {"value": made.status, "answer": made.message, "metadata": failed}}
+        digests = made.sha256 if made else "", Path(case.source).stem
         samples.append(
             {
                 "id": case.id,
@@ -270,12 +313,14 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
                 "input": case.prompt,
                 "target": "",
                 "scores": scores,
+                "images": [digest for digest in digests if digest],
                 "metadata": {
                     "variant": case.variant,
                     "seed": case.seed,
                     "groups": dict(case.groups),
                     "image": made.status if made else "not generated",
-                    "image_sha256": made.sha256 if made else "",
+                    "image_sha256": digests[0],
+                    "source_sha256": digests[1],
                 },
             }
         )

@@ -318,7 +318,11 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
         levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
         assert all(b - a <= 1 for a, b in pairwise(levels)), name
         for attributes, _ in page.all("svg"):
-            assert attributes["role"] == "img" and attributes["aria-label"]
+            if (
+                attributes.get("class") == "fluid" and "aria-hidden" not in attributes
+            ):  # others are marks of a figure or a legend
+                assert attributes["role"] == "img" and attributes["aria-label"]
+                assert attributes["width"] == "100%" and "viewBox" not in attributes
         for attributes, _ in page.all("th"):
             assert attributes["scope"] in ("row", "col")
         ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
@@ -335,14 +339,19 @@ def test_every_score_on_the_pages_is_the_one_that_score_gives(
     scores, seen = scores_of(results), set()
     for name in ("index.html", "t2i_homogenization.html", "i2i_correctness.html"):
         page = Page(site / name)
-        for number, (tag, about, _) in enumerate(page.elements):
-            if tag != "tr" or "data-score" not in about:
+        for number, (_, about, _) in enumerate(page.elements):
+            if "data-score" not in about:
                 continue
             key = tuple(about[f"data-{name}"] for name in ("run", "judge", "score", "group"))
             score = scores[key]
             seen.add((name, key))
-            for place, (cell, attributes, _) in enumerate(page.elements):
-                if cell == "td" and page.parents[place] == number and "data-field" in attributes:
+            for place, (_, attributes, _) in enumerate(page.elements):
+                if (
+                    page.parents[place] == number
+                    or page.parents[page.parents[place] or 0] == number
+                ):
+                    if "data-field" not in attributes:
+                        continue
                     check_cell(attributes["data-field"], list(page.within(place, "data")), score)
     for suite in ("t2i_homogenization", "i2i_correctness"):
         on_page = {key for name, key in seen if name == f"{suite}.html"}
@@ -416,7 +425,7 @@ def inside(page: Page, place: int, number: int) -> bool:
 def test_hostile_texts_stay_texts(site: Path) -> None:
     for name, page in pages(site).items():
         scripts = page.all("script")
-        assert len(scripts) == (2 if name.startswith("gallery") else 0), name
+        assert len(scripts) == (2 if name.startswith("gallery") else 1), name
         assert not any("alert" in text for attributes, text in scripts if "type" not in attributes)
         assert not page.all("img") and not page.all("b" if name.endswith("judges.html") else "i2")
         for _, attributes, _ in page.elements:
@@ -442,7 +451,7 @@ def test_nothing_points_outside(site: Path) -> None:
         for attributes, script in page.all("script"):
             if "type" not in attributes:
                 digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-                assert f"script-src 'sha256-{digest}'" in policy
+                assert f" 'sha256-{digest}'" in policy.partition("script-src")[2]
     assert "secret" not in "".join(path.read_text() for path in site.glob("*.*"))
 
 
