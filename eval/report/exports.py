@@ -31,6 +31,8 @@ from .scrubbing import Scrubber
 FRAMEWORK = "counterprior"
 """As the release's `eval.yaml` names it."""
 FOLDER = "export"
+ATTACHED = 32
+"""Digits of the name of something attached to a sample, in inspect's logs."""
 REPORT = "report.json"
 """The report's numbers for a machine."""
 
@@ -169,7 +171,7 @@ def inspect_log(
     shown = Scrubber([run.run.root]).value(without_nan(log))
     for sample in shown["samples"]:  # only now: there is nothing to hide in an image's bytes
         sample["attachments"] = {
-            digest: _data_uri(thumbnails[digest])
+            digest[:ATTACHED]: _data_uri(thumbnails[digest])
             for digest in sample.pop("images")
             if digest in thumbnails
         }
@@ -182,16 +184,23 @@ def inspect_log(
 
 
 def _show_images(sample: dict[str, Any], model: str) -> None:
-    """Makes a sample a chat: the user gives the prompt with its source, the model the image."""
+    """Makes a sample a chat: the user gives the prompt with its source, the model the image.
+
+    Inspect reads attachments in messages alone, so the output names the image.
+    """
+    digests = (sample["metadata"][key] for key in ("source_sha256", "image_sha256"))
     source, image = (
-        [{"type": "image", "image": f"attachment://{d}"}] if d in sample["attachments"] else []
-        for d in (sample["metadata"]["source_sha256"], sample["metadata"]["image_sha256"])
+        [{"type": "image", "image": f"attachment://{digest[:ATTACHED]}"}]
+        if digest[:ATTACHED] in sample["attachments"]
+        else []
+        for digest in digests
     )
     asked = {"role": "user", "content": [{"type": "text", "text": sample["input"]}, *source]}
-    made = {"role": "assistant", "content": image, "source": "generate"}
+    made = {"role": "assistant", "source": "generate", "model": model}
     sample["input"] = [asked]
-    sample["messages"] = [asked, made]
-    choices = [{"message": made, "stop_reason": "stop"}] if image else []
+    sample["messages"] = [asked, {**made, "content": image}]
+    named = {**made, "content": f"image {sample['metadata']['image_sha256']}"}
+    choices = [{"message": named, "stop_reason": "stop"}] if image else []
     sample["output"] = {"model": model, "choices": choices}
 
 
@@ -304,7 +313,8 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
         scores = {_name_of(a): _score(a.verdict) for a in answers.get(case.id, [])}
         if made is not None and made.status != "made":
             failed = {"failure": True}
-            scores = {"image": {"value": made.status, "answer": made.message, "metadata": failed}}
+            why = {"explanation": made.message, "metadata": failed}
+            scores = {"image": {"value": made.status, "answer": made.status, **why}}
         digests = made.sha256 if made else "", Path(case.source).stem
         samples.append(
             {
@@ -338,4 +348,5 @@ def _score(verdict: Verdict) -> dict[str, Any]:
     about: dict[str, Any] = {"failure": verdict.failed}
     if verdict.probabilities is not None:
         about["probabilities"] = dict(verdict.probabilities)
-    return {"value": verdict.label, "answer": verdict.raw, "metadata": about}
+    said = {"answer": verdict.label, "explanation": verdict.raw}
+    return {"value": verdict.label, **said, "metadata": about}

@@ -33,7 +33,7 @@ from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
 from .overview import overview, rank_all
-from .plots import Plot, PlotPoint, dot_plot, key, risk_plot, scatter_plot
+from .plots import Plot, PlotPoint, counted, dot_plot, key, risk_plot, scatter_plot
 
 
 def render_pages(
@@ -223,7 +223,8 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
             bias = f"{suite.headline.score.replace('_', ' ')} by {judge}"
             title = f"{scorer} over {bias}"
             plot = scatter_plot(points, title, _arrows(runs))
-            figures.append({"judge": judge, "scorer": scorer, "title": title, "plot": plot})
+            n = counted([one for pair in points for one in pair])
+            figures.append({"judge": judge, "scorer": scorer, "n": n, "plot": plot})
     return {"reports": reports, "figures": figures, "names": list(shown.values())}
 
 

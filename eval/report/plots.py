@@ -77,7 +77,7 @@ def dot_plot(
     axis = value_axis([point.score for _, part in rows for point in part])
     return Plot(
         title,
-        [PlotRow(label, _strip(label, part, axis, linked), _n(part)) for label, part in rows],
+        [PlotRow(label, _strip(label, part, axis, linked), counted(part)) for label, part in rows],
         _numbers(axis, _unit(rows)),
         names if len(names) > 1 else (),
     )
@@ -172,6 +172,14 @@ def stacked_plot(
     return Plot(title, made, _numbers(axis, "%"), parts)
 
 
+def counted(part: Sequence[PlotPoint]) -> str:
+    """The n of some points: `n = 24`, or `n = 20 to 24`."""
+    counts = sorted({point.score.n for point in part})
+    if not counts:
+        return ""
+    return f"n = {counts[0]:,}" + (f" to {counts[-1]:,}" if len(counts) > 1 else "")
+
+
 def key(series: int) -> Markup:
     """The mark of a series, for a legend."""
     drawing = FluidDrawing(14, "")
@@ -239,10 +247,3 @@ def _ticks(drawing: FluidDrawing, axis: PlotAxis, top: float, unit: str) -> None
 
 def _unit(rows: Sequence[tuple[str, Sequence[PlotPoint]]]) -> str:
     return next((point.score.unit for _, part in rows for point in part), "1")
-
-
-def _n(part: Sequence[PlotPoint]) -> str:
-    counts = sorted({point.score.n for point in part})
-    if not counts:
-        return ""
-    return f"n = {counts[0]:,}" + (f" to {counts[-1]:,}" if len(counts) > 1 else "")

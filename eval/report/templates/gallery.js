@@ -82,11 +82,18 @@
     button.setAttribute("aria-label", `see large, with all answers: ${image.id}`);
     button.addEventListener("click", () => showLarge(data.images.indexOf(image)));
     if (image.clip) button.textContent = "all answers"; else button.append(shown);
+    // A line for each judge and question; the controls only where they change the answer.
     const rows = image.answers.flatMap((part, judge) => part
-      .filter((a) => a.probe === "original" || differs(part, a))
-      .map((a) => make("tr", { className: differs(part, a) ? "differs" : "" },
-        make("td", { textContent: data.judges.length > 1 ? String(judge + 1) : "" }),
-        make("td", { textContent: asked(a) }), make("td", {}, said(part, a)))));
+      .filter((a) => a.probe === "original" || !originalOf(part, a))
+      .map((a) => {
+        const changed = part.filter((o) => originalOf(part, o) === a && differs(part, o))
+          .map((o) => PROBES[o.probe] ?? o.probe);
+        return make("tr", { className: changed.length ? "differs" : "" },
+          make("td", { textContent: data.judges.length > 1 ? String(judge + 1) : "" }),
+          make("td", { textContent: asked(a) }),
+          make("td", {}, said(part, a),
+            changed.length ? make("small", { textContent: `≠ ${changed.join(" ≠ ")}` }) : ""));
+      }));
     return make("div", { id: image.id, className: fits ? "image fits" : "image" },
       make("p", { className: "variant", textContent: image.variant }),
       ...(image.clip ? [shown, button] : [button]),

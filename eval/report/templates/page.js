@@ -160,7 +160,7 @@
 
   const WHOLE = "whole config";
   const kindOf = (row, name) => {
-    const value = row.dataset[name] ?? "";
+    const value = (name === "judge" && row.dataset.of) || (row.dataset[name] ?? "");
     if (name !== "group") return value;
     return value === "all" ? WHOLE : `by ${value.split("=")[0].replaceAll("_", " ")}`;
   };
