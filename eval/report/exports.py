@@ -176,7 +176,8 @@ def inspect_log(
             if digest in thumbnails
         }
         _show_images(sample, shown["eval"]["model"])
-    text = json.dumps(shown, indent=1, ensure_ascii=False)
+    # Half an emoji in an answer is no JSON for strict readers.
+    text = re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(shown, indent=1, ensure_ascii=False))
     # A log viewer finds logs by this form of their names: time_task_id.
     name = f"{run.slug}-{_slug_of(judged)}"
     parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
