@@ -90,7 +90,7 @@ def test_its_reader_and_data_frames_have_our_numbers_and_images(run: Path, logs:
     for log in told["logs"]:
         assert log["status"] == "success"
         # A judge that is named by its path keeps the last part of it.
-        (result,) = (r for name, r in results.items() if name.endswith(log["scorer"][-4:]))
+        (result,) = (r for name, r in results.items() if name.endswith(log["scorer"][-3:]))
         for score in result.scores:
             name = score.name if score.group == "all" else f"{score.name} {score.group}"
             assert log["n"][name] == score.n
