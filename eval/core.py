@@ -451,6 +451,8 @@ def describe(identity: Mapping[str, str]) -> str:
     'python:mine.flux 2026-11'
     >>> describe({"kind": "render", "order_bias": "2", "method": "switch:a2b?at=1"})
     'render order_bias=2 + switch:a2b?at=1'
+    >>> describe({"kind": "faulty", "name": "0.1", "side": "0", "inner_kind": "pixels"})
+    'faulty of pixels name=0.1'
     """
     inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
     head = identity["kind"]
