@@ -108,6 +108,8 @@ class PushSettings:
     """Create the repository if it does not exist."""
     private: bool = False
     """The repository must be private or gated; a public one is refused."""
+    dry_run: bool = False
+    """Only plan: reading a public repository takes no token."""
     allow_drop: bool = False
     """Let a MAJOR version drop published files."""
     allow_license_change: bool = False
@@ -199,7 +201,7 @@ def planned(
     folder = folder.resolve()
     version = None if settings.version is None else Version.parse(settings.version)
     _check_date(settings.date)
-    if get_token() is None:
+    if get_token() is None and not settings.dry_run:
         raise HubError("no-token", "set HF_TOKEN to a token with write access or `hf auth login`")
     work = folder.with_name(f".{folder.name}.push")
     with folder_lock(folder):

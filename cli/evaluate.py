@@ -17,6 +17,7 @@ from .options import (
     Devices,
     EngineName,
     Frames,
+    FullSize,
     GeneratorSpec,
     Input,
     Json,
@@ -266,6 +267,7 @@ def report(
     across_judges: AcrossJudges = False,
     partial: Partial = False,
     title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
+    full_size: FullSize = None,
     export: Annotated[list[str] | None, Output(help="Also write `inspect` or `hub`.")] = None,
     dataset: Annotated[str, Output(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
     create_pr: Annotated[
@@ -295,6 +297,7 @@ def report(
             exports=list(dict.fromkeys(forms)),
             dataset=dataset if benchmark is None else benchmark.dataset,
             progress=progress,
+            full_size=full_size,
         )
     print(page)
     if benchmark is not None:

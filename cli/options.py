@@ -64,6 +64,10 @@ JudgeNames = Annotated[
     list[str] | None, Model("--judge", help="Only this judge, by kind or name; repeatable.")
 ]
 Partial = Annotated[bool, Input("--partial", help="Also score what is judged so far.")]
+FullSize = Annotated[
+    bool | None,
+    Output("--full-size/--thumbnails", help="Whole images too; if not given, up to 2,000 images."),
+]
 AcrossJudges = Annotated[bool, Input(help="Compare runs although their judges differ.")]
 
 # Paid calls

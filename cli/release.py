@@ -227,6 +227,7 @@ def push(
         date=date,
         create=create,
         private=private,
+        dry_run=dry_run,
         allow_drop=allow_drop,
         allow_license_change=allow_license_change,
         endpoint=endpoint,
@@ -281,6 +282,7 @@ def publish(
         version=None if version is None else version.removeprefix("v"),
         create=True,
         private=private,
+        dry_run=dry_run,
         endpoint=endpoint,
     )
     content, folder = PublicationContent(), folder_of(runs, out)

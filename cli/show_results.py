@@ -46,6 +46,8 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
     output = console(width=120)
     for result in results:
         output.print(_scores(result, groups))
+        for line in _folded(result) if groups else ():
+            output.print(line, style="dim", highlight=False)
         output.print(_judge(result.card))
         for question, agreement in result.card.agreement.items():
             output.print(_confusion(question, agreement))
@@ -117,13 +119,23 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 
 def _scores(result: Result, groups: bool) -> Table:
-    from ..eval.results.tables import COLUMNS, cells, title
+    from ..eval.results.tables import COLUMNS, cells, few, read_order, title
 
     shown = table(*COLUMNS, numbers=COLUMNS[2:], title=title(result))
-    for score in result.scores:
-        if groups or "=" not in score.group:
+    folded = {f"{column}={v}" for column, values in few(result.scores).items() for v in values}
+    for score in read_order(result.scores):
+        if "=" not in score.group or (groups and score.group not in folded):
             shown.add_row(*cells(score))
     return shown
+
+
+def _folded(result: Result) -> Iterator[str]:
+    """Which groups are too small to be printed."""
+    from ..eval.results.tables import FEW, few
+
+    for column, values in few(result.scores).items():
+        count = f"{len(values):,} group{'s' if len(values) > 1 else ''} of fewer than {FEW} items"
+        yield f"{column}: {count} folded ({', '.join(values)}); --json prints them"
 
 
 def _explained(result: Result) -> Iterator[str]:

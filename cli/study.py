@@ -16,6 +16,7 @@ from .options import (
     Cost,
     Devices,
     EngineName,
+    FullSize,
     Input,
     Json,
     JudgeNames,
@@ -135,6 +136,7 @@ def report(
     across_judges: AcrossJudges = False,
     partial: Partial = False,
     title: Annotated[str, Output(help="Title of the site.")] = "",
+    full_size: FullSize = None,
 ) -> None:
     """Write one static site of a study: leaderboards, plots, judge cards and images.
 
@@ -156,6 +158,7 @@ def report(
                 title=title or folder.name,
                 progress=progress,
                 bases=study.bases(),
+                full_size=full_size,
             )
         )
 

@@ -476,10 +476,13 @@ def describe(identity: Mapping[str, str]) -> str:
     'python:mine.flux 2026-11'
     >>> describe({"kind": "render", "order_bias": "2", "method": "switch:a2b?at=1"})
     'render order_bias=2 + switch:a2b?at=1'
+    >>> describe({"kind": "faulty", "name": "0.1", "side": "0", "inner_kind": "pixels"})
+    'faulty of pixels name=0.1'
     """
     inner = {n.removeprefix("inner_"): v for n, v in identity.items() if n.startswith("inner_")}
     head = identity["kind"]
-    if model := identity.get("model") or identity.get("name"):
+    named = identity.get("name") if identity["kind"] != "faulty" else ""  # there a fault's share
+    if model := identity.get("model") or named:
         head += f":{model}"
     if server := identity.get("server"):
         head += f" @ {server}"
@@ -488,7 +491,14 @@ def describe(identity: Mapping[str, str]) -> str:
     if identity["kind"] == "python" and (version := identity.get("version", "unversioned")):
         head = head if version == "unversioned" else f"{head} {version}"
     if identity["kind"] in ("render", "faulty"):
-        hidden = {"kind", "version", "atlas", "method", *(f"inner_{name}" for name in inner)}
+        hidden = {
+            "kind",
+            "version",
+            "atlas",
+            "method",
+            "persona",
+            *(f"inner_{name}" for name in inner),
+        }
         options = (f"{n}={v}" for n, v in identity.items() if n not in hidden and v != "0")
         head = " ".join([head, *options])
     return f"{head} + {identity['method']}" if "method" in identity else head

@@ -75,8 +75,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
             raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
     elif data.startswith(("dist/", "./", "/")) or data.count("/") != 1:
         raise UsageError(
-            f"there is no release at {data}: make one with `counterprior build --out {data}`, or "
-            f"name a dataset repository, NAMESPACE/NAME@vX.Y.Z"
+            f"there is no release at {data}: build it with `counterprior build --out {data}`, or "
+            f"take a pinned tag from the Hub with `--data NAMESPACE/NAME@vX.Y.Z`"
         )
     else:
         repo, _, tag = data.partition("@")

@@ -24,7 +24,7 @@ from ..results.risk import Curve
 from ..rules.checker.decide import REASONS, CheckedImage
 from ..stats.abstention import RiskCoverage
 from .pages import render
-from .plots import risk_plot, stacked_plot
+from .plots import Plot, risk_plot, stacked_plot
 
 COLORS = ("#1668c7", "#c2410c")
 """Of the boxes of objects a and b."""
@@ -61,6 +61,7 @@ def write_check_report(
         methods=report.methods,
         reasons=_reasons(report),
         risks=_risks(report),
+        curves=list(report.curves),
         overlays=shown,
         rules=yaml.safe_dump(settings, sort_keys=True),
         left_out=report.left_out,
@@ -69,7 +70,7 @@ def write_check_report(
     return out / "index.html"
 
 
-def _reasons(report: CheckReport) -> Markup:
+def _reasons(report: CheckReport) -> Plot:
     """What became of each method's images, as shares of all."""
     rows = []
     for method in report.methods:

@@ -5,6 +5,7 @@ Neither has a place for everything: what has none stands in their free fields (`
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
@@ -30,6 +31,8 @@ from .scrubbing import Scrubber
 FRAMEWORK = "counterprior"
 """As the release's `eval.yaml` names it."""
 FOLDER = "export"
+ATTACHED = 32
+"""Digits of the name of something attached to a sample, in inspect's logs."""
 REPORT = "report.json"
 """The report's numbers for a machine."""
 
@@ -67,16 +70,18 @@ def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
 
 
 def export(
-    forms: Sequence[str], runs: Sequence[RunContents], dataset: Dataset | None
-) -> dict[str, str]:
-    """The files of some of `FORMS`, by path in the site."""
-    return {
-        f"{FOLDER}/{form}/{name}": text
-        for run in runs
-        for judged in run.judged
-        for form in forms
-        for name, text in FORMS[form](run, judged, dataset).items()
-    }
+    forms: Sequence[str],
+    runs: Sequence[RunContents],
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> Iterator[tuple[str, str]]:
+    """The files of some of `FORMS`, each with its path in the site; one at a time, as logs with
+    images are large. thumbnails: SHA-256 of an image -> file."""
+    for run in runs:
+        for judged in run.judged:
+            for form in forms:
+                for name, text in FORMS[form](run, judged, dataset, thumbnails).items():
+                    yield f"{FOLDER}/{form}/{name}", text
 
 
 def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]]:
@@ -121,10 +126,17 @@ def model_of(identity: Mapping[str, str]) -> str:
     return ""
 
 
-def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
+def inspect_log(
+    run: RunContents,
+    judged: JudgedRun,
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> dict[str, str]:
     """A log (version 2) that `inspect view` opens: one sample an image, one score a question.
 
     A label is a score's value; without one the value is the reason (`unparsed`, `missing`, ...).
+    The images are there as their thumbnails. The fields stand in the order of inspect's own logs:
+    its viewer reads the head of a log without the rest.
     """
     result, header = judged.result, run.run.header
     told = json.dumps([header.__dict__, dict(judged.log.identity)], sort_keys=True, default=dict)
@@ -147,6 +159,7 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
                 "judge_card": without_nan(asdict(result.card)),
             },
         },
+        "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
             "total_samples": result.cases,
             "completed_samples": result.cases,
@@ -156,14 +169,52 @@ def inspect_log(run: RunContents, judged: JudgedRun, dataset: Dataset | None) ->
         "samples": _samples(run, judged),
     }
     shown = Scrubber([run.run.root]).value(without_nan(log))
-    text = json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False)
+    for sample in shown["samples"]:  # only now: there is nothing to hide in an image's bytes
+        sample["attachments"] = {
+            digest[:ATTACHED]: _data_uri(thumbnails[digest])
+            for digest in sample.pop("images")
+            if digest in thumbnails
+        }
+        _show_images(sample, shown["eval"]["model"])
+    # Half an emoji in an answer is no JSON for strict readers.
+    text = re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(shown, indent=1, ensure_ascii=False))
     # A log viewer finds logs by this form of their names: time_task_id.
     name = f"{run.slug}-{_slug_of(judged)}"
     parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
     return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
 
 
-def hub_results(run: RunContents, judged: JudgedRun, dataset: Dataset | None) -> dict[str, str]:
+def _show_images(sample: dict[str, Any], model: str) -> None:
+    """Makes a sample a chat: the user gives the prompt with its source, the model the image.
+
+    Inspect reads attachments in messages alone, so the output names the image.
+    """
+    digests = (sample["metadata"][key] for key in ("source_sha256", "image_sha256"))
+    source, image = (
+        [{"type": "image", "image": f"attachment://{digest[:ATTACHED]}"}]
+        if digest[:ATTACHED] in sample["attachments"]
+        else []
+        for digest in digests
+    )
+    asked = {"role": "user", "content": [{"type": "text", "text": sample["input"]}, *source]}
+    made = {"role": "assistant", "source": "generate", "model": model}
+    sample["input"] = [asked]
+    sample["messages"] = [asked, {**made, "content": image}]
+    named = {**made, "content": f"image {sample['metadata']['image_sha256']}"}
+    choices = [{"message": named, "stop_reason": "stop"}] if image else []
+    sample["output"] = {"model": model, "choices": choices}
+
+
+def _data_uri(path: Path) -> str:
+    return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def hub_results(
+    run: RunContents,
+    judged: JudgedRun,
+    dataset: Dataset | None,
+    thumbnails: Mapping[str, Path],
+) -> dict[str, str]:
     """The headline score as an entry of a model repository's `.eval_results/`.
 
     Nothing where the headline score is undefined: the form has no place for that. Written by
@@ -206,7 +257,8 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield FRAMEWORK
 
 
-FORMS: dict[str, Callable[[RunContents, JudgedRun, Dataset | None], dict[str, str]]] = {
+Form = Callable[[RunContents, JudgedRun, Dataset | None, Mapping[str, Path]], dict[str, str]]
+FORMS: dict[str, Form] = {
     "inspect": inspect_log,
     "hub": hub_results,
 }
@@ -262,7 +314,9 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
         scores = {_name_of(a): _score(a.verdict) for a in answers.get(case.id, [])}
         if made is not None and made.status != "made":
             failed = {"failure": True}
-            scores = {"image": {"value": made.status, "answer": made.message, "metadata": failed}}
+            why = {"explanation": made.message, "metadata": failed}
+            scores = {"image": {"value": made.status, "answer": made.status, **why}}
+        digests = made.sha256 if made else "", Path(case.source).stem
         samples.append(
             {
                 "id": case.id,
@@ -270,12 +324,14 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
                 "input": case.prompt,
                 "target": "",
                 "scores": scores,
+                "images": [digest for digest in digests if digest],
                 "metadata": {
                     "variant": case.variant,
                     "seed": case.seed,
                     "groups": dict(case.groups),
                     "image": made.status if made else "not generated",
-                    "image_sha256": made.sha256 if made else "",
+                    "image_sha256": digests[0],
+                    "source_sha256": digests[1],
                 },
             }
         )
@@ -293,4 +349,5 @@ def _score(verdict: Verdict) -> dict[str, Any]:
     about: dict[str, Any] = {"failure": verdict.failed}
     if verdict.probabilities is not None:
         about["probabilities"] = dict(verdict.probabilities)
-    return {"value": verdict.label, "answer": verdict.raw, "metadata": about}
+    said = {"answer": verdict.label, "explanation": verdict.raw}
+    return {"value": verdict.label, **said, "metadata": about}

@@ -2,7 +2,8 @@
 
 Thumbnails are files named by the image's hash, not data URIs in the page: the browser loads those
 in view only, so 1,700 rows in both orders stay a page of 3 MB that opens at once; runs share them;
-and a report that is written again makes no thumbnail twice.
+and a report that is written again makes no thumbnail twice. Whole images stand beside them, encoded
+anew so that nothing but pixels leaves, where there are few or they are asked for.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ from ..workers.farm import Numbered, Scale, farm
 from .players import still_of
 
 THUMBNAILS = "thumbnails"
+WHOLE = "images"
+"""Folder of the images at their full size; files are named as their thumbnails."""
+FEW_IMAGES = 2_000
+"""Images of a report up to which they are there at full size without being asked for: some 100 ms
+and 150 kB each at a megapixel."""
 LONGEST_SIDE = 256
 """Of a thumbnail, pixels."""
-QUALITY = 60
-"""WebP's, 0 to 100: some 5 kB an image."""
+QUALITY, WHOLE_QUALITY = 60, 90
+"""WebP's, 0 to 100: some 5 kB a thumbnail."""
 METHOD = 2
 """WebP's effort, 0 to 6: 4 takes twice the time and saves 6 % of the bytes."""
 ENOUGH_FOR_WORKERS = 400
@@ -49,27 +55,38 @@ FILTERS = {
 
 
 def gallery(
-    contents: RunContents, thumbnails: Mapping[str, str], clips: Mapping[str, str]
+    contents: RunContents,
+    thumbnails: Mapping[str, str],
+    clips: Mapping[str, str],
+    full_size: bool = False,
 ) -> dict[str, Any]:
     """What the gallery's page holds, in JSON: judges, filters with their counts, images.
 
-    thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file.
+    thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file; full_size:
+    whether images stand beside their thumbnails.
     """
     made = contents.run.images()
     answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
-    images = []
+    images: list[dict[str, Any]] = []
+    keys: dict[tuple[tuple[str, str], ...], int] = {}
     for case in contents.run.cases():
         image, said = made.get(case.id), [part.get(case.id, []) for part in answers]
         clip = clips.get(image.sha256, "") if image else ""
-        images.append(_image(case, image, said, thumbnails) | ({"clip": clip} if clip else {}))
+        shown = _image(case, image, said, thumbnails)
+        shown["answers"] = [[_answer(answered, keys) for answered in part] for part in said]
+        images.append(shown | ({"clip": clip} if clip else {}))
     groups = {
         f"{name}: {value}"
         for image in images
         for name, values in image["groups"].items()
         for value in values
     }
+    labels = {a["label"] for image in images for part in image["answers"] for a in part}
     return {
         "judges": [judged.result.judge for judged in contents.judged],
+        "keys": [dict(pairs) for pairs in keys],
+        "labels": sorted(labels),
+        "whole": WHOLE if full_size else "",
         "variants": sorted({image["variant"] for image in images}),
         "groups": sorted(groups),
         "filters": [
@@ -115,30 +132,26 @@ def answers_by_case(answers: Sequence[Answered]) -> dict[str, list[Answered]]:
     return found
 
 
-def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress) -> dict[str, str]:
+def make_thumbnails(
+    runs: Sequence[RunContents], site: Path, progress: Progress, full_size: bool = False
+) -> dict[str, str]:
     """The thumbnail of every image and source that can be read, made where it isn't there.
 
     Returns SHA-256 of the image -> path in the site. One that can't be read has none. Many are made
-    by a process for each core; a site whose writing was killed keeps those that it has.
+    by a process for each core; a site whose writing was killed keeps those that it has. full_size:
+    whether the image itself is made too.
     """
-    wanted = {
-        image.sha256: run.run.image_path(image)
-        for run in runs
-        for image in run.run.images().values()
-        if image.status == "made" and not image.is_text and run.run.holds(image)
-    }
-    wanted |= {
-        Path(case.source).stem: run.run.root / case.source
-        for run in runs
-        for case in run.run.cases()
-        if case.source
-    }
-    folder = site / THUMBNAILS
+    wanted = _images_of(runs)
+    folder, whole = site / THUMBNAILS, site / WHOLE
     names = {digest: f"{digest[:24]}.webp" for digest in sorted(wanted)}
-    there = {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
+    there = _files(folder)
+    ready = there & _files(whole) if full_size else there
     missing = [
-        (wanted[digest], folder / name) for digest, name in names.items() if name not in there
+        (wanted[digest], folder / name, whole / name if full_size else None)
+        for digest, name in names.items()
+        if name not in ready
     ]
+    there &= ready
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     several = len(missing) >= ENOUGH_FOR_WORKERS and (cores or 1) > 1
     done = len(wanted) - len(missing)
@@ -151,8 +164,28 @@ def make_thumbnails(runs: Sequence[RunContents], site: Path, progress: Progress)
     return {digest: f"{THUMBNAILS}/{name}" for digest, name in names.items() if name in there}
 
 
-Thumbnail = tuple[Path, Path]
-"""An image, and the thumbnail to make of it."""
+def _images_of(runs: Sequence[RunContents]) -> dict[str, Path]:
+    """SHA-256 of every image and source of the runs that is still the recorded one -> its file."""
+    found = {
+        image.sha256: run.run.image_path(image)
+        for run in runs
+        for image in run.run.images().values()
+        if image.status == "made" and not image.is_text and run.run.holds(image)
+    }
+    return found | {
+        Path(case.source).stem: run.run.root / case.source
+        for run in runs
+        for case in run.run.cases()
+        if case.source
+    }
+
+
+def _files(folder: Path) -> set[str]:
+    return {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
+
+
+Thumbnail = tuple[Path, Path, Path | None]
+"""An image, the thumbnail to make of it, and its copy at full size if one is to be made."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +199,12 @@ class MakeThumbnails:
 
     def do(self, work: Sequence[Numbered[Thumbnail]]) -> Iterator[Numbered[bool]]:
         """Whether each could be made."""
-        for number, (path, target) in work:
+        for number, (path, target, whole) in work:
             try:
-                write_whole(target, thumbnail(still_of(path)))
+                image = still_of(path)
+                if whole is not None:
+                    write_whole(whole, as_webp(image, WHOLE_QUALITY))
+                write_whole(target, thumbnail(image))
             except ImageError:
                 yield number, False
             else:
@@ -191,7 +227,7 @@ def _make_missing(
             yield missing[number][1], is_made
         return
     with closing(farm(task, missing, Scale(workers))) as found:
-        for (_, target), is_made in found:
+        for (_, target, _), is_made in found:
             yield target, is_made
 
 
@@ -201,8 +237,13 @@ def thumbnail(image: Image.Image) -> bytes:
     # Whole factors are taken by a plain mean: several times as fast, and nobody sees it.
     size = (LONGEST_SIDE, LONGEST_SIDE)
     small.thumbnail(size, Image.Resampling.LANCZOS, reducing_gap=1.0)
+    return as_webp(small, QUALITY)
+
+
+def as_webp(image: Image.Image, quality: int) -> bytes:
+    """The pixels as WebP, and nothing else of the image."""
     buffer = BytesIO()
-    small.save(buffer, "WEBP", quality=QUALITY, method=METHOD)
+    image.save(buffer, "WEBP", quality=quality, method=METHOD, exif=b"", xmp=b"", icc_profile=b"")
     return buffer.getvalue()
 
 
@@ -215,6 +256,7 @@ def _image(
     status = made.status if made else "not generated"
     return {
         "id": case.id,
+        "item": f"{case.row}, seed {case.seed}",
         "prompt": case.prompt,
         "variant": case.variant,
         "seed": case.seed,
@@ -224,12 +266,13 @@ def _image(
         "edit": bool(case.source),
         "source": thumbnails.get(Path(case.source).stem, ""),
         "flags": flags(answers, status == "made"),
-        "answers": [[_answer(answered) for answered in part] for part in answers],
     }
 
 
-def _answer(answered: Answered) -> dict[str, Any]:
+def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
+    """What was said; keys: which answers were allowed, as they had to be written -> its number."""
     verdict = answered.verdict
+    allowed = tuple(answered.answers.items())
     cut = "…" if len(verdict.raw) > LONGEST_ANSWER else ""
     share = verdict.share(verdict.label)
     return {
@@ -237,6 +280,7 @@ def _answer(answered: Answered) -> dict[str, Any]:
         "probe": answered.probe,
         **({} if answered.frame is None else {"frame": answered.frame}),
         "label": verdict.label,
+        "key": keys.setdefault(allowed, len(keys)),
         "raw": verdict.raw[:LONGEST_ANSWER] + cut,
         **({} if share is None else {"probability": share}),
     }

@@ -18,18 +18,22 @@ from markupsafe import Markup
 
 from ...schema import CANARY
 from ..core import ALL, Score, describe
+from ..prompts import read_prompt
 from ..results.changes import reported_quality
 from ..results.clips import score_meanings
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.judge_check import gold_counts
 from ..results.leaderboard import Leaderboard
+from ..results.names import brief, short_judges
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
+from ..results.tables import FEW, few, read_order
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
-from .plots import PlotPoint, interval_plot, legend, risk_plot, scatter_plot, slope_plot
+from .overview import overview, rank_all
+from .plots import Plot, PlotPoint, counted, dot_plot, key, risk_plot, scatter_plot
 
 
 def render_pages(
@@ -42,8 +46,15 @@ def render_pages(
     suites: dict[str, list[RunContents]] = {}
     for run in sorted(runs, key=lambda run: run.suite.name):
         suites.setdefault(run.suite.name, []).append(run)
-    site = {"title": title, "suites": list(suites), "runs": runs}
-    pages = {"index.html": render("index.html", site=site, boards=_board_views(boards))}
+    identities = {j.result.judge: j.result.card.identity for run in runs for j in run.judged}
+    known = {describe(identity): name for name, identity in identities.items()}
+    short = short_judges(identities)
+    # A leaderboard names its judge by what all of its runs call it.
+    short |= {told: short[name] for told, name in known.items()}
+    site = {"title": title, "suites": list(suites), "runs": runs, "short": short}
+    views = [{"board": board, "ranked": rank_all(board)} for board in boards]
+    lines = overview(runs, boards)
+    pages = {"index.html": render("index.html", site=site, views=views, lines=lines)}
     for suite, members in suites.items():
         curves = risk_curves(members)
         judges = _by_judge(members)
@@ -52,8 +63,9 @@ def render_pages(
             "suite.html",
             site=site,
             suite=suite,
+            about=headline,
             runs=members,
-            boards=_board_views([board for board in boards if board.suite == suite]),
+            views=[view for view in views if view["board"].suite == suite],
             slopes=_slopes(judges, headline.slope) if headline.slope else [],
             forests=_forests(judges, headline.broken_down),
             quality=_quality(members),
@@ -67,6 +79,7 @@ def render_pages(
             behavior=_behavior(judges),
             risk=risk_plot(curves, f"{suite}: risk against coverage") if curves else None,
             curves=curves,
+            asked=_asked(members),
         )
     for run in runs:
         pages[f"gallery-{run.slug}.html"] = render(
@@ -92,13 +105,16 @@ def _environment() -> Environment:
         describe=describe,
         gold_counts=gold_counts,
         embedded=_embedded,
+        key=key,
+        read_order=read_order,
+        few_groups=_few,
+        brief=brief,
     )
-    script = _asset("gallery.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = {name: _asset(f"{name}.js") for name in ("page", "gallery")}
     environment.globals.update(
         style=_asset("style.css"),
-        script=script,
-        script_hash=digest,
+        scripts=scripts,
+        script_hashes=[_hash(script) for script in scripts.values()],
         canary=CANARY,
         isnan=math.isnan,
     )
@@ -115,24 +131,17 @@ def _asset(name: str) -> Markup:
     return Markup(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))
 
 
+def _hash(script: str) -> str:
+    """As a Content-Security-Policy names a script."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
 def _embedded(value: object) -> Markup:
     """JSON that can stand in a script element: no text of it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)
-
-
-def _board_views(boards: Sequence[Leaderboard]) -> list[dict[str, Any]]:
-    views = []
-    for board in boards:
-        rows = [
-            (standing.name, [PlotPoint(standing.score, 0, standing.name)])
-            for standing in board.standings
-        ]
-        title = f"{board.suite}: {board.headline.score} with 95 % intervals"
-        views.append({"board": board, "plot": interval_plot(rows, title)})
-    return views
 
 
 def _meanings(runs: Sequence[RunContents]) -> dict[str, str]:
@@ -150,23 +159,42 @@ def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:
     return dict(sorted(found.items()))
 
 
+def _name(run: JudgedRun) -> str:
+    return brief(run.name, run.result.run.suite)
+
+
+def _few(judged: JudgedRun) -> set[str]:
+    """The groups of a run that are too small to be shown at once."""
+    found = few(judged.result.scores)
+    return {f"{column}={value}" for column, values in found.items() for value in values}
+
+
+def _asked(runs: Sequence[RunContents]) -> dict[str, str]:
+    """Name of a prompt -> its text, where the judges had this version of it."""
+    versions = {
+        (name, version)
+        for run in runs
+        for judged in run.judged
+        for name, version in judged.result.card.prompts.items()
+    }
+    known = {name: read_prompt(name) for name, version in sorted(versions)}
+    return {name: p.text for name, p in known.items() if (name, p.version) in versions}
+
+
 def _slopes(
     judges: Mapping[str, Sequence[JudgedRun]], names: tuple[str, str]
-) -> list[tuple[str, Markup]]:
+) -> list[tuple[str, Plot]]:
     """Two scores of each run under each judge."""
     found = []
     for judge, judged in judges.items():
-        pairs = [
-            (
-                PlotPoint(run.whole[names[0]], number, run.name),
-                PlotPoint(run.whole[names[1]], number, run.name),
-            )
+        rows = [
+            (_name(run), [PlotPoint(run.whole[name], number, name) for name in names])
             for number, run in enumerate(judged)
             if names[0] in run.whole
         ]
-        if pairs:
-            title = f"accuracy by {judge}, from aligned to reverse order of mention"
-            found.append((judge, slope_plot(pairs, ("aligned, %", "reverse, %"), title)))
+        if rows:
+            title = f"{' (hollow) to '.join(names)}".replace("_", " ")
+            found.append((judge, dot_plot(rows, title, linked=True)))
     return found
 
 
@@ -176,6 +204,7 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
     if not reports:
         return None
     suite = runs[0].suite
+    shown = {run.name: brief(run.name, suite.name) for run in runs}
     judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
     scored = {run.name: {one.scorer: one.score for one in run.quality} for run in runs}
     figures = []
@@ -184,8 +213,8 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
     for judge, scorer in product(judges, scorers):
         points = [
             (
-                PlotPoint(judged[name][judge].whole[suite.headline.score], number, name),
-                PlotPoint(scored[name][scorer], number, name),
+                PlotPoint(judged[name][judge].whole[suite.headline.score], number, shown[name]),
+                PlotPoint(scored[name][scorer], number, shown[name]),
             )
             for number, name in enumerate(judged)
             if judge in judged[name] and scorer in scored[name]
@@ -193,35 +222,58 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
         if points:
             bias = f"{suite.headline.score.replace('_', ' ')} by {judge}"
             title = f"{scorer} over {bias}"
-            figures.append({"title": title, "plot": scatter_plot(points, (bias, scorer), title)})
-    return {
-        "reports": reports,
-        "figures": figures,
-        "legend": legend([run.name for run in runs]),
+            plot = scatter_plot(points, title, _arrows(runs))
+            n = counted([one for pair in points for one in pair])
+            figures.append({"judge": judge, "scorer": scorer, "n": n, "plot": plot})
+    return {"reports": reports, "figures": figures, "names": list(shown.values())}
+
+
+def _arrows(runs: Sequence[RunContents]) -> list[tuple[int, int]]:
+    """Places of a generator's run and of itself under a method."""
+    names = {run.name: number for number, run in enumerate(runs)}
+    plain = {
+        json.dumps(dict(run.run.header.generator), sort_keys=True): number
+        for number, run in enumerate(runs)
     }
+    found = []
+    for number, run in enumerate(runs):
+        made = {k: v for k, v in run.run.header.generator.items() if k != "method"}
+        base = names.get(run.base, plain.get(json.dumps(made, sort_keys=True)))
+        if base is not None and base != number:
+            found.append((base, number))
+    return found
 
 
 def _forests(
     judges: Mapping[str, Sequence[JudgedRun]], names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The scores of every group under each judge: a figure for each score and column."""
+    """The scores of every group under each judge: a figure for each score and column, pair types
+    first, and apart one of the groups that are too small to say much."""
     found = []
     for (judge, judged), name in product(judges.items(), names):
         parts: dict[str, dict[str, list[PlotPoint]]] = {}
         for number, run in enumerate(judged):
-            for score in run.result.scores:
+            for score in read_order(run.result.scores):
                 if score.name == name and score.group != ALL:
                     column, _, value = score.group.partition("=")
                     points = parts.setdefault(column, {}).setdefault(value, [])
-                    points.append(PlotPoint(score, number, run.name))
+                    points.append(PlotPoint(score, number, _name(run)))
+        shown = [_name(run) for run in judged]
         for column, rows in parts.items():
-            title = f"{name} by {column}, judged by {judge}".replace("_", " ")
             lines = [(value.replace("_", " "), points) for value, points in rows.items()]
-            found.append(_figure(title, lines, judged))
+            small = [line for line in lines if max(p.score.n for p in line[1]) < FEW]
+            title = f"{name} by {column}".replace("_", " ")
+            found.append(
+                {
+                    "judge": judge,
+                    "plot": dot_plot([x for x in lines if x not in small], title, shown),
+                    "small": dot_plot(small, title, shown),
+                }
+            )
     return found
 
 
-def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[dict[str, Any]]:
+def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Plot]]:
     """How every judge fared under the controls, drawn over its runs."""
     found = []
     for judge, judged in judges.items():
@@ -230,17 +282,11 @@ def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[dict[str, Any]]
             for label, score in _card_scores(run.result.card):
                 points = rows.setdefault(label, [])
                 if not math.isnan(score.value):
-                    points.append(PlotPoint(score, number, run.name))
+                    points.append(PlotPoint(score, number, _name(run)))
         drawn = [(label, points) for label, points in rows.items() if points]
-        found.append(_figure(f"behavior of {judge}, as shares", drawn, judged))
+        title = f"behavior of {judge}, as shares"
+        found.append((judge, dot_plot(drawn, title, [_name(run) for run in judged])))
     return found
-
-
-def _figure(
-    title: str, rows: Sequence[tuple[str, Sequence[PlotPoint]]], judged: Sequence[JudgedRun]
-) -> dict[str, Any]:
-    plot = interval_plot(rows, title)
-    return {"title": title, "plot": plot, "legend": legend([run.name for run in judged])}
 
 
 def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:

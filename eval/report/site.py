@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence, Set
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..results.leaderboard import Leaderboard, leaderboards
 from ..results.scoring import ScoreSettings
 from .exports import FOLDER, check_forms, export
 from .exports import REPORT as MANIFEST
-from .gallery import THUMBNAILS, gallery, make_thumbnails
+from .gallery import FEW_IMAGES, THUMBNAILS, WHOLE, gallery, make_thumbnails
 from .pages import public, render_pages
 from .players import CLIPS, copy_clips
 from .scrubbing import Scrubber
@@ -34,27 +35,36 @@ def write_report(
     dataset: str = "",
     progress: Progress = silent,
     bases: Mapping[Path, Path] | None = None,
+    full_size: bool | None = None,
 ) -> Path:
     """Scores judged runs and writes the site to a folder; returns its first page.
 
     exports: forms of others to write as well, of `exports.FORMS`; dataset: NAMESPACE/NAME@vX.Y.Z of
-    the benchmark on the Hub, for its form; bases: as in `read_contents`. A site that is there is
-    written over, thumbnails that are there are kept. The same runs give the same bytes. Raises
-    RunError for a folder that is no site of ours, and for runs that can't be compared.
+    the benchmark on the Hub, for its form; bases: as in `read_contents`; full_size: whether images
+    are there at their full size too, where None if there are at most `FEW_IMAGES`. A site that is
+    there is written over, thumbnails that are there are kept. The same runs give the same bytes.
+    Raises RunError for a folder that is no site of ours, and for runs that can't be compared.
     """
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
     _claim(out)
     contents = read_contents(runs, score, bases)
     boards = leaderboards(contents, score.across_judges)
-    thumbnails = make_thumbnails(contents, out, progress)
+    if full_size is None:
+        full_size = sum(len(one.run.cases()) for one in contents) <= FEW_IMAGES
+    thumbnails = make_thumbnails(contents, out, progress, full_size)
+    whole = [name.replace(THUMBNAILS, WHOLE) for name in thumbnails.values() if full_size]
     clips = copy_clips(contents, out)
-    galleries = {run.slug: gallery(run, thumbnails, clips) for run in contents}
-    files = render_pages(title, contents, boards, galleries) | export(exports, contents, hub)
+    galleries = {run.slug: gallery(run, thumbnails, clips, full_size) for run in contents}
+    kept = {*thumbnails.values(), *whole, *clips.values()}
     scrubber = Scrubber(runs)
-    for name, text in files.items():
-        write_whole(out / name, scrubber.page(text))
-    _remove_stale(out, {*files, *thumbnails.values(), *clips.values()})
+    pages = render_pages(title, contents, boards, galleries)
+    shown = ((name, scrubber.page(text)) for name, text in pages.items())
+    files = {digest: out / name for digest, name in thumbnails.items()}
+    for name, text in chain(shown, export(exports, contents, hub, files)):
+        write_whole(out / name, text)
+        kept.add(name)
+    _remove_stale(out, kept)
     write_json(out / MANIFEST, scrubber.value(without_nan(_manifest(title, contents, boards))))
     return out / "index.html"
 
@@ -71,7 +81,7 @@ def _claim(out: Path) -> None:
 
 def _remove_stale(out: Path, kept: Set[str]) -> None:
     """Pages, thumbnails, clips and exports of runs that are no longer reported."""
-    of_images = (*out.glob(f"{THUMBNAILS}/*"), *out.glob(f"{CLIPS}/*"))
+    of_images = [path for part in (THUMBNAILS, WHOLE, CLIPS) for path in out.glob(f"{part}/*")]
     for path in (*out.glob("*.html"), *of_images, *out.glob(f"{FOLDER}/**/*")):
         if path.is_file() and path.relative_to(out).as_posix() not in kept:
             path.unlink()

@@ -118,6 +118,48 @@ class Drawing:
         return tostring(alone, encoding="unicode") + "\n"
 
 
+class FluidDrawing(Drawing):
+    """A figure as wide as its place on the page: x is a percentage of that, y are pixels.
+
+    Texts and marks keep their size on every screen.
+    """
+
+    def __init__(self, height: float, title: str) -> None:
+        size = {"width": "100%", "height": _px(height), "class": "fluid"}
+        self.height = height
+        self.root = Element("svg", {**size, "role": "img", "aria-label": title})
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        ends = {"x1": _share(x1), "y1": _px(y1), "x2": _share(x2), "y2": _px(y2)}
+        SubElement(self.root, "line", {**ends, "class": style})
+
+    def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        text = "M" + "L".join(f"{x:.2f},{_px(y)}" for x, y in points)
+        size = {"width": "100%", "height": _px(self.height), "preserveAspectRatio": "none"}
+        box = {"viewBox": f"0 0 100 {_px(self.height)}", **size}
+        stretched = SubElement(self.root, "svg", box)
+        SubElement(
+            stretched, "path", {"d": text, "class": style, "vector-effect": "non-scaling-stroke"}
+        )
+
+    def text(self, x: float, y: float, text: str, anchor: str = "start", style: str = "") -> None:
+        super().text(x, y, text, anchor, style)
+        self.root[-1].set("x", _share(x))
+
+    def mark(self, x: float, y: float, series: int, hint: str = "") -> None:
+        super().mark(0, 0, series, hint)
+        point = self.root[-1]
+        self.root.remove(point)
+        place = {"x": _share(x), "y": _px(y), "overflow": "visible"}
+        SubElement(self.root, "svg", place).append(point)
+
+    def bar(
+        self, x1: float, x2: float, y: float, height: float, *, series: int, hint: str = ""
+    ) -> None:
+        super().bar(x1, x2, y, height, series=series, hint=hint)
+        self.root[-1].attrib.update({"x": _share(x1), "width": _share(x2 - x1)})
+
+
 def shortened(text: str, most: int) -> str:
     """At most `most` characters.
 
@@ -125,6 +167,10 @@ def shortened(text: str, most: int) -> str:
     'counter…'
     """
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}%"
 
 
 def _px(value: float) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import Score, describe
 from ..stats.bootstrap import Array
 from ..stats.clusters import Estimate, cluster_interval
-from ..stats.comparison import holm, tied_groups, tied_letters
+from ..stats.comparison import ALPHA, holm, tied_groups, tied_letters
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
 from ..tallies.scores import factor_of
@@ -32,6 +32,17 @@ class Standing:
     score: Score
     groups: str
     """Letters of the tied groups that it is in; empty where its score is undefined."""
+    best: int = 0
+    """Best rank that the comparisons leave it, 1 + the runs that are surely better; 0 without a
+    score."""
+    worst: int = 0
+    """Worst one: as many runs as there are with a score, less those that are surely worse."""
+
+    @property
+    def rank(self) -> str:
+        """`2`, or `1-3` where it is tied; empty without a score."""
+        tied = f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
+        return tied if self.best else ""
 
 
 @dataclass(frozen=True)
@@ -100,9 +111,22 @@ def leaderboard(
         (c.first, c.second): 1.0 if math.isnan(c.adjusted) else c.adjusted for c in comparisons
     }
     tied = tied_groups(ranks, p_values)
+    above = dict.fromkeys(ranked, 0)
+    below = dict.fromkeys(ranked, 0)
+    for (first, second), p_value in p_values.items():
+        if p_value < ALPHA:  # the first of a pair is the better one
+            above[second] += 1
+            below[first] += 1
     undefined = sorted(set(entries) - set(ranked))
     standings = [
-        Standing(name, entries[name], scores[name], tied_letters(tied, name))
+        Standing(
+            name,
+            entries[name],
+            score=scores[name],
+            groups=tied_letters(tied, name),
+            best=1 + above[name] if name in above else 0,
+            worst=len(ranked) - below[name] if name in below else 0,
+        )
         for name in [*ranked, *undefined]
     ]
     judge = "" if mixed else describe(judged[0].result.card.identity)

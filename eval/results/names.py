@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -25,3 +26,28 @@ def slugify(name: str) -> str:
     'runs-sdxl-base-1.0'
     """
     return re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.") or "run"
+
+
+def brief(name: str, suite: str) -> str:
+    """A run's name on the page of its suite, without the suite's folder.
+
+    >>> brief("t2i_correctness/flux", "t2i_correctness")
+    'flux'
+    """
+    return name.removeprefix(f"{suite}/")
+
+
+def short_judges(identities: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Name of a judge -> what its model is called, or its kind; the name where two are alike.
+
+    >>> short_judges({"hf-vlm:Qwen/Qwen3-VL-8B": {"kind": "hf-vlm", "model": "Qwen/Qwen3-VL-8B"}})
+    {'hf-vlm:Qwen/Qwen3-VL-8B': 'Qwen3-VL-8B'}
+    """
+    short = {}
+    for name, identity in identities.items():
+        code = identity.get("name", "") if identity["kind"] == "python" else ""
+        model = identity.get("model") or code or identity["kind"]
+        known = re.fullmatch(r"[\w./@:+-]+", model)
+        short[name] = model.rstrip("/").rpartition("/")[2] if known else name
+    counts = Counter(short.values())
+    return {name: text if counts[text] == 1 else name for name, text in short.items()}

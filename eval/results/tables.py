@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import ALL, Score, describe
@@ -10,6 +10,10 @@ from ..stats.intervals import Interval
 from .scoring import Result
 
 UNDEFINED = "undefined"
+FIRST = "pair_type="
+"""Begins the groups that are read first: whom a prompt pairs is what the papers break down by."""
+FEW = 10
+"""Items below which a group is folded: its intervals say next to nothing."""
 
 
 def show(value: float, unit: str, undefined: str = UNDEFINED) -> str:
@@ -49,6 +53,26 @@ def cells(score: Score) -> tuple[str, ...]:
         f"{score.n:,}",
         left_out(score),
     )
+
+
+def read_order(scores: Sequence[Score]) -> list[Score]:
+    """The whole config, then the pair types, then all other groups; otherwise as they come."""
+    return sorted(
+        scores, key=lambda s: 0 if s.group == ALL else 1 if s.group.startswith(FIRST) else 2
+    )
+
+
+def few(scores: Sequence[Score]) -> Mapping[str, list[str]]:
+    """Groups of which no score has `FEW` items: column -> its values, in the order given."""
+    most: dict[str, int] = {}
+    for score in scores:
+        most[score.group] = max(score.n, most.get(score.group, 0))
+    found: dict[str, list[str]] = {}
+    for group, n in most.items():
+        column, told, value = group.partition("=")
+        if told and n < FEW:
+            found.setdefault(column, []).append(value)
+    return found
 
 
 COLUMNS = ("score", "group", "value", "95 %", "null", "n", "left out")

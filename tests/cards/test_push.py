@@ -413,6 +413,18 @@ def test_no_repository_and_no_token_are_told(
             push(world.next, at(hub.url, "1.0.1"))
 
 
+def test_a_plan_for_a_public_repository_needs_no_token(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with copied(world, tmp_path) as hub:
+        monkeypatch.delenv("HF_TOKEN")
+        monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
+        plan = plan_of(world.next, at(hub.url, "1.1.0", dry_run=True))
+        assert plan.operations and plan.steps == ("commit", "verify", "tag")
+        with pytest.raises(HubError, match=r"^no-token"):
+            plan_of(world.next, at(hub.url, "1.1.0"))
+
+
 def test_more_files_than_a_commit_may_touch_are_refused(world: World, tmp_path: Path) -> None:
     many = Path(shutil.copytree(world.next, tmp_path / "many"))
     (many / "assets").mkdir()

@@ -1,7 +1,13 @@
-"""The report as a browser shows it: opened from disk in headless Chromium, without network."""
+"""The report as a browser shows it: opened from disk in headless Chromium, without network.
+
+COUNTERPRIOR_NODE_MODULES: a folder with puppeteer-core and axe-core, for the tests of phones, of
+accessibility and of buttons.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +19,8 @@ import pytest
 pytestmark = pytest.mark.lane
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FITS = 'class="image fits"'
+PAGES = Path(__file__).with_name("report_pages.mjs")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
@@ -60,14 +68,17 @@ def test_every_page_opens_without_a_complaint(site: Path, browse: Callable[..., 
 def test_the_gallery_shows_and_filters(site: Path, browse: Callable[..., str]) -> None:
     address = (site / "gallery-run.html").as_uri()
     whole = browse(address)
-    assert whole.count('<li id="') == 48 and "page 1 of 2" in whole
+    # Both orders of one item stand side by side.
+    assert whole.count(FITS) == 48 and whole.count('class="sides"') == 24
+    assert "60 images in 30 items" in whole and "page 1 of 2" in whole
     assert whole.count('class="prompt" dir="auto"') == 48  # prompts may be read from the right
-    assert browse(f"{address}#page=2").count('<li id="') == 12
+    assert browse(f"{address}#page=2").count(FITS) == 12
     badge = re.search(r'value="invalid"> invalid <span class="badge">(\d+)<', whole)
     assert badge is not None and int(badge[1]) > 0
-    assert browse(f"{address}#flag=invalid").count('<li id="') == int(badge[1])
+    assert browse(f"{address}#flag=invalid").count(FITS) == int(badge[1])
     swapped = browse(f"{address}#flag=invalid&variant=swapped")
-    assert 0 < swapped.count('<li id="') < int(badge[1])
+    assert 0 < swapped.count(FITS) < int(badge[1])
+    assert swapped.count('class="variant">plain') == swapped.count('class="variant">swapped')
     assert "No image matches." in browse(f"{address}#text=zzz-nothing")
 
 
@@ -75,3 +86,35 @@ def test_pages_print(site: Path, tmp_path: Path, browse: Callable[..., str]) -> 
     pdf = tmp_path / "page.pdf"
     browse((site / "index.html").as_uri(), f"--print-to-pdf={pdf}")
     assert pdf.read_bytes().startswith(b"%PDF")
+
+
+def test_pages_fit_a_phone_are_accessible_and_their_buttons_work(site: Path) -> None:
+    modules = os.environ.get("COUNTERPRIOR_NODE_MODULES")
+    if CHROMIUM is None or modules is None:
+        pytest.skip("no Chromium on the path, or COUNTERPRIOR_NODE_MODULES is not set")
+    done = subprocess.run(
+        ["node", PAGES, modules, CHROMIUM, site], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["problems"] == []
+    shown = {(page, width, theme) for page, width, theme, _, _ in seen["pages"]}
+    names = {path.name for path in site.glob("*.html")}
+    assert shown == {(n, w, t) for n in names for w in (390, 1280) for t in ("light", "dark")}
+    for page, width, theme, needed, faults in seen["pages"]:
+        assert needed <= width, (page, needed)
+        assert faults == [], (page, theme)
+    (result,) = json.loads((site / "report.json").read_text())["results"]
+    hom = next(s for s in result["scores"] if (s["name"], s["group"]) == ("hom", "all"))
+    head, row = seen["csv"].strip().splitlines()
+    told = dict(zip(head.split(","), row.split(","), strict=True))
+    assert (float(told["value"]), int(told["n"])) == (hom["value"], hom["n"])
+    assert [float(told["low"]), float(told["high"])] == hom["interval"]
+    assert seen["markdown"].splitlines()[1] == "| --- | --- |"
+    assert seen["latex"].splitlines()[1:3] == ["\\begin{tabular}{ll}", "\\toprule"]
+    assert "t2i\\_homogenization" in seen["latex"]
+    shown, whole = seen["rows"]
+    assert 0 < shown < whole == len(result["scores"])
+    assert "order of mention" in seen["meaning"] or "first-mentioned" in seen["meaning"]
+    large, preview = seen["large"]
+    assert large == 512 > preview == 256 and seen["mirrored"] == 0

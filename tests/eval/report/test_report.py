@@ -30,6 +30,7 @@ from counterprior.eval.engine.run import MadeImage, Run, RunError, RunHeader
 from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags
+from counterprior.eval.report.overview import overview
 from counterprior.eval.report.site import write_report
 from counterprior.eval.report.svg import PlotAxis
 from counterprior.eval.results.contents import RunContents, read_contents
@@ -281,12 +282,15 @@ class Page(HTMLParser):
         ]
 
     def within(self, number: int, tag: str) -> Iterator[tuple[dict[str, str], str]]:
-        """Elements of a tag below the one with this number."""
-        for place, (name, attributes, text) in enumerate(self.elements):
+        """Elements of a tag below the one with this number; they follow it without a gap."""
+        for place in range(number + 1, len(self.elements)):
             above = self.parents[place]
-            while above is not None and above != number:
+            while above is not None and above > number:
                 above = self.parents[above]
-            if above == number and name == tag:
+            if above != number:
+                return
+            name, attributes, text = self.elements[place]
+            if name == tag:
                 yield attributes, "".join(text)
 
 
@@ -318,7 +322,11 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
         levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
         assert all(b - a <= 1 for a, b in pairwise(levels)), name
         for attributes, _ in page.all("svg"):
-            assert attributes["role"] == "img" and attributes["aria-label"]
+            if (
+                attributes.get("class") == "fluid" and "aria-hidden" not in attributes
+            ):  # others are marks of a figure or a legend
+                assert attributes["role"] == "img" and attributes["aria-label"]
+                assert attributes["width"] == "100%" and "viewBox" not in attributes
         for attributes, _ in page.all("th"):
             assert attributes["scope"] in ("row", "col")
         ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
@@ -335,15 +343,16 @@ def test_every_score_on_the_pages_is_the_one_that_score_gives(
     scores, seen = scores_of(results), set()
     for name in ("index.html", "t2i_homogenization.html", "i2i_correctness.html"):
         page = Page(site / name)
-        for number, (tag, about, _) in enumerate(page.elements):
-            if tag != "tr" or "data-score" not in about:
+        for place, (_, attributes, _) in enumerate(page.elements):
+            if "data-field" not in attributes:
                 continue
+            above = page.parents[place] or 0
+            while above and "data-score" not in page.elements[above][1]:
+                above = page.parents[above] or 0
+            about = page.elements[above][1]
             key = tuple(about[f"data-{name}"] for name in ("run", "judge", "score", "group"))
-            score = scores[key]
             seen.add((name, key))
-            for place, (cell, attributes, _) in enumerate(page.elements):
-                if cell == "td" and page.parents[place] == number and "data-field" in attributes:
-                    check_cell(attributes["data-field"], list(page.within(place, "data")), score)
+            check_cell(attributes["data-field"], list(page.within(place, "data")), scores[key])
     for suite in ("t2i_homogenization", "i2i_correctness"):
         on_page = {key for name, key in seen if name == f"{suite}.html"}
         names = {run for run, root in runs.items() if Run.open(root).header.suite == suite}
@@ -351,6 +360,47 @@ def test_every_score_on_the_pages_is_the_one_that_score_gives(
     headlines = {key for name, key in seen if name == "index.html"}
     assert {key[2] for key in headlines} == {"hom", "accuracy_reverse"}
     assert len(headlines) == 3 * 2 + 2
+
+
+def test_the_first_table_has_a_line_for_each_generator(site: Path, tmp_path: Path) -> None:
+    page = Page(site / "index.html")
+    shown: dict[str, list[str]] = {}
+    for number, (tag, about, _) in enumerate(page.elements):
+        if tag == "tr" and "data-generator" in about:
+            cells = [a["data-run"] for a, _ in page.within(number, "div") if "data-run" in a]
+            shown[about["data-generator"]] = cells
+    # All have one generator: as many lines as the suite with most runs has.
+    assert len(shown) == 3 and list(shown)[-1] == "biased"
+    assert sorted(name for part in shown.values() for name in part) == sorted(
+        ["steady", "falling", *2 * ["fair", "leaning", "biased"]]
+    )
+    # As a study has them: folders of one name are one line, whoever drew.
+    other = {"kind": "folder", "name": "other"}
+    suites = {"t2i_homogenization": {}, "i2i_correctness": {"generator": other}}
+    roots = [
+        make_run(tmp_path / suite / name, suite, 2, [(PIXELS, biased(0.5, 1))], **header)
+        for suite, header in suites.items()
+        for name in ("a", "b")
+    ]
+    contents = contents_of(*roots)
+    lines = overview(contents, leaderboards(contents, False))
+    assert sorted(line.name for line in lines) == ["a", "b"]
+    for line in lines:
+        assert {one.standing.name[-1] for cell in line.cells for one in cell} == {line.name}
+
+
+def test_whole_images_stand_beside_thumbnails(site: Path, runs: dict[str, Path]) -> None:
+    names = {path.name for path in (site / "thumbnails").iterdir()}
+    assert {path.name for path in (site / "images").iterdir()} == names
+    page = Page(site / "gallery-fair.html")
+    data = json.loads(next(text for a, text in page.all("script") if "type" in a))
+    assert data["whole"] == "images"
+    cases = Run.open(runs["fair"]).cases()
+    assert [image["item"] for image in data["images"]] == [
+        f"{case.row}, seed {case.seed}" for case in cases
+    ]
+    first = data["images"][4]["answers"][0][0]
+    assert data["keys"][first["key"]] == {"1": "first_left", "2": "first_right", "3": "invalid"}
 
 
 def check_cell(field: str, numbers: list[tuple[dict[str, str], str]], score: Any) -> None:
@@ -416,7 +466,7 @@ def inside(page: Page, place: int, number: int) -> bool:
 def test_hostile_texts_stay_texts(site: Path) -> None:
     for name, page in pages(site).items():
         scripts = page.all("script")
-        assert len(scripts) == (2 if name.startswith("gallery") else 0), name
+        assert len(scripts) == (2 if name.startswith("gallery") else 1), name
         assert not any("alert" in text for attributes, text in scripts if "type" not in attributes)
         assert not page.all("img") and not page.all("b" if name.endswith("judges.html") else "i2")
         for _, attributes, _ in page.elements:
@@ -442,7 +492,7 @@ def test_nothing_points_outside(site: Path) -> None:
         for attributes, script in page.all("script"):
             if "type" not in attributes:
                 digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-                assert f"script-src 'sha256-{digest}'" in policy
+                assert f" 'sha256-{digest}'" in policy.partition("script-src")[2]
     assert "secret" not in "".join(path.read_text() for path in site.glob("*.*"))
 
 
@@ -576,6 +626,8 @@ def test_the_leaderboard_tells_apart_what_the_pairs_tell_apart(runs: dict[str, P
     groups = {standing.name: standing.groups for standing in board.standings}
     assert [s.name for s in board.standings][-1] == "biased"
     assert groups["fair"] == groups["leaning"] == "A" and groups["biased"] == "B"
+    ranks = {standing.name: standing.rank for standing in board.standings}
+    assert ranks == {"fair": "1-2", "leaning": "1-2", "biased": "3"}
     values = {s.name: s.score.value for s in board.standings}
     assert len(board.comparisons) == 3
     for pair in board.comparisons:
@@ -612,6 +664,7 @@ def test_a_run_without_a_usable_answer_is_unranked(runs: dict[str, Path], tmp_pa
     silent = make_run(tmp_path / "silent", "t2i_homogenization", 60, judges)
     (board, _) = boards_of(silent, runs["fair"])
     assert [(s.name, s.groups) for s in board.standings] == [("fair", "A"), ("silent", "")]
+    assert [s.rank for s in board.standings] == ["1", ""]
     assert board.comparisons == []
     index = report_of([silent, runs["fair"]], tmp_path / "site")
     assert "unranked" in index.read_text() and "undefined" in index.read_text()
@@ -683,8 +736,10 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
     write_report(**settings)
     assert files(out) == files(site)
     kept = {path: path.stat().st_mtime_ns for path in (out / "thumbnails").iterdir()}
-    write_report(**settings | {"runs": [runs["fair"]], "exports": ()})
+    write_report(**settings | {"runs": [runs["fair"]], "exports": (), "full_size": False})
     left = files(out)
+    assert not any(name.startswith("images/") for name in left)
+    assert '"whole":""' in (out / "gallery-fair.html").read_text()
     names = ("index", "t2i_homogenization", "t2i_homogenization-judges", "gallery-fair")
     assert {name for name in left if name.endswith(".html")} == {f"{name}.html" for name in names}
     assert not any(name.startswith("export/") for name in left)
@@ -740,6 +795,8 @@ def test_exports_say_what_the_scores_say(
     assert len(logs) == 8
     for path in logs:
         log = json.loads(path.read_text())
+        # Inspect's viewer reads the head of a log in this order.
+        assert list(log)[:4] == ["version", "status", "eval", "plan"]
         assert log["version"] == 2 and log["status"] == "success"
         judge = log["results"]["scores"][0]["scorer"]
         run = next(name for name, _ in results if f"_{name}-{slugify(judge)}" in path.name)
@@ -749,6 +806,14 @@ def test_exports_say_what_the_scores_say(
             assert (value, entry["scored_samples"]) == (score["value"], score["n"])
         assert log["samples"][0]["scores"]["image"]["value"] == "missing"
         assert log["samples"][0]["scores"]["image"]["metadata"]["failure"]
+        asked, made = log["samples"][5]["messages"]
+        assert asked["content"][0]["text"].startswith(HOSTILE)
+        for part in (*asked["content"][1:], *made["content"]):
+            name = part["image"].removeprefix("attachment://")
+            data = log["samples"][5]["attachments"][name].partition("base64,")[2]
+            with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+                assert image.size == (64, 48)
+        assert (len(asked["content"]), len(made["content"])) == (1 + ("i2i" in path.name), 1)
 
 
 def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
