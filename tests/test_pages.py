@@ -13,6 +13,8 @@ from pages import PAGES, ROOT, blocks, console, fault, words_of
 from typer.main import get_command
 
 from counterprior.cli.main import app
+from counterprior.errors import CounterpriorError
+from counterprior.eval.design.file import parse_study
 
 LANGUAGES = set("console sh python yaml json csv text diff".split())
 sys.path.append(str(ROOT / "tools"))
@@ -29,10 +31,12 @@ def block_faults(page: Path) -> Iterator[str]:
             yield f"{where}: {block.language!r} is nothing that a test knows"
         try:
             if block.language == "yaml":
-                yaml.load(block.code, yaml.CSafeLoader)
+                plain = yaml.load(block.code, yaml.CSafeLoader)
+                if "suites" in plain:
+                    parse_study(block.code, where)
             elif block.language == "python" and ">>>" not in block.code:
                 ast.parse(block.code)
-        except (yaml.YAMLError, SyntaxError) as error:
+        except (yaml.YAMLError, SyntaxError, CounterpriorError) as error:
             yield f"{where}: {error}"
 
 
@@ -53,6 +57,7 @@ def test_the_check_of_commands_can_fail() -> None:
     assert "--out is missing" in fault(["prompts", "--suite", "x"], group)
     assert "what is" in fault(["prompts", "--suite", "x", "--out", "y", "z"], group)
     assert "no command 'go'" in fault(["study", "go"], group)
+    assert "takes no such kind" in fault(["judge", "runs/x", "--judge", "openia:MODEL"], group)
 
 
 def test_every_page_is_in_the_menu() -> None:
