@@ -1,4 +1,4 @@
-"""The site is built as `make docs` does, without a warning, and asks no other server for anything."""
+"""The site is built as `make docs` does, without a warning, and fetches nothing from elsewhere."""
 
 from __future__ import annotations
 
