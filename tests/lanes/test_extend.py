@@ -1,4 +1,4 @@
-"""docs/extend.md is done: its files and lines go into a copy of the package, its commands are run."""
+"""docs/extend.md is done in a copy of the package: its files, its lines, its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebooks of examples/ run from top to bottom; the last one also on a tiny diffusion model."""
+"""The notebooks of examples/ run from top to bottom, one also on a tiny diffusion model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_it_runs(path: Path, run: Callable[[Path], Any]) -> None:
 def test_methods_are_compared_on_a_diffusion_model(
     run: Callable[[Path], Any], checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = checkpoint("sd")
+    model = checkpoint("sd15")
     monkeypatch.setenv("COUNTERPRIOR_MODEL", f"diffusers:{model}?steps=4&width=32&height=32")
     monkeypatch.setenv("COUNTERPRIOR_ROWS", "2")
     run(ROOT / "examples" / "fight_the_prior.ipynb")
