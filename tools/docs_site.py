@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,31 @@ def write_site(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(ROOT / "docs", out)
     for name in ROOT_PAGES:
-        page = (ROOT / name).read_text().replace("](docs/", "](")
+        text = (ROOT / name).read_text().replace("](docs/", "](").replace("[docs/", "[")
         for other in ROOT_PAGES:
-            page = page.replace(f"]({other})", f"]({other.lower()})")
-        (out / name.lower()).write_text(page)
-    for name, page in (*command_pages(), *module_pages()):
+            text = text.replace(f"]({other})", f"]({other.lower()})")
+        (out / name.lower()).write_text(text)
+    titles = {page.name: _title(page.read_text()) for page in out.rglob("*.md")}
+    for page in out.rglob("*.md"):
+        page.write_text(_with_titles(page.read_text(), titles))
+    for name, text in (*command_pages(), *module_pages()):
         (out / "reference" / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / "reference" / name).write_text(page)
+        (out / "reference" / name).write_text(text)
     _link_package(out.parent / "package" / "counterprior")
+
+
+def _title(text: str) -> str:
+    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
+
+
+def _with_titles(text: str, titles: Mapping[str, str]) -> str:
+    """The page with links called by the titles of their pages instead of their files."""
+
+    def called(found: re.Match[str]) -> str:
+        title = titles.get(found[1].rpartition("/")[2].lower())
+        return f"[{title}]({found[2]})" if title else found[0]
+
+    return re.sub(r"\[([\w/-]+\.md)\]\(([^)]+)\)", called, text)
 
 
 def command_pages() -> Iterator[tuple[str, str]]:
