@@ -67,6 +67,11 @@ def test_the_prose_of_the_tutorial_repeats_its_numbers(followed: tuple[Path, str
     assert f"gives {scores['hom']['null']:.1f} (`null`)" in text
     assert f"`order_effect` is {scores['order_effect']['value']:.1f}" in text
     assert f"`entity_effect` is {scores['entity_effect']['value']:.1f}" in text
+    (board,) = json.loads((followed[0] / "site" / "report.json").read_text())["leaderboards"]
+    (pair,) = board["comparisons"]
+    high, low = (-end for end in pair["interval"])
+    told = f"lower by {-pair['difference']:.1f}, with an interval of {low:.1f} to {high:.1f}"
+    assert (pair["first"], pair["second"]) == ("fair", "mine") and told in text
 
 
 def test_the_example_of_a_case_is_one(followed: tuple[Path, str]) -> None:
