@@ -15,6 +15,10 @@ check: .venv/dev       ## format, lint and type-check
 lanes: .venv/dev       ## the opt-in tests: other versions of datasets, slow runs
 	.venv/bin/pytest -m lane
 
+docs: .venv/docs       ## build the site into build/site, with the references from the code
+	.venv/bin/python tools/docs_site.py
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
 .venv/ready: pyproject.toml constraints.txt
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet -c constraints.txt --editable '.[croissant]'
@@ -24,7 +28,11 @@ lanes: .venv/dev       ## the opt-in tests: other versions of datasets, slow run
 	.venv/bin/pip install --quiet -c constraints.txt --editable '.[dev]'
 	touch $@
 
+.venv/docs: .venv/ready
+	.venv/bin/pip install --quiet -c constraints.txt --editable '.[docs]'
+	touch $@
+
 help:                  ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-.PHONY: release test check lanes help
+.PHONY: release test check lanes docs help

@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
+UNNEEDED = shutil.ignore_patterns(".git", ".venv", "build", "dist", "tests", "*.egg-info")
 RUN = """
 import doctest, sys
 import counterprior
@@ -39,8 +41,7 @@ def run(*command: object, cwd: Path) -> str:
 
 @pytest.mark.lane
 def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
-    unneeded = shutil.ignore_patterns(".git", ".venv", "build", "dist", "tests", "*.egg-info")
-    source = shutil.copytree(ROOT, tmp_path / "source", ignore=unneeded)
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=UNNEEDED)
     pip = (sys.executable, "-m", "pip")
     run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
@@ -55,3 +56,21 @@ def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
         run(bin_ / "counterprior", *words.split(), cwd=work)
     (work / "page.py").write_text(RUN)
     print(run(bin_ / "python", "page.py", PAGE, cwd=work))
+
+
+@pytest.mark.lane
+def test_wheel_and_sdist_can_be_published(tmp_path: Path) -> None:
+    pytest.importorskip("build", reason="pip install 'counterprior[publishing]'")
+    pytest.importorskip("twine")
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=UNNEEDED)
+    out = tmp_path / "made"
+    run(sys.executable, "-m", "build", "--outdir", out, source, cwd=tmp_path)
+    made = sorted(out.iterdir())
+    assert [path.suffix for path in made] == [".whl", ".gz"]
+    checked = run(sys.executable, "-m", "twine", "check", "--strict", *made, cwd=tmp_path)
+    assert checked.count("PASSED") == 2
+
+    with tarfile.open(made[1]) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    for needed in ("README.md", "LICENSE", "eval/core.py", "builders/bank", "cards/templates"):
+        assert any(name == needed or name.startswith(f"{needed}/") for name in packed), needed

@@ -1,0 +1,71 @@
+"""docs/extend.md is done in a copy of the package: its files, its lines, its commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pages import ROOT, blocks, words_of
+
+PAGE = ROOT / "docs" / "extend.md"
+LEFT_OUT = shutil.ignore_patterns(
+    *(".git", ".venv", "build", "dist", "tests", "docs", "tools", "benchmarks", "__pycache__"),
+    *(".*_cache", "*.egg-info", "examples"),
+)
+
+
+def patch(path: Path, diff: str) -> None:
+    """Puts the lines that begin with + beside the ones that don't, which must be there once."""
+    before = "".join(line[1:] for line in diff.splitlines(True) if line.startswith(" "))
+    after = "".join(line[1:] for line in diff.splitlines(True))
+    text = path.read_text()
+    assert text.count(before) == 1, (path, before)
+    path.write_text(text.replace(before, after))
+
+
+def followed(work: Path, package: Path) -> Iterator[list[str]]:
+    """Does what the page says, block by block, and gives the commands to run in between."""
+    for block in blocks(PAGE):
+        if block.language == "diff":
+            patch(package / block.title, block.code)
+        elif block.language == "python":
+            path = (package if "/" in block.title else work) / block.title
+            assert not path.exists(), f"{block.title} is no new file"
+            path.write_text(block.code)
+        elif block.language == "console":
+            for line in block.code.splitlines():
+                if words := words_of(line.removeprefix("$ ")):
+                    yield words
+
+
+@pytest.mark.lane
+def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
+    package = shutil.copytree(ROOT, tmp_path / "source" / "counterprior", ignore=LEFT_OUT)
+    work = tmp_path / "work"
+    work.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    for words in followed(work, package):
+        done = subprocess.run(
+            [sys.executable, "-m", "counterprior", *words],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+
+    def value(run: str, name: str) -> float:
+        (judged,) = json.loads((work / "runs" / run / "scores.json").read_text())
+        scores = {s["name"]: s["value"] for s in judged["scores"] if s["group"] == "all"}
+        return float(scores[name])
+
+    assert value("squares", "hom") == 100
+    assert value("flipped", "hom") < 60
+    assert value("sizes", "gap") == 0
+    assert {p.name for p in (work / "runs" / "squares" / "scorers").iterdir()}
