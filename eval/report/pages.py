@@ -52,7 +52,7 @@ def render_pages(
     # A leaderboard names its judge by what all of its runs call it.
     short |= {told: short[name] for told, name in known.items()}
     site = {"title": title, "suites": list(suites), "runs": runs, "short": short}
-    views = [{"board": board, "ranked": rank_all(board)} for board in boards]
+    views: list[dict[str, Any]] = [{"board": board, "ranked": rank_all(board)} for board in boards]
     lines = overview(runs, boards)
     pages = {"index.html": render("index.html", site=site, views=views, lines=lines)}
     for suite, members in suites.items():

@@ -116,9 +116,9 @@ def scatter_plot(
     _grid(drawing, across, 24, 300)
     _ticks(drawing, across, 300, known[0][0].score.unit if known else "1")
     places = {a.series: (across(a.score.value), up(b.score.value)) for a, b in known}
-    for first, last in arrows:
-        if first in places and last in places:
-            drawing.line(*places[first], *places[last], f"change s{last % SERIES}")
+    for before, after in arrows:
+        if before in places and after in places:
+            drawing.line(*places[before], *places[after], f"change s{after % SERIES}")
     for first, second in known:
         x, y = places[first.series]
         style = f"whisker s{first.series % SERIES}"
