@@ -24,6 +24,7 @@ VIDEOS = {
     "hunyuan": ("num_frames=5&steps=2&fps=24", 5, 24.0),
 }
 FROM_IMAGES = {
+    "wan-i2v": f"{SMALL}&{SHORT.replace('steps=2', 'steps=4')}&fps=6",
     "ltx-i2v": f"{SMALL}&{SHORT}&fps=6",
     "ltx-2-i2v": f"{SMALL}&{SHORT}&fps=6",
     "hunyuan-i2v": "device=cpu&num_frames=9&steps=2&fps=6",  # its size is that of the source
