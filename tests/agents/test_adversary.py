@@ -1,15 +1,18 @@
-"""Items that repeat others or speak to the reader, as a model's server sends them."""
+"""Items that repeat others or speak to the reader, as a model's server sends them, and images."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from counterprior.agents.constrained.answers import Proposal
 from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.session import SessionSettings
-from counterprior.builders.authoring.constrained import author_constrained
+from counterprior.builders.authoring.constrained import author_constrained, constrained_contract
+from counterprior.builders.constrained import read_pairs
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
 
@@ -116,3 +119,26 @@ def test_a_hostile_entry_never_reaches_a_bank(
         assert text[:20] not in data.decode() and b"keyboards-q-key-w-key" not in data
     assert text[:20] not in later or kind == "side"  # the Scout is told what the bank's checks say
     assert len(content(files)) == 3 and sum(map(len, files.values())) < 60_000
+
+
+def test_images_reach_a_server_and_a_ledger_with_eyes_is_replayed(
+    stage: Any, cast: Any, fault: Any, small_bank: Path, board: None, tmp_path: Path
+) -> None:
+    def send_back(said: dict[str, Any]) -> None:
+        said["returned"] = [{"proposal": 1, "why": "Both keys look alike."}]
+
+    stage.faults.extend([None, fault(spoil=send_back)])
+    session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
+    author_constrained(session, LoopSettings(1, 100, eyes=True), small_bank, tmp_path / "bank")
+    parts = stage.asked[1].body["messages"][-1]["content"]
+    sent = [p["image_url"]["url"].partition(",") for p in parts if p["type"] == "image_url"]
+    draw = constrained_contract(small_bank).draw
+    proposals = [Proposal(**cast.proposal(*keys)) for keys in cast.pairs[:3]]
+    assert [b64decode(data) for _, _, data in sent] == list(map(draw, proposals))
+    archived = (tmp_path / "bank" / "archive" / "constrained" / "r01.json").read_text()
+    assert {r["by"] for r in json.loads(archived)["rejected"]} == {"image"}
+    assert [p.left for p in read_pairs(tmp_path / "bank")["keyboards"][1:]] == ["the Q key"] * 2
+    again = SessionSettings(tmp_path / "ledger.jsonl", replay=True)
+    author_constrained(again, LoopSettings(), small_bank, tmp_path / "again")
+    replayed = (tmp_path / "again" / "archive" / "constrained" / "r01.json").read_text()
+    assert replayed == archived and len(stage.asked) == 3

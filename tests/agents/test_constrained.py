@@ -1,7 +1,6 @@
 """The three-agent loop: what enters the bank, what doesn't, and when it ends."""
 
 import json
-from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -21,12 +20,7 @@ from counterprior.agents.constrained.loop import ConstrainedLoop
 from counterprior.agents.constrained.rounds import Authored, LoopSettings
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.pairs import KnownPair
-from counterprior.agents.session import SessionSettings
-from counterprior.builders.authoring.constrained import (
-    author_constrained,
-    constrained_contract,
-    entry_faults,
-)
+from counterprior.builders.authoring.constrained import constrained_contract, entry_faults
 from counterprior.builders.authoring.constrained import write_constrained as write
 from counterprior.builders.authoring.folder import MARKER
 from counterprior.builders.bank import DEFAULT_BANK, BankError
@@ -59,16 +53,6 @@ def run(tmp_path: Path, small_bank: Path) -> Callable[..., Authored]:
 
     start.asked = asked  # type: ignore[attr-defined]
     return start
-
-
-@pytest.fixture
-def board(small_bank: Path) -> None:
-    """The small bank can draw its keyboard, but for the key 7."""
-    (small_bank / "depictions").mkdir()
-    key = {"size": [0.08, 0.1], "draw": [{"rect": [0, 0, 1, 1]}, {"text": "{part}"}]}
-    whole = {"id": "board", "fact": "qwerty", "pairs": [], "each": key}
-    depiction = whole | {"parts": {"7": {"draw": []}}}
-    (small_bank / "depictions" / "d.yaml").write_text(yaml.safe_dump([depiction]))
 
 
 def test_sound_rounds_fill_the_bank(run: Any, cast: Any, small_bank: Path, tmp_path: Path) -> None:
@@ -233,29 +217,6 @@ def test_the_critic_sees_what_the_fact_says_and_sends_a_proposal_back(
     assert "2. {" not in curator.user[2] and "3. {" in curator.user[2]
     assert "the E key | the Q key" in scout.user[1] and "The image has Q" in scout.user[1]
     assert len(first.accepted) == 2
-
-
-def test_images_reach_a_server_and_a_ledger_with_eyes_is_replayed(
-    stage: Any, cast: Any, fault: Any, small_bank: Path, board: None, tmp_path: Path
-) -> None:
-    def send_back(said: dict[str, Any]) -> None:
-        said["returned"] = [{"proposal": 1, "why": "Both keys look alike."}]
-
-    stage.faults.extend([None, fault(spoil=send_back)])
-    session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
-    author_constrained(session, LoopSettings(1, 100, eyes=True), small_bank, tmp_path / "bank")
-    parts = stage.asked[1].body["messages"][-1]["content"]
-    sent = [p["image_url"]["url"].partition(",") for p in parts if p["type"] == "image_url"]
-    draw = constrained_contract(small_bank).draw
-    proposals = [Proposal(**cast.proposal(*keys)) for keys in cast.pairs[:3]]
-    assert [b64decode(data) for _, _, data in sent] == list(map(draw, proposals))
-    archived = (tmp_path / "bank" / "archive" / "constrained" / "r01.json").read_text()
-    assert {r["by"] for r in json.loads(archived)["rejected"]} == {"image"}
-    assert [p.left for p in read_pairs(tmp_path / "bank")["keyboards"][1:]] == ["the Q key"] * 2
-    again = SessionSettings(tmp_path / "ledger.jsonl", replay=True)
-    author_constrained(again, LoopSettings(), small_bank, tmp_path / "again")
-    replayed = (tmp_path / "again" / "archive" / "constrained" / "r01.json").read_text()
-    assert replayed == archived and len(stage.asked) == 3
 
 
 def test_nothing_is_drawn_without_eyes(run: Any, cast: Any, board: None) -> None:
