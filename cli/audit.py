@@ -50,7 +50,7 @@ def analyze(
     verdicts: Verdicts,
     labels: LabelsFile,
     sample: Annotated[
-        Path | None, Input(help="The drawn sample, to estimate for the whole run.")
+        Path | None, Input(help="The drawn sample, to estimate values of the whole run.")
     ] = None,
     out: Annotated[Path | None, Output(help="JSON with the curves.")] = None,
     json: Json = False,
@@ -155,20 +155,20 @@ def pairs(
         list[Path], Argument(help="Files of the sources: parquet, jsonl, json or csv.")
     ],
     gold: Annotated[
-        Path | None, Input(help="Captions that were read; else the shipped ones.")
+        Path | None, Input(help="Annotated captions; the shipped ones by default.")
     ] = None,
     tuned: Annotated[
-        bool, Input("--tuned", help="The half that rules may be tuned on, with every mistake.")
+        bool, Input("--tuned", help="The half that may be used for tuning, with every mistake.")
     ] = False,
     draw: Annotated[
-        int | None, Input(min=1, help="Only captions of this draw; else all of them.")
+        int | None, Input(min=1, help="Only captions of this draw; all by default.")
     ] = None,
     reference: Annotated[
         bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare the pairs that `mine` finds with captions that were read: precision and recall.
+    """Measure precision and recall of `mine` against annotated captions.
 
     Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
     """

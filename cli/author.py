@@ -56,7 +56,7 @@ def constrained(
     domain: Annotated[list[str] | None, Input(help="A domain to open; repeatable.")] = None,
     backend: Backend = "",
     replay: Replay = False,
-    rounds: Annotated[int, Sampling(min=1, help="Most rounds to play.")] = 20,
+    rounds: Annotated[int, Sampling(min=1, help="Maximum number of rounds.")] = 20,
     target: Annotated[int, Sampling(min=1, help="Pairs in the bank at which to stop.")] = 400,
     eyes: Annotated[
         bool, Model(help="Show the Critic the drawn image of each proposal: its model sees images.")
@@ -171,12 +171,14 @@ def consistency(
     backend: Backend = "",
     reviewer: Reviewer = "",
     second_reviewer: Annotated[
-        str, Model(help="Spec of a third model that reviews on its own.")
+        str, Model(help="Spec of a third model that reviews independently.")
     ] = "",
     drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
     replay: Replay = False,
-    limit: Annotated[int | None, Sampling(min=1, help="Most images to use.")] = None,
-    smallest_side: Annotated[int, Sampling(min=1, help="Pixels; smaller ones are left out.")] = 512,
+    limit: Annotated[int | None, Sampling(min=1, help="Maximum number of images.")] = None,
+    smallest_side: Annotated[
+        int, Sampling(min=1, help="Smallest side in pixels; smaller images are left out.")
+    ] = 512,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
@@ -245,7 +247,7 @@ def verify(
 
 
 def relations(
-    prompts: Annotated[Path, typer.Argument(help="A text file, one prompt a line.")],
+    prompts: Annotated[Path, typer.Argument(help="Text file with one prompt per line.")],
     ledger: LedgerFile,
     out: Annotated[Path, Output(help="JSONL file to write.")],
     backend: Backend = "",
@@ -307,7 +309,7 @@ def rarity(
 
 
 def publish(ledger: LedgerFile, out: Annotated[Path, Output(help="File to write.")]) -> None:
-    """Write a ledger in the form to publish: sorted, the same for every order of the calls.
+    """Write a ledger for publication: sorted, so that the order of calls does not matter.
 
     Example: `counterprior author publish --ledger calls.jsonl --out published.jsonl`
     """
@@ -326,11 +328,11 @@ def worlds(
         bool, Output("--sheet", help="Print YAML to fill in for the groups without an entry.")
     ] = False,
     alike: Annotated[
-        int, Output(min=0, help="Print so many pairs of groups that are most alike.")
+        int, Output(min=0, help="Number of most similar pairs of groups to print.")
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Show what is filled of the second edition of the altered worlds, and each fault.
+    """Show which altered worlds have an entry, and every fault.
 
     Exits with 1 if there is a fault. No model is called: docs/worlds.md is the writer's guide.
 

@@ -21,14 +21,14 @@ def captioning(
     ] = None,
     images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
     people: Annotated[
-        Path | None, Input(help="People's captions of them: COCO's format, or rows.")
+        Path | None, Input(help="People's captions of the photographs: COCO's format, or rows.")
     ] = None,
     scenes: Annotated[int, Sampling(min=1, help="Scenes to draw.")] = 200,
-    limit: Annotated[int | None, Sampling(min=1, help="Most photographs.")] = None,
+    limit: Annotated[int | None, Sampling(min=1, help="Maximum number of photographs.")] = None,
     wording: Annotated[
         list[str] | None, Sampling("--wording", help="Only this instruction; repeatable.")
     ] = None,
-    seed: Annotated[int, Sampling(min=0, help="Which scenes are drawn.")] = 0,
+    seed: Annotated[int, Sampling(min=0, help="Seed of the scenes.")] = 0,
     max_usd: MaxUsd = None,
     prices: Prices = None,
     concurrency: Concurrency = 8,
@@ -36,7 +36,7 @@ def captioning(
 ) -> None:
     """Measure whether captions name the left one first; run again to continue.
 
-    Every image is also shown mirrored, so that what a captioner likes to name first cancels out.
+    Every image is also shown mirrored, so that preferences for a thing cancel out.
 
     Example: `counterprior captioning --captioner openai:MODEL --out runs/captions`
     """

@@ -19,19 +19,19 @@ def mine(
     preset: Annotated[str, Input(help="laion, datacomp or cc3m.")] = "",
     caption_column: Annotated[str, Input(help="Column of captions.")] = "",
     url_column: Annotated[str, Input(help="Column of image addresses.")] = "",
-    image_column: Annotated[str, Input(help="Column of images or of their file names.")] = "",
+    image_column: Annotated[str, Input(help="Column with images or their file names.")] = "",
     images: Annotated[
         Path | None, Input(help="Folder of the named files, if not beside the source.")
     ] = None,
     min_similarity: Annotated[
-        float | None, Input(help="Least similarity of image and caption, by the source.")
+        float | None, Input(help="Minimum similarity of image and caption, as given by the source.")
     ] = None,
     stage: Annotated[str, Input(help="How far to go: pairs, images or layout.")] = "pairs",
     reference: Annotated[
         bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
     ] = False,
     judge: Annotated[str, Model(help="Judge spec, for the stage layout.")] = "",
-    limit: Annotated[int | None, Sampling(min=1, help="Most rows to read.")] = None,
+    limit: Annotated[int | None, Sampling(min=1, help="Maximum number of rows to read.")] = None,
     sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
     engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
@@ -42,7 +42,7 @@ def mine(
         bool, Cost("--retry-failed", help="Try failed downloads again.")
     ] = False,
     max_usd: MaxUsd = None,
-    contact: Annotated[str, Output(help="Page or mail address, shown to site owners.")] = "",
+    contact: Annotated[str, Output(help="Web page or mail address that site owners see.")] = "",
     loopback: Annotated[bool, Option("--loopback-for-tests", hidden=True)] = False,
 ) -> None:
     """Mine captions for pairs, fetch their images, judge their layout; run again to continue.
@@ -82,7 +82,9 @@ def flips(
     mined: Annotated[Path, Argument(help="Folder of a run of `mine` with its layout.")],
     out: Annotated[Path, Output(help="Folder of the set.")],
     judge: Annotated[str, Model(help="Judge that finds text in images.")] = "",
-    count: Annotated[int, Sampling(min=1, help="Most pairs; two images each.")] = 2000,
+    count: Annotated[
+        int, Sampling(min=1, help="Maximum number of pairs, with two images each.")
+    ] = 2000,
     seed: Annotated[int, Sampling(min=0, help="Seed of the choice.")] = 0,
     max_usd: MaxUsd = None,
 ) -> None:
@@ -102,18 +104,22 @@ def flips(
 
 def control(
     boxes: Annotated[Path, Argument(help="People's boxes: COCO instances of photographs.")],
-    captions: Annotated[Path, Argument(help="People's captions of them: COCO's format, or rows.")],
+    captions: Annotated[
+        Path, Argument(help="People's captions of the photographs: COCO's format, or rows.")
+    ],
     out: Annotated[Path, Output(help="Folder of the run.")],
     judge: Annotated[str, Model(help="Judge to compare with the boxes; needs --images.")] = "",
     images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
-    limit: Annotated[int | None, Sampling(min=1, help="Most pairs to judge.")] = None,
-    seed: Annotated[int, Sampling(min=0, help="Which caption of an image counts alone.")] = 0,
+    limit: Annotated[int | None, Sampling(min=1, help="Maximum number of pairs to judge.")] = None,
+    seed: Annotated[
+        int, Sampling(min=0, help="Seed that chooses the one caption of an image.")
+    ] = 0,
     max_usd: MaxUsd = None,
     prices: Prices = None,
     concurrency: Concurrency = 8,
     json: Json = False,
 ) -> None:
-    """Measure by people's boxes how often people name the left one first: the control of `mine`.
+    """Measure how often people name the left one first, by their boxes: the control for `mine`.
 
     Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
     """

@@ -16,7 +16,7 @@ JudgeSpecs = Annotated[
 
 
 def doctor(generator: Generators = None, judge: JudgeSpecs = None, json: Json = False) -> None:
-    """Say what is installed, which devices and keys there are, and which specs would open here.
+    """Show what is installed, which devices and keys are available, and which specs would open.
 
     No weights are downloaded, nothing is made or asked, and no key is printed. Exits with 1 if a
     spec that you name can't be opened.

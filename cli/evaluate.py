@@ -58,7 +58,7 @@ def prompts(
     limit: Limit = None,
     seeds: Seeds = 1,
 ) -> None:
-    """List the images that a suite asks for: prompt, seed and the file name `folder:` looks for.
+    """List the images to make for a suite: prompt, seed, and the file name for `folder:`.
 
     Example: `counterprior prompts --suite t2i_correctness --out prompts.jsonl`
     """
@@ -179,7 +179,8 @@ def evaluate(
         ),
     ] = None,
     implied: Annotated[
-        bool, Input("--implied", help="With --prompts: relations that follow count too.")
+        bool,
+        Input("--implied", help="With --prompts: also count relations that follow from others."),
     ] = False,
     method: Methods = None,
     data: Data = "dist/counterprior",
@@ -273,7 +274,7 @@ def report(
     create_pr: Annotated[
         bool, Output("--create-pr", help="Open a pull request with them on the model's page.")
     ] = False,
-    model_id: Annotated[str, Output(help="That model, if the run names none.")] = "",
+    model_id: Annotated[str, Output(help="The model, if the run names none.")] = "",
     endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
 ) -> None:
     """Write one static site of judged runs: leaderboards, plots, judge cards and images.

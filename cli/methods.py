@@ -37,9 +37,9 @@ def switch(
     generator: GeneratorSpec,
     judge: Annotated[str, Model(help="Spec.")],
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
-    protocols: Annotated[str, Sampling(help="Of a2b,b2a,n2a,n2b.")] = "a2b,b2a,n2a,n2b",
+    protocols: Annotated[str, Sampling(help="Protocols, separated by commas.")] = "a2b,b2a,n2a,n2b",
     steps: Annotated[str, Sampling(help="Steps at which the prompt changes.")] = "1,2,3,4,5",
-    count: Annotated[int, Sampling(min=1, help="Most biased cases.")] = 500,
+    count: Annotated[int, Sampling(min=1, help="Maximum number of biased cases.")] = 500,
     data: Data = "dist/counterprior",
     limit: Limit = None,
     seeds: Seeds = 1,
@@ -85,14 +85,14 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
 def best_of(
     run: Annotated[Path, Argument(help="Folder of a run with --method best-of:N?by=JUDGE.")],
     judge: Annotated[
-        list[str] | None, Model("--judge", help="Who did not choose: spec; repeatable.")
+        list[str] | None, Model("--judge", help="Spec of a judge that did not choose; repeatable.")
     ] = None,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
     json: Json = False,
 ) -> None:
-    """Show what N seeds gain, by who chose among them and by judges who did not.
+    """Show what the best of N seeds gains, under the judge that chose and under others.
 
     Example: `counterprior best-of runs/best --judge openai:MODEL`
     """
@@ -109,7 +109,9 @@ def best_of(
 def tune(
     flips: Annotated[Path, Input(help="Flip set, as `counterprior flips` writes it.")],
     out: Annotated[Path, Output(help="Folder of the weights; run again to continue.")],
-    model: Annotated[str, Model(help="Folder, repository or diffusers:... of what to tune.")] = "",
+    model: Annotated[
+        str, Model(help="Model to tune: a folder, repository or diffusers:... spec.")
+    ] = "",
     judge: Annotated[str, Model(help="Judge of the validation curve: spec.")] = "",
     export: Annotated[
         str, Output(help="`imagefolder`: write the images for other trainers instead.")
@@ -117,16 +119,18 @@ def tune(
     mirrored: Annotated[bool, Sampling(help="Train on the mirror images too.")] = True,
     held_out: Annotated[int, Sampling(min=0, help="Pairs for the validation curve.")] = 50,
     steps: Annotated[int, Sampling(min=1, help="Updates.")] = 10_000,
-    rank: Annotated[int, Sampling(min=1, help="Of linear layers, and their alpha.")] = 32,
-    conv_rank: Annotated[int, Sampling(min=1, help="Of convolutions, and their alpha.")] = 16,
-    learning_rate: Annotated[float, Sampling(help="Of the optimizer.")] = 1e-4,
+    rank: Annotated[int, Sampling(min=1, help="Rank and alpha for linear layers.")] = 32,
+    conv_rank: Annotated[int, Sampling(min=1, help="Rank and alpha for convolutions.")] = 16,
+    learning_rate: Annotated[float, Sampling(help="Learning rate.")] = 1e-4,
     optimizer: Annotated[str, Sampling(help="adamw8bit (bitsandbytes) or adamw.")] = "adamw8bit",
-    size: Annotated[int, Sampling(min=32, help="Side of a square of the images' area.")] = 512,
-    seed: Annotated[int, Sampling(min=0, help="Of weights, order, times and noise.")] = 0,
+    size: Annotated[
+        int, Sampling(min=32, help="Side of a square with the images' area, pixels.")
+    ] = 512,
+    seed: Annotated[int, Sampling(min=0, help="Seed of weights, order, times and noise.")] = 0,
     validate_every: Annotated[int, Cost(min=1, help="Steps between validations.")] = 1000,
     checkpoint_every: Annotated[int, Cost(min=1, help="Steps between checkpoints.")] = 250,
     gradient_checkpointing: Annotated[
-        bool, Cost("--gradient-checkpointing", help="Slower, in less memory.")
+        bool, Cost("--gradient-checkpointing", help="Slower, but needs less memory.")
     ] = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,

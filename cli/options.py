@@ -24,9 +24,9 @@ Json = Annotated[bool, Output("--json", help="Print JSON instead of text.")]
 
 # Releases
 DIST = Path("dist/counterprior")
-Bank = Annotated[Path | None, Input(help="Folder of its bank, if not the shipped one.")]
+Bank = Annotated[Path | None, Input(help="Folder of the bank; the shipped one by default.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, as `build` made it.")]
-SaltFile = Annotated[Path, Input(help="File of the salt that both were built with.")]
+SaltFile = Annotated[Path, Input(help="File with the salt of the build.")]
 
 # Runs
 Data = Annotated[str, Input(help="Release: a folder, or NAMESPACE/NAME on the Hub.")]
@@ -40,10 +40,10 @@ Methods = Annotated[
 Judges = Annotated[
     list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
 ]
-Probes = Annotated[str, Model(help="Controls of the judge, separated by commas: mirror,swap.")]
-Persona = Annotated[str, Model(help="standard or strict: how to answer free questions.")]
+Probes = Annotated[str, Model(help="Controls for the judge, separated by commas: mirror,swap.")]
+Persona = Annotated[str, Model(help="How to answer free questions: standard or strict.")]
 Frames = Annotated[
-    str, Model(help="Of clips: first,middle,last, numbers, count=8, or rate=2 a second.")
+    str, Model(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
 ]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
@@ -77,9 +77,9 @@ Concurrency = Annotated[int, Cost(min=1, help="Calls at the same time.")]
 
 # Processes that share the work
 Workers = Annotated[
-    int | None, Cost(min=1, help="Processes that make or judge images; else one, or one a device.")
+    int | None, Cost(min=1, help="Number of worker processes; one, or one per device, by default.")
 ]
-Devices = Annotated[str, Cost(help="GPUs of the workers: 0,1,...; else all that are visible.")]
+Devices = Annotated[str, Cost(help="GPUs for the workers, e.g. 0,1; all visible ones by default.")]
 ShardText = Annotated[
     str, Cost("--shard", help="I/N: make and judge only this part of the run, e.g. 2/8.")
 ]
@@ -87,7 +87,7 @@ EngineName = Annotated[str, Cost("--engine", help="local, or ray: workers on a R
 
 # Writing content with models
 Backend = Annotated[str, Model(help="openai:MODEL[@URL], anthropic:MODEL or scripted:FILE.")]
-Reviewer = Annotated[str, Model(help="A second model that reviews; else the writer does.")]
+Reviewer = Annotated[str, Model(help="A second model that reviews; the writer by default.")]
 Replay = Annotated[
     bool, Model("--replay", help="Use recorded calls only: offline, and free of charge.")
 ]
@@ -95,10 +95,10 @@ Batch = Annotated[bool, Cost("--batch", help="Use the provider's batch API: slow
 LedgerFile = Annotated[Path, Output(help="Record of every call; resume and replay read it.")]
 BankOut = Annotated[Path, Output("--bank", help="Folder of the bank to write.")]
 Base = Annotated[Path | None, Input(help="Bank to extend; else the shipped entries are left out.")]
-Laws = Annotated[Path | None, Input(help="YAML of your own laws; else the bank's.")]
+Laws = Annotated[Path | None, Input(help="YAML file of your own laws; the bank's by default.")]
 
 # Spatial relations and their audit
-Rules = Annotated[Path | None, Input(help="checker.yaml; else the published rules.")]
+Rules = Annotated[Path | None, Input(help="checker.yaml; the published rules by default.")]
 ImageSize = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose row gives none.")]
 Verdicts = Annotated[list[str], typer.Argument(help="Files of verdicts, as METHOD=FILE.")]
 Folds = Annotated[int, Sampling(min=2, help="Parts of the cross-validation.")]

@@ -46,25 +46,27 @@ def build(
     bank: Bank = None,
     seed_images: Annotated[str, Input(help="Generator spec, or `none`.")] = "render:",
     seed_judge: Annotated[
-        str, Input(help="Spec: keep a seed image only where this judge affirms it.")
+        str, Input(help="Spec of a judge; only seed images that it accepts are kept.")
     ] = "",
     seed_license: Annotated[
         str, Input(help="SPDX id of their license, unless `render:` draws them.")
     ] = "",
     seed: Annotated[int, Sampling(min=0, help="Seed of the sampled suites.")] = 0,
-    seed_tries: Annotated[int, Sampling(min=1, help="Images of a scene that are judged.")] = 8,
+    seed_tries: Annotated[int, Sampling(min=1, help="Maximum number of attempts for a scene.")] = 8,
     holdout: Annotated[float | None, Sampling(help="Share of rows to hold out, e.g. 0.1.")] = None,
-    salt_file: Annotated[Path | None, Sampling(help="Secret that selects those rows.")] = None,
-    jobs: Annotated[int, Cost(min=1, help="Processes that draw.")] = os.cpu_count() or 1,
+    salt_file: Annotated[
+        Path | None, Sampling(help="File with the secret that selects the held-out rows.")
+    ] = None,
+    jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = os.cpu_count() or 1,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
     out: Annotated[Path, Output(help="Folder of the release.")] = DIST,
     holdout_out: Annotated[
-        Path | None, Output(help="Folder of the held-out rows, if not OUT-holdout.")
+        Path | None, Output(help="Folder of the held-out rows; OUT-holdout by default.")
     ] = None,
     seeds_out: Annotated[
-        Path | None, Output(help="Folder of the judged seed images, if not OUT-seeds.")
+        Path | None, Output(help="Folder of the judged seed images; OUT-seeds by default.")
     ] = None,
 ) -> None:
     """Make the release from the banks: no key, no network, no GPU, no model call.
@@ -168,7 +170,7 @@ def verify_holdout(
     bank: Bank = None,
     json: Json = False,
 ) -> None:
-    """Prove a hold-out: disjoint, together the full build, split as its commitments say.
+    """Prove that a hold-out is disjoint, complete, and split as its commitment says.
 
     Example: `counterprior verify-holdout dist/counterprior dist/counterprior-holdout
     --salt-file holdout.salt`
@@ -251,14 +253,12 @@ def publish(
         str, Output(help="png: the judged files as they are; webp: smaller.")
     ] = "png",
     quality: Annotated[
-        int | None, Output(help="Of webp, 1 to 100: lossy. Lossless if not given.")
+        int | None, Output(help="Quality of lossy webp, 1 to 100; lossless by default.")
     ] = None,
     version: Annotated[
-        str | None, Output(help="vX.Y.Z; else the smallest that the change allows.")
+        str | None, Output(help="vX.Y.Z; by default the smallest that the change allows.")
     ] = None,
-    out: Annotated[
-        Path | None, Output(help="Folder to write it to, if not RUNS/published.")
-    ] = None,
+    out: Annotated[Path | None, Output(help="Folder to write; RUNS/published by default.")] = None,
     private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
     dry_run: Annotated[bool, Output("--dry-run", help="Write the folder, print the plan.")] = False,
     endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,

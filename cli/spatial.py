@@ -17,7 +17,7 @@ def detect(
     detector: Annotated[str, Model(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
     out: Annotated[Path, Output(help="JSONL for `check`; run again to continue.")],
     rules: Rules = None,
-    secondary: Annotated[str, Model(help="Spec of a detector that has to agree.")] = "",
+    secondary: Annotated[str, Model(help="Spec of a second detector that has to agree.")] = "",
     cache: Annotated[Path | None, Output(help="Folder that keeps detections.")] = None,
     json: Json = False,
 ) -> None:
@@ -68,9 +68,9 @@ def check_report(
     before_rules: Annotated[Path | None, Input(help="checker.yaml before calibration.")] = None,
     labels: SomeLabels = None,
     manifest: Annotated[
-        list[Path] | None, Input(help="Where the images lie, to draw boxes on some; repeatable.")
+        list[Path] | None, Input(help="Manifest of the images, to draw boxes on some; repeatable.")
     ] = None,
-    overlays: Annotated[int, Output(min=0, help="Images of each method to draw.")] = 12,
+    overlays: Annotated[int, Output(min=0, help="Number of images to draw for each method.")] = 12,
     size: ImageSize = "512x512",
     json: Json = False,
 ) -> None:

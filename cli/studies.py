@@ -33,9 +33,11 @@ from .show_results import print_checks, print_done, print_judge_checks
 
 def plan(
     runs: Annotated[list[Path] | None, Argument(help="Two judged runs of a suite.")] = None,
-    rate: Annotated[list[float] | None, Input(help="Assumed instead of runs; give two.")] = None,
+    rate: Annotated[
+        list[float] | None, Input(help="Assumed rate in place of runs; give two.")
+    ] = None,
     discordance: Annotated[
-        float | None, Input(help="Share of items that just one gets right.")
+        float | None, Input(help="Share of items that only one of them gets right.")
     ] = None,
     difference: Annotated[
         float | None, Sampling(help="Smallest difference to detect, in (0, 1].")
@@ -98,7 +100,9 @@ def race(
     data: Data = "dist/counterprior",
     limit: Limit = None,
     policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
-    by: Annotated[str, Sampling(help="label, or number: what the judge measures.")] = "label",
+    by: Annotated[
+        str, Sampling(help="label, or number: race on what the judge says, or measures.")
+    ] = "label",
     rounds: Annotated[int, Sampling(min=1, help="Pulls of ucb.")] = 100,
     alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,
     delta: Annotated[float, Sampling(help="Difference that counts as a tie.")] = 0.0,

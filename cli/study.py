@@ -33,7 +33,7 @@ StudyPath = Annotated[Path, Argument(help="YAML file of the study.")]
 StudyFolder = Annotated[Path, Argument(help="Folder of a study.")]
 Changes = Annotated[
     list[str] | None,
-    Input("--set", help="KEY.KEY=VALUE in place of what the file says; repeatable."),
+    Input("--set", help="KEY.KEY=VALUE replaces an entry of the file; repeatable."),
 ]
 
 
@@ -47,7 +47,7 @@ def run(
     shard: ShardText = "",
     engine: EngineName = "local",
 ) -> None:
-    """Do what is missing of a study: load each model once, make all images, ask all judges.
+    """Run a study, or what is left of it: load each model once, make images, ask judges.
 
     Example: `counterprior study run study.yaml --out studies/first --max-usd 20`
     """
@@ -64,7 +64,9 @@ def run(
 
 def plan(
     file: StudyPath,
-    out: Annotated[Path | None, Output(help="Folder of a study: what it has is left out.")] = None,
+    out: Annotated[
+        Path | None, Output(help="Folder of a study; what it already has is left out.")
+    ] = None,
     changes: Changes = None,
     max_usd: MaxUsd = None,
     probe: Annotated[
@@ -72,7 +74,7 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say beforehand what a study takes: images, questions, money, disk, time; and what would fail.
+    """Estimate what a study takes: images, questions, money, disk, time; and what would fail.
 
     Example: `counterprior study plan study.yaml --probe`
     """
@@ -92,7 +94,7 @@ def plan(
 
 
 def status(folder: StudyFolder, json: Json = False) -> None:
-    """Show how far each cell of a study is, and what ended those that failed.
+    """Show the progress of each cell of a study, and why cells failed.
 
     Example: `counterprior study status studies/first`
     """
@@ -109,7 +111,8 @@ def status(folder: StudyFolder, json: Json = False) -> None:
 def table(
     folder: StudyFolder,
     layout: Annotated[
-        str, Output("--as", help="A recipe, or a study file with a `table`; else the study's own.")
+        str,
+        Output("--as", help="Recipe, or study file with a `table`; by default the study's own."),
     ] = "",
     form: Annotated[str, Output("--format", help="md, tex, csv, json, or svg of a figure.")] = "md",
 ) -> None:
@@ -166,7 +169,7 @@ def report(
 def recipes(
     name: Annotated[str, Argument(help="Print this one; list all without a name.")] = "",
 ) -> None:
-    """List the studies that ship, one for each table of a paper, or print the file of one.
+    """List the recipes that ship, one for each table of a paper, or print one.
 
     Example: `counterprior study recipes ots-bench-4 > study.yaml`
     """
