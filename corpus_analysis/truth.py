@@ -34,6 +34,10 @@ Half = Literal["tuned", "held-out"]
 """Captions that rules may be tuned on, and captions that they may not."""
 
 
+UNTUNED = frozenset((3,))
+"""Draws of which nothing may be tuned on."""
+
+
 class GoldMention(Struct):
     """A name as a reader found it in the normalized caption."""
 
@@ -94,8 +98,8 @@ class GoldCaption(Struct):
 
     @property
     def half(self) -> Half:
-        """By digest, so that it is known before anything is read."""
-        return half_of(self.digest)
+        """By digest, so that it is known before anything is read; of some draws all is held out."""
+        return "held-out" if self.draw in UNTUNED else half_of(self.digest)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ from .words import (
     LINKS,
     MEATS,
     MINDING,
+    MOVING,
     OFFSPRING,
     PLAYED,
     POSTURES,
@@ -214,6 +215,7 @@ class Extractor:
                 token.lower_ not in self.ontology.by_last
                 or token.i in joined
                 or not _is_noun(doc, token)
+                or token.dep_ == "poss"
                 or (token.dep_ == "compound" and not _ends_field(doc, token))
             ):
                 continue
@@ -341,7 +343,8 @@ class Extractor:
             if also is None:
                 continue
             people = {also.entity.category, first.entity.category} == {"people"}
-            alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
+            verb = above.tag_ not in NOUNS or subject.lower_ in ACTIONS
+            alike = also.entity.animate == first.entity.animate and verb
             if people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
@@ -446,7 +449,7 @@ class Extractor:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
-        own = any(t.lower_ in POSSESSIVES for t in _below(second.head))
+        own = any(t.lower_ in POSSESSIVES | {"him", "them"} for t in _below(second.head))
         aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
         aim = aim and not is_place(subject.head.head)
         eaten = first.entity.category == "food_kitchen" and second.entity.animate
@@ -537,6 +540,8 @@ class Extractor:
             if right.lower_ == "of" and _is_counted(conjunct) and not _is_counted(target):
                 continue  # "a bottle of whiskey and a glass"
             inner = self._resolve(doc, text, target)
+            if inner is None and right.lower_ == "in" and first.entity.animate and not couple:
+                return None  # "an actor in a top, red sweater and jeans"
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
             if inner is None or (couple and not inner.entity.animate):
@@ -607,7 +612,9 @@ class Extractor:
         A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
         """
         forms = self.ontology.by_last.get(token.lower_)
-        if forms is None or not _stands_alone(text, token) or _modifies(doc, token):
+        if forms is None or not _stands_alone(text, token):
+            return None
+        if _modifies(doc, token) and not (_acts(doc, token) and self._lives(token)):
             return None
         if self._names_kind(doc, token):
             return None
@@ -635,9 +642,9 @@ class Extractor:
         """Whether a bare word says what kind the next thing is of, whatever the tagger makes of
         that: "vegetable salads", "a car & tree ornament"."""
         after = doc[token.i + 1] if token.i + 1 < len(doc) else None
-        if after is None or after.idx != _end(token) + 1 or token.tag_ not in ("NN", "NNP"):
+        if after is None or after.lower_ not in self.ontology.by_last or after.tag_ not in NOUNS:
             return False
-        if after.tag_ not in NOUNS or after.lower_ not in self.ontology.by_last:
+        if token.tag_ not in ("NN", "NNP") or after.idx != _end(token) + 1:
             return False
         determined = any(t.dep_ in _QUANTIFYING for t in token.lefts)
         return not determined and not _acts(doc, token)
@@ -662,23 +669,29 @@ class Extractor:
             return after
         forms = self.ontology.by_last.get(token.lower_, ())
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
-        before = doc[token.i - 1] if token.i else None
-        if before is not None and before.head.i == token.i:
-            if (
-                before.lower_ in HANDLING
-                and before.i
-                and doc[before.i - 1].lower_ in (self.ontology.by_last)
-            ):
-                return doc[before.i - 1]  # "another lady cutting pizza"
-            if _acts(doc, before) and self._lives(before):
-                return before
-            graze = token.tag_ == "NN" and token.lower_.endswith("ing") and not forms
-            if graze and before.tag_ in NOUNS and self._lives(before):
-                return before  # "a giraffe and a zebra grazing next to trees"
+        inner = self._acting(doc, token)
+        if inner is not None:
+            return inner
         if token.lower_ in IMPRINTS and token.dep_ not in _SHOWN:
             return _printed(doc, token)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
         return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+
+    def _acting(self, doc: Sequence[Word], token: Word) -> Word | None:
+        """Who acts, where the parser takes who it is and what is done for a noun's modifiers.
+
+        "Another lady cutting pizza", "people and a dog stand near a bus", "a giraffe and a zebra
+        grazing next to trees".
+        """
+        before = doc[token.i - 1] if token.i else None
+        if before is None or before.head.i != token.i:
+            return None
+        if before.lower_ in HANDLING:
+            noun = doc[max(0, before.i - 1)]
+            return noun if noun.lower_ in self.ontology.by_last else None
+        verb = token.lower_ in ACTIONS and _acts(doc, before)
+        verb = verb or (token.lower_ in MOVING and before.tag_ in NOUNS)
+        return before if verb and self._lives(before) else None
 
     def _lives(self, token: Word) -> bool:
         """Whether a word alone names a person or an animal."""
@@ -727,7 +740,7 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return False
     if after.lower_ in DESIGNS or after.lower_ == "drawn":
         return True  # "a mask and flowers tattoo design", "a white horse drawn carriage"
-    if _acts(doc, token) or after.lower_ in IMPRINTS:
+    if after.lower_ in IMPRINTS:
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
         return after.tag_ in NOUNS

@@ -109,7 +109,7 @@ THINGS_IN_ING = frozenset(
 
 ACTIONS = frozenset(
     "stand stands sit sits lie lies lay rest rests walk walks run runs paddle paddles pose poses "
-    "perch climb climbs".split()
+    "perch climb climbs arrive arrives".split()
 )
 """Verbs that the tagger takes for nouns after a name: "a man and a dog paddle on a board"."""
 
@@ -117,6 +117,12 @@ HANDLING = frozenset(
     "cutting eating holding playing wearing feeding reading watching using drinking facing".split()
 )
 """Verbs that the parser takes for part of their object's name: "a lady cutting pizza"."""
+
+MOVING = frozenset(
+    "grazing walking standing sitting kissing playing running lying eating posing sleeping "
+    "swimming dancing jumping talking looking hugging smiling resting".split()
+)
+"""Verbs that the tagger takes for what living things are called: "a cow and a goat grazing"."""
 
 CREATORS = frozenset(
     "singer,songwriter,actor,author,producer,film producer,director,film director,writer,composer,"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import runpy
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.columns import SourceError
 from counterprior.corpus_analysis.truth import (
+    UNTUNED,
     GoldCaption,
     GoldPair,
     PairShare,
@@ -134,11 +139,68 @@ def test_the_shipped_reading() -> None:
     first, second = (Counter(g.source for g in gold if g.draw == draw) for draw in (1, 2))
     assert set(first.values()) == {150} and len(first) == len(second) == 4
     assert all(100 < count <= 110 for count in second.values())
-    halves = Counter((g.draw, g.half) for g in gold)
+    halves = Counter((g.draw, g.half) for g in gold if g.draw not in UNTUNED)
     assert len(halves) == 4 and min(halves.values()) > 200
+    assert {g.half for g in gold if g.draw in UNTUNED} <= {"held-out"}
     assert all(g.weight >= 1 for g in gold)
     assert all(p.first.start < p.second.start for g in gold for p in (*g.pairs, *g.also))
     assert sum(len(g.pairs) for g in gold) > 440
+
+
+def test_nothing_of_an_untuned_draw_is_tuned_on() -> None:
+    (untuned,) = UNTUNED
+    rows = [GoldCaption.model_validate({**gold_rows()[0], "digest": d * 16}) for d in "0f"]
+    assert [row.half for row in rows] == ["tuned", "held-out"]
+    rows = [row.model_copy(update={"draw": untuned}) for row in rows]
+    assert [row.half for row in rows] == ["held-out", "held-out"]
+
+
+def settle(path: Path, what: str, drawn: list[str], readings: tuple[str, str], settled: str) -> str:
+    """What `tools/settle_gold.py` prints."""
+    files = [path / name for name in ("drawn.jsonl", "a.txt", "b.txt", "settled.json")]
+    head = {"source": "A", "draw": 3, "stratum": "pair", "weight": 2.0}
+    rows = ({**head, "digest": digest_of(c), "caption": c} for c in drawn)
+    files[0].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for file, text in zip(files[1:], (*readings, settled), strict=True):
+        file.write_text(text)
+    tool = Path(__file__).parents[2] / "tools" / "settle_gold.py"
+    argv = [str(tool), what, *map(str, files[:3]), "--settled", str(files[3])]
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr(sys, "argv", argv)
+        runpy.run_path(str(tool), run_name="__main__")
+    return out.getvalue()
+
+
+def test_two_readings_become_rows(tmp_path: Path) -> None:
+    drawn = [
+        "A cat and a dog, a wire fence near a dog and a teddy bear",
+        "a horse with the sun behind it",
+    ]
+    first = (
+        "0: wire fence [near] dog; dog [and] teddy bear; cat [and] dog\n1: ?? sun [behind] horse"
+    )
+    second = "0: fence [near] dog; dog [and] teddy bear ?? cat [and] dog\n1:"
+    readings = (first, second)
+    differences = settle(tmp_path, "differences", drawn, readings, "{}")
+    assert differences.split("\n") == [f"0\t{drawn[0]}", "\tcat [and] dog", ""]
+    with pytest.raises(SystemExit, match="not settled"):
+        settle(tmp_path, "rows", drawn, readings, "{}")
+    said = {"0": {"pair": ["cat", "and", "dog"], "settled": "open"}}
+    lines = settle(tmp_path, "rows", drawn, readings, json.dumps(said)).splitlines()
+    found = {
+        g.digest: g for g in read_gold(write(tmp_path / "gold.jsonl", list(map(json.loads, lines))))
+    }
+    one, other = (found[digest_of(caption)] for caption in drawn)
+
+    def at(pair: GoldPair) -> tuple[object, ...]:
+        return pair.first.name, pair.first.start, pair.second.name, pair.second.start
+
+    assert list(map(at, one.pairs)) == [("fence", 24, "dog", 37), ("dog", 37, "teddy bear", 47)]
+    assert list(map(at, one.also)) == [("cat", 2, "dog", 12)]
+    assert not other.pairs and list(map(at, other.also)) == [("horse", 2, "sun", 17)]
+    with pytest.raises(SystemExit, match="is not in"):
+        settle(tmp_path, "rows", drawn, ("0: cow [and] dog\n1:", "0: cow [and] dog\n1:"), "{}")
 
 
 @pytest.mark.lane
