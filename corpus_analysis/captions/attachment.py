@@ -40,13 +40,11 @@ PARTS = frozenset(
 
 POSSESSIVES = frozenset(("his", "her", "their"))
 
-_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "acomp", "prt", "agent"))
+_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "acomp", "prt"))
 _CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp", "pcomp"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
 _RELATIVE = frozenset(("WDT", "WP"))
-_ENDS = frozenset(("to", "for", "about"))
-"""Before a clause they say what something is for: "a guide to cooking with cheese"."""
 _MAX_CLIMB = 6
 
 
@@ -73,7 +71,7 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
             if subject is not None:
                 relative = token.dep_ == "relcl" and subject.tag_ in _RELATIVE
                 return token.head if relative else subject
-            if token.dep_ not in _CLAUSES or (token.dep_ == "pcomp" and token.head.lower_ in _ENDS):
+            if token.dep_ not in _CLAUSES:
                 return None
             above = token.head
         if above.i == token.i:
@@ -89,8 +87,6 @@ def _verb_subject(verb: Word) -> Word | None:
         if there is not None:
             return there
     subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
-    if not subjects and verb.tag_ == "VBZ":  # "a bus drives through a street"
-        subjects = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
     return subjects[-1] if subjects else None
 
 

@@ -25,11 +25,8 @@ from .attachment import (
 from .ontology import CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
 from .words import (
-    ACTIONS,
     COLORS,
-    CREATORS,
     DEPICTIONS,
-    DESIGNS,
     DRESSING,
     EATING,
     FAKE,
@@ -37,14 +34,12 @@ from .words import (
     FIGURES,
     FILLING,
     GAMES,
-    HANDLING,
     HUES,
     IDIOMS,
     IMPRINTS,
     LINKS,
     MEATS,
     MINDING,
-    MOVING,
     OFFSPRING,
     PLAYED,
     POSTURES,
@@ -54,10 +49,8 @@ from .words import (
     SCREENS,
     STUFFED,
     SURROUNDING,
-    THINGS_IN_ING,
     TOYS,
     WATCHING,
-    WAYS,
 )
 
 Pattern = Literal["coordination", "preposition"]
@@ -111,7 +104,6 @@ _AND = frozenset(("and", "&", "+", "or"))
 _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
-_VERTICAL = frozenset(("above", "over", "below", "under", "underneath", "beneath"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
@@ -171,7 +163,6 @@ class Extractor:
                     first.head.i < second.head.i
                     and distinct(first.entity, second.entity)
                     and distinct(first.plain, second.plain)
-                    and not (pattern == "coordination" and _misled(first, second))
                     and triggered(text[_end(first.head) : second.head.idx])
                 ):
                     if pattern == "coordination":
@@ -215,7 +206,6 @@ class Extractor:
                 token.lower_ not in self.ontology.by_last
                 or token.i in joined
                 or not _is_noun(doc, token)
-                or token.dep_ == "poss"
                 or (token.dep_ == "compound" and not _ends_field(doc, token))
             ):
                 continue
@@ -232,11 +222,6 @@ class Extractor:
             first = self._resolve(doc, text, before)
             if first is None or first.head.i != before.i or self._heads_both(doc, second):
                 continue
-            modifier = doc[conjunction.i + 1]
-            shared = any(t.lower_ == modifier.lower_ for t in before.lefts)
-            inner = modifier.dep_ == "compound" and modifier.i < second.begin.i
-            if own and inner and not shared:
-                continue  # "chocolate and mint brownie"
             if not _one_person(first, second) and not _one_dish(doc, first, second):
                 yield first, second, "coordination", conjunction.lower_
 
@@ -261,11 +246,9 @@ class Extractor:
         coordinator = _coordinator(doc, token)
         if second is None or not coordinator or _unseen(token) or self._heads_both(doc, second):
             return
-        if self._heads_chain(doc, text, second):
-            return
         if coordinator == "," and _is_keyword(doc, token):
             return
-        earlier = _joined(doc, token)
+        earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
         if _is_measured(earlier, token):
             earlier = earlier.head.head  # "plates of food and a bottle of wine"
@@ -291,19 +274,16 @@ class Extractor:
         if noun.i != token.i + 2 or text[_end(token) : noun.idx] != "/":
             return
         first, second = self._resolve(doc, text, token), self._resolve(doc, text, noun)
-        people = first is not None and first.entity.category == "people"
-        if first is not None and second is not None and not people:  # "clothes for men/women"
+        if first is not None and second is not None:
             yield first, second, "coordination", "/"
 
     def _preposition(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, token.head
         if token.dep_ == "agent":
-            if above.lower_ not in SURROUNDING | POSTURES:
+            if above.lower_ not in SURROUNDING:
                 return
-        elif word not in SPATIAL and not (
-            word in LINKS and (is_place(above) or _is_next_to(doc, token))
-        ):
+        elif word not in SPATIAL and not (word in LINKS and is_place(above)):
             return
         target = _object(token)
         if target is None or not _of_place(token, target):
@@ -311,14 +291,8 @@ class Extractor:
         if is_place(target):
             return  # "with a ball on the right and two cones on the left"
         second = self._first_named(doc, text, target)
-        if second is None or (
-            word == "on"
-            and above.lower_ in EATING | PLAYED
-            and second.entity.category != "furniture"  # "playing a game on a couch"
-        ):
-            return
-        modified = self._modified(doc, text, token, second)
-        if modified is None:
+        modified = None if second is None else self._modified(doc, text, token, second)
+        if second is None or modified is None:
             return
         better = self._better(doc, text, token, *modified, second)
         if better is None:
@@ -343,8 +317,7 @@ class Extractor:
             if also is None:
                 continue
             people = {also.entity.category, first.entity.category} == {"people"}
-            verb = above.tag_ not in NOUNS or subject.lower_ in ACTIONS
-            alike = also.entity.animate == first.entity.animate and verb
+            alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
             if people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
@@ -387,11 +360,6 @@ class Extractor:
         if subject is None:
             return None
         found = self._resolve(doc, text, subject)
-        while found is None and subject.dep_ == "conj" and subject.head.tag_ in NOUNS:
-            if token.lower_ == "with":
-                return None
-            subject = subject.head  # "ornaments and glassware on a table"
-            found = self._resolve(doc, text, subject)
         if found is None and subject.dep_ in ("pobj", "conj") and token.lower_ != "with":
             # "a woman with long hair next to a bird"
             subject = noun_above(subject, self._names_end)
@@ -414,14 +382,6 @@ class Extractor:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
-        before = doc[token.i - 1]
-        of_it = token.lower_ == "with" and _is_of_it(second.head)
-        if of_it and before.tag_ in NOUNS and before.i != subject.i:
-            found = self._resolve(doc, text, before)
-            if found is None and not first.entity.animate and before.lower_ not in WAYS:
-                return None  # "a train next to a platform with people on it"
-            if found is not None and not found.entity.animate:
-                return before, found
         if first.entity.animate:
             return self._before(doc, text, token, chosen, second)
         if token.head.tag_ == "VBN" or token.head.lower_ in PUTTING | FILLING:
@@ -438,18 +398,13 @@ class Extractor:
             holding or subject.head.head.lower_ == "full"
         )  # "a vase full of flowers on a desk"
         alike = first.entity.category == found.entity.category
-        if token.lower_ in _VERTICAL and not found.entity.animate:
-            return chosen  # "a building with a clock above the door"
-        on_top = token.lower_ == "on" and second.entity.name in _SURFACES
-        if on_top and holding and found.entity.animate:
-            return chosen  # "a kid with a camera on a tripod"
         if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
             return above, found  # "a present with a ribbon to the left of a tree"
         if not found.entity.animate:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
-        own = any(t.lower_ in POSSESSIVES | {"him", "them"} for t in _below(second.head))
+        own = any(t.lower_ in POSSESSIVES for t in _below(second.head))
         aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
         aim = aim and not is_place(subject.head.head)
         eaten = first.entity.category == "food_kitchen" and second.entity.animate
@@ -490,7 +445,7 @@ class Extractor:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and _is_of_it(second.head)
+        of_it = people and any(t.lower_ == "it" for t in _below(second.head))
         on_top = what.category == "food_kitchen" or what.name in _SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
@@ -537,18 +492,12 @@ class Extractor:
                 continue
             if right.lower_ == "of" and any(t.lower_ == "of" for t in conjunct.rights):
                 continue  # "a plate of rice and a bowl of soup"
-            if right.lower_ == "of" and _is_counted(conjunct) and not _is_counted(target):
-                continue  # "a bottle of whiskey and a glass"
             inner = self._resolve(doc, text, target)
-            if inner is None and right.lower_ == "in" and first.entity.animate and not couple:
-                return None  # "an actor in a top, red sweater and jeans"
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
             if inner is None or (couple and not inner.entity.animate):
                 continue
             alike = inner.entity.category == second.entity.category
-            bare = not _is_counted(target) and not _is_counted(conjunct)
-            alike = alike or (bare and inner.entity.animate and second.entity.animate)
             if right.lower_ in SPATIAL and not at_hand:
                 alike = alike and first.entity.category != second.entity.category
             if alike or (at_hand and not second.entity.animate):
@@ -562,19 +511,6 @@ class Extractor:
         """
         word = _bare_modifier(doc, second)
         return word is not None and word.lower_ in self.ontology.by_last
-
-    def _heads_chain(self, doc: Sequence[Word], text: str, second: _Found) -> bool:
-        """Whether a later word of a list heads all of it: "cider, crackers and cheese bouquet"."""
-        if any(t.dep_ in _QUANTIFYING for t in second.head.lefts):
-            return False
-        for last in conjuncts(second.head):
-            first = next((t for t in last.lefts if t.dep_ != "cc"), None)
-            if first is None or first.dep_ != "compound" or not first.i:
-                continue
-            if doc[first.i - 1].lower_ in _AND and first.lower_ in self.ontology.by_last:
-                whole = self._named(doc, text, last)
-                return whole is None or whole.begin.i > first.i  # but "cars and fire trucks"
-        return False
 
     def _names_end(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
@@ -596,8 +532,7 @@ class Extractor:
             return None
         if figure is not None:
             return self._named(doc, text, figure)
-        depicts = word in DEPICTIONS or _is_closeup(doc, token)
-        if word in QUANTITIES or (depicts and token.dep_ in _SHOWN):
+        if word in QUANTITIES or (word in DEPICTIONS and token.dep_ in _SHOWN):
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
             found = self._resolve(doc, text, inner) if inner else None
@@ -612,11 +547,7 @@ class Extractor:
         A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
         """
         forms = self.ontology.by_last.get(token.lower_)
-        if forms is None or not _stands_alone(text, token):
-            return None
-        if _modifies(doc, token) and not (_acts(doc, token) and self._lives(token)):
-            return None
-        if self._names_kind(doc, token):
+        if forms is None or not _stands_alone(text, token) or _modifies(doc, token):
             return None
         if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
             return None
@@ -631,32 +562,16 @@ class Extractor:
             else:
                 if form.entity is None or _is_surname(doc, token, form.entity):
                     return None
-                if _is_titled(doc, token):
-                    return None
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
                     return None
                 return self._of_its_kind(_Found(form.entity, token, doc[at], None, form.entity))
         return None
 
-    def _names_kind(self, doc: Sequence[Word], token: Word) -> bool:
-        """Whether a bare word says what kind the next thing is of, whatever the tagger makes of
-        that: "vegetable salads", "a car & tree ornament"."""
-        after = doc[token.i + 1] if token.i + 1 < len(doc) else None
-        if after is None or after.lower_ not in self.ontology.by_last or after.tag_ not in NOUNS:
-            return False
-        if token.tag_ not in ("NN", "NNP") or after.idx != _end(token) + 1:
-            return False
-        determined = any(t.dep_ in _QUANTIFYING for t in token.lefts)
-        return not determined and not _acts(doc, token)
-
     def _is_imprint(self, doc: Sequence[Word], token: Word) -> bool:
         """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
         last = all(not t.text.isalpha() for t in doc[token.i + 1 :])
         return last and any(
-            form.entity and form.entity.category != "food_kitchen"  # "coffee mugs"
-            for t in token.lefts
-            if t.dep_ == "compound"
-            for form in self.ontology.by_last.get(t.lower_, ())
+            t.dep_ == "compound" and t.lower_ in self.ontology.by_last for t in token.lefts
         )
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
@@ -669,34 +584,8 @@ class Extractor:
             return after
         forms = self.ontology.by_last.get(token.lower_, ())
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
-        inner = self._acting(doc, token)
-        if inner is not None:
-            return inner
-        if token.lower_ in IMPRINTS and token.dep_ not in _SHOWN:
-            return _printed(doc, token)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
         return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
-
-    def _acting(self, doc: Sequence[Word], token: Word) -> Word | None:
-        """Who acts, where the parser takes who it is and what is done for a noun's modifiers.
-
-        "Another lady cutting pizza", "people and a dog stand near a bus", "a giraffe and a zebra
-        grazing next to trees".
-        """
-        before = doc[token.i - 1] if token.i else None
-        if before is None or before.head.i != token.i:
-            return None
-        if before.lower_ in HANDLING:
-            noun = doc[max(0, before.i - 1)]
-            return noun if noun.lower_ in self.ontology.by_last else None
-        verb = token.lower_ in ACTIONS and _acts(doc, before)
-        verb = verb or (token.lower_ in MOVING and before.tag_ in NOUNS)
-        return before if verb and self._lives(before) else None
-
-    def _lives(self, token: Word) -> bool:
-        """Whether a word alone names a person or an animal."""
-        forms = self.ontology.by_last.get(token.lower_, ())
-        return any(form.entity and form.entity.animate for form in forms if not form.before)
 
     def _of_its_kind(self, found: _Found) -> _Found | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
@@ -730,7 +619,7 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
     if token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts):
         return True
     if token.dep_ == "npadvmod" and token.head.tag_ == "VBN" and token.head.i > token.i:
-        return True  # "a horse pulled cart"
+        return True  # "a horse drawn cart"
     if token.lower_ in GAMES and token.dep_ == "dobj" and token.head.lower_ in PLAYED:
         return True
     after = doc[token.i + 1] if token.i + 1 < len(doc) else None
@@ -738,13 +627,9 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return True  # "Ranger's Apprentice, Book 4"
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
-    if after.lower_ in DESIGNS or after.lower_ == "drawn":
-        return True  # "a mask and flowers tattoo design", "a white horse drawn carriage"
-    if after.lower_ in IMPRINTS:
-        return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
-        return after.tag_ in NOUNS
-    return after.lower_ in THINGS_IN_ING or (
+        return after.tag_ in NOUNS and after.lower_ not in IMPRINTS
+    return (
         after.tag_ == "NN"
         and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
         and not after.lower_.endswith("ing")
@@ -757,20 +642,8 @@ def _is_noun(doc: Sequence[Word], token: Word) -> bool:
         return True
     if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in _AND:
         return False
-    if token.i + 1 == len(doc):
-        return doc[token.i - 2].tag_ in NOUNS
-    after = doc[token.i + 1]
-    noun = after.tag_ in (".", ",", "IN", "CC", "VBG") and after.lower_ != "to"
-    return doc[token.i - 2].tag_ in NOUNS and noun
-
-
-def _acts(doc: Sequence[Word], token: Word) -> bool:
-    """Whether the word after a living thing is its verb, which the tagger took for a noun: "people
-    and a dog stand in front of a house"."""
-    if token.i + 2 >= len(doc):
-        return False
-    verb, after = doc[token.i + 1], doc[token.i + 2]
-    return verb.lower_ in ACTIONS and after.tag_ in ("IN", "RB", "RP") and verb.head.i != token.i
+    after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
+    return doc[token.i - 2].tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
 
 
 def _ends_field(doc: Sequence[Word], token: Word) -> bool:
@@ -782,19 +655,10 @@ def _ends_field(doc: Sequence[Word], token: Word) -> bool:
 def _in_idiom(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is half of an idiom: "rock & roll"."""
     at = token.i
-    parts = [t.lower_ for t in doc[at + 1 : at + 3]]
-    if parts[:1] == ["of"] and (token.lower_, parts[-1]) in IDIOMS:
-        return True
     if at > 1 and doc[at - 1].lower_ in _AND and (doc[at - 2].lower_, token.lower_) in IDIOMS:
         return True
     joined = at + 2 < len(doc) and doc[at + 1].lower_ in _AND
     return joined and (token.lower_, doc[at + 2].lower_) in IDIOMS
-
-
-def _is_closeup(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a word ends "close-up" or "close up"."""
-    before = [t.lower_ for t in doc[max(0, token.i - 2) : token.i] if t.text != "-"]
-    return token.lower_ == "up" and before[-1:] == ["close"]
 
 
 def _is_color(doc: Sequence[Word], token: Word) -> bool:
@@ -819,21 +683,6 @@ def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
     return False
 
 
-def _is_work(first: Word, second: Word) -> bool:
-    """Whether words joined name a work: "Harry Potter and the Cursed Child"."""
-    names = first.text[0].isupper() and second.text[0].isupper()
-    the = any(t.text == "the" for t in second.lefts)
-    return names and the and all(t.dep_ != "det" for t in first.lefts)
-
-
-def _is_titled(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a word is of a work's name, by its article: "a dress on The Real Housewives"."""
-    article = next((t for t in token.lefts if t.dep_ == "det"), None)
-    if article is None or article.text not in ("The", "A", "An") or article.i < 2:
-        return False
-    return token.text[0].isupper() and doc[article.i - 1].text.islower()
-
-
 def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
     """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
     before = doc[token.i - 1] if token.i else None
@@ -854,15 +703,6 @@ def _figure(token: Word) -> Word | None:
     above = token.head.head
     shown = above.lower_ in DEPICTIONS and above.dep_ in _SHOWN
     return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
-
-
-def _printed(doc: Sequence[Word], token: Word) -> Word:
-    """What the end of a title speaks of: the box in "girl with gift box stock photo"."""
-    for at in range(token.i - 1, token.left_edge.i - 1, -1):
-        word = doc[at]
-        if word.lower_ not in IMPRINTS and word.text not in "-|":
-            return word if word.tag_ in NOUNS and word.dep_ in ("compound", "nmod") else token
-    return token
 
 
 def _noun_of(token: Word) -> Word:
@@ -892,21 +732,16 @@ def _object(token: Word) -> Word | None:
     return None
 
 
-def _is_next_to(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a word ends "next to", where the parser hangs both words on a verb."""
-    return token.lower_ == "to" and doc[token.i - 1].lower_ in ("next", "close")
-
-
 def _of_place(token: Word, target: Word) -> bool:
     """Whether a preposition says where something is, rather than who made it or what for."""
     word, above = token.lower_, token.head
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
-        return any(t.dep_ == "acomp" for t in above.rights)  # "looking proud on a chair"
+        return False
     if word == "against" and above.lower_ in PLAYED | FIGHTING:
         return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
-    if word == "on" and above.lower_ == "eye":
+    if word == "on" and (above.lower_ in EATING | PLAYED or above.lower_ == "eye"):
         return False
     if word == "with" and above.lower_ in MINDING:
         return False
@@ -945,11 +780,6 @@ def _below(token: Word) -> Iterator[Word]:
         yield from _below(right)
 
 
-def _is_of_it(noun: Word) -> bool:
-    """Whether something is on or in what was named last: "with people on it"."""
-    return any(t.lower_ == "it" and t.head.lower_ in ("on", "in", "inside") for t in _below(noun))
-
-
 def _bare_modifier(doc: Sequence[Word], found: _Found) -> Word | None:
     """The noun between a conjunction and a name that it modifies, if nothing else is there."""
     first = min([*_modifiers(found.head), found.begin], key=lambda t: t.i)
@@ -979,19 +809,10 @@ def _one_person(first: _Found, second: _Found) -> bool:
         at = at.head
     if any(t.dep_ in ("det", "poss") for t in second.head.lefts) or second.head.tag_[-1] == "S":
         return False
-    if {first.entity.name, second.entity.name} <= CREATORS and not _is_plural(at, second.head):
-        return True  # "a singer and songwriter on a stage"
     named = (at.dep_ in ("appos", "conj") and _is_name(at.head)) or any(
         t.dep_ == "appos" and _is_name(t) and t.left_edge.i <= second.head.i + 2 for t in at.rights
     )
     return named or (at.dep_ == "nsubj" and at.head.tag_ == "VBZ")
-
-
-def _is_plural(root: Word, last: Word) -> bool:
-    """Whether the verb of words joined is plural: "a singer and actor arrive"."""
-    while root.dep_ in ("conj", "appos") and root.head.i != root.i:
-        root = root.head
-    return root.head.tag_ in ("VBP", "VB") and root.dep_ == "nsubj" and root.head.i > last.i
 
 
 def _is_name(token: Word) -> bool:
@@ -1013,23 +834,12 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     flat = other.category == "food_kitchen" or other.name == "paper"
     if relation == "on" and one.category == "people" and flat:
         return False
-    if other.name == "train" and "dress" in {one.name, *one.kinds}:
-        return False  # of a dress
     if other.name == "camera" and relation in ("in front of", "back to", "close to"):
         return False  # of the photographer
     if relation == "on" and one.animate and not SCREENS.isdisjoint({other.name, *other.kinds}):
         return token.head.lower_ in POSTURES
     young = other.name in OFFSPRING and one.category == "animals"
     return not (young and (relation == "with" or any(t.dep_ == "poss" for t in second.head.lefts)))
-
-
-def _misled(first: _Found, second: _Found) -> bool:
-    """Whether words joined name a work, or a bat is an animal beside another: "bats and a crow"."""
-    if _is_work(first.head, second.head):
-        return True
-    bats = [one for one in (first, second) if one.entity.name == "baseball bat"]
-    alone = any(one.begin.i == one.head.i for one in bats)
-    return alone and "animals" in (first.entity.category, second.entity.category)
 
 
 def _listed(token: Word) -> bool:
@@ -1044,11 +854,6 @@ def _listed(token: Word) -> bool:
         and token.head.lower_ not in QUANTITIES
         and any(t.dep_ == "conj" for t in token.rights)
     )
-
-
-def _is_counted(noun: Word) -> bool:
-    """Whether a noun has an article or a number."""
-    return any(t.dep_ in ("det", "nummod", "poss") for t in noun.lefts)
 
 
 def _is_measured(noun: Word, conjunct: Word) -> bool:
@@ -1105,15 +910,6 @@ def _complement(token: Word, conjunct: Word) -> Word:
     return nouns[-1] if nouns else token
 
 
-def _joined(doc: Sequence[Word], token: Word) -> Word:
-    """What a conjunct is joined to: where the parser hangs the conjunction and the conjunct on two
-    words, the conjunction's, which is nearer: "after hitting a truck and fence"."""
-    start = min([*_modifiers(token), token], key=lambda t: t.i).i
-    word = doc[start - 1] if start else token
-    apart = word.dep_ == "cc" and word.head.i != token.head.i and word.head.dep_ == "dobj"
-    return word.head if apart else token.head
-
-
 def _coordinator(doc: Sequence[Word], token: Word) -> str:
     """The word or character right before a conjunct's phrase, or its conjunction, or ","; empty if
     what stands there separates."""
@@ -1132,8 +928,6 @@ def _coordinator(doc: Sequence[Word], token: Word) -> str:
 def _relation(doc: Sequence[Word], token: Word) -> str:
     """The preposition with the words that belong to it: "next to", "to the left of"."""
     start, at = token.i, token.head
-    if _is_next_to(doc, token) and not is_place(at):
-        return f"{doc[start - 1].lower_} to"
     while at.i < start and (is_place(at) or at.dep_ == "prep"):
         if token.i - at.i >= _MAX_RELATION:
             break
