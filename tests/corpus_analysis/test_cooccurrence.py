@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from counterprior.builders.attributes import (
 from counterprior.builders.bank import BankError
 from counterprior.builders.suite import SHIPPED
 from counterprior.corpus_analysis.captions.parser import ModelMissing, load_parser
+from counterprior.corpus_analysis.captions.text import normalize
 from counterprior.corpus_analysis.cooccurrence import SeenTogether, count_together
 
 CAPTIONS = [
@@ -54,6 +56,8 @@ def test_captions_are_counted_by_word_and_by_parse(
     write(path, CAPTIONS)
     found = count_together([str(path)], SOUGHT)
     assert found.captions == {"captions.jsonl": 7}
+    texts = sorted({normalize(caption) for caption in CAPTIONS})
+    assert found.digest == sha256("\n".join(texts).encode()).hexdigest()
     assert found.counts == {
         "glass-bridge": SeenTogether(first=5, together=3, linked=2),
         "bear": SeenTogether(first=1, together=1, linked=1),
