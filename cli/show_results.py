@@ -131,9 +131,9 @@ def _scores(result: Result, groups: bool) -> Table:
 
 def _folded(result: Result) -> Iterator[str]:
     """Which groups are too small to be printed."""
-    from ..eval.results.tables import FEW, few
+    from ..eval.results.tables import FEW, few, read_order
 
-    for column, values in few(result.scores).items():
+    for column, values in few(read_order(result.scores)).items():
         count = f"{len(values):,} group{'s' if len(values) > 1 else ''} of fewer than {FEW} items"
         yield f"{column}: {count} folded ({', '.join(values)}); --json prints them"
 

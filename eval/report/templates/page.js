@@ -138,6 +138,7 @@
       const label = head.querySelector("span:not(.hidden)") ?? head.firstChild;
       if (head.querySelector("a")) {
         head.append(button);  // the name is a link already
+        button.classList.add("icon");
         button.textContent = "⇅";
         button.setAttribute("aria-label", `⇅ sort by ${nameOf(head)}`);
       } else {

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import RULES, small_release
 
+from counterprior.errors import UsageError
 from counterprior.eval.engine.data import read_rows, sample_rows
 from counterprior.eval.engine.places import PlaceIndex
 from counterprior.eval.engine.spool import RowIndex, SpooledRows
@@ -57,6 +58,15 @@ def test_the_digest_of_spooled_rows_is_that_of_the_table(rows: list[tuple[str, i
     spooled = SpooledRows(iter(plain), lambda record: record)  # type: ignore[arg-type,return-value]
     assert spooled.digest() == rows_digest(plain)
     assert list(spooled) == plain and len(spooled) == len(plain)
+
+
+def test_a_release_that_is_not_there_is_built_or_pinned(tmp_path: Any) -> None:
+    missing = str(tmp_path / "dist" / "bench")
+    with pytest.raises(UsageError) as caught:
+        read_rows(missing, RULES)
+    told = str(caught.value)
+    assert f"build it with `counterprior build --out {missing}`" in told and "\n" not in told
+    assert "`--data NAMESPACE/NAME@vX.Y.Z`" in told
 
 
 def test_rows_of_a_release_are_read_when_they_are_asked_for(tmp_path: Any) -> None:
