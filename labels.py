@@ -40,6 +40,10 @@ class _LabelRow(BaseModel):
     clicked: str = ""
 
 
+LabeledImage = tuple[str, str, str]
+"""Case, question, and SHA-256 of the image; empty where the file does not say."""
+
+
 @dataclass(frozen=True)
 class Label:
     """One person's answer to one question about one image."""
@@ -61,6 +65,11 @@ class Label:
     def key(self) -> tuple[str, str]:
         """Case and question."""
         return self.case, self.question
+
+    @property
+    def about(self) -> LabeledImage:
+        """What was labeled: runs of one suite share their cases, and not their images."""
+        return self.case, self.question, self.image
 
 
 def read_labels(path: Path) -> list[Label]:
@@ -138,9 +147,12 @@ def labels_of_images(
 
 
 def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
-    """(case, question) -> label. Raises RowError where two labels of one question differ."""
+    """(case, question) -> label, of one image each.
+
+    Raises RowError where two labels of one question differ, and for labels of two images.
+    """
     found: dict[tuple[str, str], str] = {}
-    for label in labels:
+    for label in of_one_run(labels):
         known = found.setdefault(label.key, label.label)
         if known != label.label:
             raise RowError(
@@ -150,11 +162,40 @@ def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
     return found
 
 
-def consensus(labels: Iterable[Label]) -> dict[tuple[str, str], str | None]:
-    """(case, question) -> the label that most annotators give; None where they are split evenly."""
-    votes: dict[tuple[str, str], Counter[str]] = {}
+def of_one_run(labels: Iterable[Label]) -> list[Label]:
+    """The labels by their cases alone, without images.
+
+    Raises RowError for labels of two images of one case: runs share their cases.
+    """
+    images: dict[str, str] = {}
+    found = []
     for label in labels:
-        votes.setdefault(label.key, Counter())[label.label] += 1
+        if label.image and images.setdefault(label.case, label.image) != label.image:
+            raise RowError(
+                f"{label.place}: image: {label.case!r} is labeled on two images: give the labels "
+                f"of one run"
+            )
+        found.append(replace(label, image=""))
+    return found
+
+
+def check_placed(labels: Iterable[Label]) -> None:
+    """Raises RowError where some labels of a question name their image and others don't: nobody
+    knows whether they are about the same one."""
+    named: dict[tuple[str, str], bool] = {}
+    for label in labels:
+        if named.setdefault(label.key, bool(label.image)) != bool(label.image):
+            raise RowError(
+                f"{label.place}: image: {label.case!r} is labeled with an image and without one: "
+                f"write the SHA-256 of the labeled image in both rows, or in none"
+            )
+
+
+def consensus(labels: Iterable[Label]) -> dict[LabeledImage, str | None]:
+    """The label that most annotators give to an image; None where they are split evenly."""
+    votes: dict[LabeledImage, Counter[str]] = {}
+    for label in labels:
+        votes.setdefault(label.about, Counter())[label.label] += 1
     return {key: most_common(count) for key, count in votes.items()}
 
 
@@ -166,9 +207,9 @@ def most_common(votes: Counter[str]) -> str | None:
     return ranked[0][0]
 
 
-def by_annotator(labels: Iterable[Label]) -> dict[str, dict[tuple[str, str], str]]:
-    """Annotator -> (case, question) -> label, sorted by annotator."""
-    table: dict[str, dict[tuple[str, str], str]] = {}
+def by_annotator(labels: Iterable[Label]) -> dict[str, dict[LabeledImage, str]]:
+    """Annotator -> what was labeled -> label, sorted by annotator."""
+    table: dict[str, dict[LabeledImage, str]] = {}
     for label in labels:
-        table.setdefault(label.annotator, {})[label.key] = label.label
+        table.setdefault(label.annotator, {})[label.about] = label.label
     return dict(sorted(table.items()))

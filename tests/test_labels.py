@@ -114,14 +114,20 @@ def test_one_label_a_question_or_none() -> None:
     assert single_labels(labels) == {("c", "q"): "yes"}
     with pytest.raises(RowError, match="'c' has two labels, 'yes' and 'no': merge them"):
         single_labels([*labels, Label("c", "no", "q", annotator="cy")])
+    of_a = Label("c", "yes", "q", image=A)
+    assert single_labels([*labels, of_a]) == {("c", "q"): "yes"}
+    with pytest.raises(RowError, match="labeled on two images: give the labels of one run"):
+        single_labels([of_a, Label("c", "yes", "q", image=B)])
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy")), max_size=12))
 def test_the_consensus_is_what_most_say_whatever_the_order(votes: list[tuple[str, str]]) -> None:
     labels = [Label(c, said, "q", f"w{n}") for n, (c, said) in enumerate(votes)]
     found = consensus(labels)
-    assert found == consensus(labels[::-1]) and {case for case, _ in found} == {c for c, _ in votes}
-    for (case, _), label in found.items():
+    assert found == consensus(labels[::-1]) and {case for case, *_ in found} == {
+        c for c, _ in votes
+    }
+    for (case, *_), label in found.items():
         counts = {said: votes.count((case, said)) for said in "xy"}
         tied = counts["x"] == counts["y"]
         assert label == (None if tied else max(counts, key=lambda said: counts[said]))

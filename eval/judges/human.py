@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from ...errors import UsageError
-from ...labels import read_labels, single_labels
+from ...labels import Label, read_labels, single_labels
 from ...specs import Spec
 from ...tables import RowError
 from ..core import FAILURES, ORIGINAL, Question, Verdict
@@ -14,16 +14,18 @@ from . import OneByOne
 
 
 class HumanJudge(OneByOne):
-    """Answers with the label in a file; a question without a label is `missing`."""
+    """Answers with the label in a file; a question without a label is `missing`, and so is one
+    about another image than the labeled one, where the file names images."""
 
     def __init__(self, path: Path) -> None:
         """Raises RowError for rows that are no labels or name no question, and two labels of one
-        question that differ."""
-        labels = read_labels(path)
-        for label in labels:
+        question about one image that differ."""
+        of_images: dict[str, list[Label]] = {}
+        for label in read_labels(path):
             if not label.question:
                 raise RowError(f"{label.place}: question: missing")
-        self.labels = single_labels(labels)
+            of_images.setdefault(label.image, []).append(label)
+        self.labels = {image: single_labels(labels) for image, labels in of_images.items()}
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
     @classmethod
@@ -38,9 +40,12 @@ class HumanJudge(OneByOne):
 
     def verdict(self, question: Question) -> Verdict:
         key = question.case, question.name
-        label = self.labels.get(key) if question.probe == ORIGINAL else None
+        label = None
+        if question.probe == ORIGINAL:
+            of_image = self.labels.get(question.digest, {})
+            label = of_image.get(key, self.labels.get("", {}).get(key))
         if label is None:
-            return Verdict("missing", "no label")
+            return Verdict("missing", "no label of this image")
         if label not in question.labels and label not in FAILURES:
             return Verdict("error", f"label {label!r} is none of {', '.join(question.labels)}")
         return Verdict(label, label)

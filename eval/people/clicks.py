@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
-from ...labels import Label, check_labels, consensus, most_common, read_labels
+from ...labels import (
+    Label,
+    LabeledImage,
+    check_labels,
+    check_placed,
+    consensus,
+    most_common,
+    read_labels,
+)
 from ...storage import read_records
 from ...tables import RowError, write_rows
 from ..judges.checker.analyze import ANSWERS, among_annotators, number
@@ -102,10 +110,11 @@ def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
 
 
 def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
-    """Writes one row a case and question: what most annotators say, and every vote.
+    """Writes one row a case, question and image: what most annotators say, and every vote.
 
     A row without an annotator belongs to the file's name. An even split is UNDECIDABLE for
-    verdicts; other questions are then left out and listed in `split`.
+    verdicts; other questions are then left out and listed in `split`. Raises RowError for an
+    annotator with two files, and where only some labels of a question name their image.
     """
     merged: list[Label] = []
     for path in files:
@@ -116,16 +125,20 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
         merged += own
     if kind == "verdict":
         merged = check_labels(merged, {label.case for label in merged}, ANSWERS)
+    check_placed(merged)
     decided = consensus(merged)
-    votes: dict[tuple[str, str], dict[str, str]] = {}
+    votes: dict[LabeledImage, dict[str, str]] = {}
     for one in merged:
-        votes.setdefault(one.key, {})[one.annotator] = one.label
+        votes.setdefault(one.about, {})[one.annotator] = one.label
     tie = "UNDECIDABLE" if kind == "verdict" else None
-    rows = [
-        {"case": case, "question": question, "label": label, "votes": votes[case, question]}
-        for (case, question), most in sorted(decided.items())
-        if (label := most or tie)
-    ]
+    rows = []
+    split = []
+    for about, most in sorted(decided.items()):
+        case, question, image = about
+        if label := most or tie:
+            place = {"case": case, "question": question} | ({"image": image} if image else {})
+            rows.append({**place, "label": label, "votes": votes[about]})
+        else:
+            split.append("/".join(filter(None, about)))
     write_rows(out, rows)
-    split = [] if tie else ["/".join(key) for key, most in sorted(decided.items()) if not most]
     return {"cases": len(rows), **among_annotators(merged), "split": split}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...labels import Label, check_labels, read_labels
+from ...labels import Label, check_labels, of_one_run, read_labels
 from ...tables import RowError, read_rows
 from ..stats.agreement import reliability
 from ..stats.correlation import Kind, correlation
@@ -31,11 +31,11 @@ def human_scores(labels: Sequence[Label]) -> dict[str, float | None]:
     """Sample -> mean of its labels in [0, 1]; None where nobody decided.
 
     Labels are numbers in [0, 1] or `WORDS`. Raises RowError for other labels, and for labels of
-    more than one question.
+    more than one question or of two images of a sample.
     """
     given: dict[str, list[float]] = {}
     question = labels[0].question if labels else ""
-    for label in labels:
+    for label in of_one_run(labels):
         if label.question != question:
             both = f"{label.question!r} and {question!r}"
             raise RowError(f"{label.place}: question: {both}: give the labels of one question")

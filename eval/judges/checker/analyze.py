@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....labels import Label, by_annotator, check_labels, consensus
+from ....labels import Label, by_annotator, check_labels, consensus, of_one_run
 from ...stats.abstention import risk_coverage
 from ...stats.agreement import Kappa, cohen_kappa, confusion, krippendorff_alpha, reliability
 from ...stats.bootstrap import cluster_bootstrap
@@ -25,10 +25,11 @@ _COUNTED = {"human_undecidable_excluded": False, "human_undecidable_counted": Tr
 def human_verdicts(labels: Sequence[Label], samples: Collection[str]) -> dict[str, str]:
     """Sample -> what most annotators say; UNDECIDABLE where they are split evenly.
 
-    Raises RowError for a label of a sample that is not among `samples`, or that is no verdict.
+    Raises RowError for a label of a sample that is not among `samples`, or that is no verdict, and
+    for labels of two images of one sample.
     """
-    decided = consensus(check_labels(labels, samples, ANSWERS))
-    return {sample: verdict or "UNDECIDABLE" for (sample, _), verdict in decided.items()}
+    decided = consensus(of_one_run(check_labels(labels, samples, ANSWERS)))
+    return {sample: verdict or "UNDECIDABLE" for (sample, *_), verdict in decided.items()}
 
 
 def analyze(
@@ -147,7 +148,7 @@ def _curve(
 def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     """Krippendorff's alpha over all annotators, and Cohen's kappa of every two."""
     table = by_annotator(labels)
-    keys = sorted({label.key for label in labels})
+    keys = sorted({label.about for label in labels})
     ratings = [[given.get(key) for key in keys] for given in table.values()]
     return {
         "labels": {name: len(given) for name, given in table.items()},

@@ -6,15 +6,19 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from counterprior.eval.judges.checker.analyze import analyze
+from counterprior.eval.core import Question
+from counterprior.eval.judges.checker.analyze import analyze, human_verdicts
+from counterprior.eval.judges.human import HumanJudge
 from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
 from counterprior.eval.people.clicks import merge
 from counterprior.eval.people.sample import analyze_files, draw, read_candidates, sample
+from counterprior.eval.results.agree import human_scores
 from counterprior.eval.rules.boxes import Size
 from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
 from counterprior.eval.rules.checker.rules import CheckerRules
@@ -185,6 +189,34 @@ def test_labels_of_several_people_are_merged(tmp_path: Path) -> None:
     }
     with pytest.raises(RowError, match="'ann' labels in another file too"):
         merge([files[0], files[0]], "verdict", tmp_path / "m.jsonl")
+
+
+def test_people_vote_on_an_image_and_not_on_a_case(tmp_path: Path) -> None:
+    """Two runs of one suite have the same cases, each with an image of its own."""
+    a, b = "a" * 64, "b" * 64
+    said = {"ann": {a: "yes", b: "no"}, "bo": {a: "yes", b: "no"}, "cy": {a: "yes", b: "yes"}}
+    files = [
+        write(
+            tmp_path / f"{who}.jsonl",
+            [{"case": "c", "question": "q", "image": i, "label": v} for i, v in given.items()],
+        )
+        for who, given in said.items()
+    ]
+    found = merge(files, "judge", tmp_path / "m.jsonl")
+    merged = {(label.image, label.label) for label in read_labels(tmp_path / "m.jsonl")}
+    assert merged == {(a, "yes"), (b, "no")} and found["labels"] == dict.fromkeys(said, 2)
+    assert merge(files[::2], "judge", tmp_path / "m.jsonl")["split"] == [f"c/q/{b}"]
+    judge = HumanJudge(tmp_path / "m.jsonl")  # written last: of `a` alone
+    asked = Question("c", "q", "original", "choice", (), ("yes", "no"), "", {}, (), digest=a)
+    assert judge.verdict(asked).label == "yes"
+    assert judge.verdict(replace(asked, digest=b)).label == "missing"
+    with pytest.raises(RowError, match="'c' is labeled on two images"):
+        human_verdicts([Label("c", "PASS", image=i) for i in (a, b)], {"c"})
+    with pytest.raises(RowError, match="'c' is labeled on two images"):
+        human_scores([Label("c", "PASS", image=i) for i in (a, b)])
+    bare = write(tmp_path / "di.jsonl", [{"case": "c", "question": "q", "label": "yes"}])
+    with pytest.raises(RowError, match=r"di.jsonl:1: image: 'c' is labeled with an image and"):
+        merge([*files, bare], "judge", tmp_path / "m.jsonl")
 
 
 def test_the_objective_as_published() -> None:
