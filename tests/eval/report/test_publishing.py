@@ -272,7 +272,7 @@ def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: 
     file = next((run / "images").iterdir())
     kept = file.read_bytes()
     file.write_bytes(png(7))
-    refused("is not the judged one any more", RunError, run)
+    refused("1 images were replaced since they were judged", RunError, run)
     file.unlink()
     refused("can't be read", RunError, run)
     file.write_bytes(kept)
