@@ -267,10 +267,10 @@ def test_no_single_mutation_is_missed(
         mutate = MUTATING[seed % len(MUTATING)]
         mutate(rng, folder)
         kind = f"mutation: {mutate.__name__}"
-        wrong += [
-            f"{seed}: {one}"
-            for one in attacked(folder, cli, kind, ("validate", "verify"), survived)
-        ]
+        # The Hub adds one to every repository: what is verified may have it, no release of ours.
+        of_hub = (folder / ".gitattributes").exists()
+        by = ("validate",) if of_hub else ("validate", "verify")
+        wrong += [f"{seed}: {one}" for one in attacked(folder, cli, kind, by, survived)]
         shutil.rmtree(folder)
     assert not wrong, "\n".join(wrong)
 
