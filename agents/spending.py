@@ -31,7 +31,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, RunFailed
 from ..storage import Lock
 from .chat import Usage
 
@@ -116,6 +116,11 @@ Value = Callable[[Charge], Decimal]
 """A charge in US dollars; may raise where it has no known price."""
 
 
+class SpendingError(RunFailed):
+    """A file of spending that can't be written or read: it ends a run, and is no failure of the one
+    call or image that it would have been of."""
+
+
 class SpendingLog:
     """The file, and what it comes to; safe to use from threads and processes."""
 
@@ -157,16 +162,23 @@ class SpendingLog:
     def turn(self) -> Iterator[None]:
         """This thread's turn to write: all that others wrote is read, and nobody else writes.
 
-        Raises DataError for a damaged file, InUseError where another process keeps all others out.
+        Raises DataError for a damaged file, InUseError where another process keeps all others out,
+        SpendingError where the disk fails.
         """
         with self._threads:
-            file = self._opened()
-            fcntl.flock(file, fcntl.LOCK_EX)
             try:
-                self._read(file)
-                yield
-            finally:
-                fcntl.flock(file, fcntl.LOCK_UN)
+                file = self._opened()
+                fcntl.flock(file, fcntl.LOCK_EX)
+                try:
+                    self._read(file)
+                    yield
+                finally:
+                    fcntl.flock(file, fcntl.LOCK_UN)
+            except OSError as error:
+                raise SpendingError(
+                    f"{error.filename or self.path}: {(error.strerror or str(error)).lower()}: "
+                    f"nothing is paid that can't be noted; mend that and run the same command again"
+                ) from error
 
     def intend(self, source: str, call: str, worst: Charge) -> Intent:
         """Appends an intent; in a turn."""

@@ -202,8 +202,14 @@ def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, 
 
 
 def write_parquet(table: pa.Table, target: Path) -> None:
-    """Writes a parquet file; it appears whole or stays as it was."""
+    """Writes a parquet file; it appears whole or stays as it was.
+
+    By way of memory: on a full disk the writer's destructor would fail again, with a traceback.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    data = pa.BufferOutputStream()
+    pq.write_table(table, data, compression="zstd", store_schema=True)
     with whole_file(target) as file:
-        pq.write_table(table, file, compression="zstd", store_schema=True)
+        file.write(data.getvalue())

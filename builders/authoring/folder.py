@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,22 +57,15 @@ def report(
 
 
 def _copy(source: Path, target: Path, left_out: Callable[[str, list[str]], set[str]]) -> None:
-    """Copies a folder. Raises the first file's own OSError: `shutil` tells its text alone."""
-    failures: list[OSError] = []
-
-    def copied(one: str, other: str) -> str:
-        try:
-            return shutil.copy2(one, other)
-        except OSError as error:
-            failures.append(error)
-            raise
-
-    try:
-        shutil.copytree(source, target, ignore=left_out, copy_function=copied)
-    except shutil.Error:
-        if failures:
-            raise failures[0] from None
-        raise
+    """Copies a folder. Raises the OSError of the first file or folder that can't be written, which
+    `shutil.copytree` would tell as text alone."""
+    for name, folders, files in os.walk(source):
+        ignored = left_out(name, [*folders, *files])
+        folders[:] = sorted({*folders} - ignored)
+        folder = target / Path(name).relative_to(source)
+        folder.mkdir(parents=True)
+        for file in sorted({*files} - ignored):
+            shutil.copy2(Path(name) / file, folder / file)
 
 
 @contextmanager

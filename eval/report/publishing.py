@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from io import BytesIO
@@ -313,6 +313,12 @@ class _Shards:
             )
         )
 
+    def abandon(self) -> None:
+        """Lets go of an open file, for good: its destructor would complain of a full disk again."""
+        with suppress(OSError):
+            self._writer.close()
+        self._writer.is_open = False
+
     def end(self) -> list[PublishedFile]:
         """What was written."""
         self._close()
@@ -334,8 +340,19 @@ class _Writer:
         """Every parquet file; returns the facts."""
         sizes = [size for member in members for size in image_sizes(member.run)]
         total = len(sizes)
-        images = _Shards(self.folder, "images", shard_rows(sizes))
-        verdicts, scores = (_Shards(self.folder, name, [0]) for name in ("verdicts", "scores"))
+        with ExitStack() as stack:
+            tables = (("images", shard_rows(sizes)), ("verdicts", [0]), ("scores", [0]))
+            shards = []
+            for name, rows in tables:
+                shards.append(_Shards(self.folder, name, rows))
+                stack.callback(shards[-1].abandon)
+            return self._write(members, made_from, shards, total)
+
+    def _write(
+        self, members: Sequence[Publishable], made_from: str, shards: Sequence[_Shards], total: int
+    ) -> Publication:
+        """total: images of all members."""
+        images, verdicts, scores = shards
         runs, done = [], 0
         for member in members:
             judged = score_run(member.run.root, ScoreSettings())

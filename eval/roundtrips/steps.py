@@ -76,9 +76,10 @@ def draw_step(generator: Generator, one: StepToTake, folder: Path) -> StepResult
     try:
         source = one.given.image() if one.given.image is not None else None
         request = ImageRequest(prompt, one.case.seed, source=source, case=one.case)
-        return taken_step(folder, one.key, one.step, draw(generator, request))
+        drawn = draw(generator, request)
     except ONE_IMAGE as error:
         return error if isinstance(error, GeneratorError) else GeneratorError(str(error))
+    return taken_step(folder, one.key, one.step, drawn)  # a full disk is no image's own failure
 
 
 def take_here(

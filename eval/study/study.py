@@ -32,7 +32,7 @@ import yaml
 from ...agents.budget import Spending
 from ...errors import CounterpriorError, DataError, InUseError
 from ...progress import Progress, silent
-from ...storage import Lock, write_json, write_whole
+from ...storage import PARTIAL, Lock, write_json, write_whole
 from ..cells.corpora import read_corpus
 from ..checkpoints.placement import LoadError
 from ..core import Judge, Maker
@@ -41,7 +41,7 @@ from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.evaluation import RunSettings
 from ..engine.records import RunLock, RunShard
-from ..engine.run import HEADER, Run, RunError
+from ..engine.run import CASES, HEADER, Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
 from ..engine.verdicts import JudgeFailed, VerdictLog, judging_identity
 from ..generators import open_generator
@@ -168,7 +168,7 @@ class Study:
                 held.enter_context(study.claim())
             if (root / FILE).exists():
                 study._check_runs()
-            elif root.exists() and any(p for p in root.iterdir() if p.suffix != ".lock"):
+            elif root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
                 raise RunError(f"{root} is not empty and no study: choose another --out")
             else:
                 study.keep(text)
@@ -225,9 +225,10 @@ class Study:
         )
 
     def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
-        """Its run; None where it has not begun."""
+        """Its run; None where it has not begun, or was killed before it had its cases."""
         root = self.root / cell.folder
-        return Run.open(root, shard) if (root / HEADER).exists() else None
+        there = (root / HEADER).exists() and (root / CASES).exists()
+        return Run.open(root, shard) if there else None
 
     def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
         """What its judge said; None where nothing yet."""

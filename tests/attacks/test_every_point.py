@@ -9,7 +9,6 @@ undisturbed run.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import random
@@ -273,38 +272,40 @@ def publishing(request: pytest.FixtureRequest) -> Journey:
 
 
 def pushing(request: pytest.FixtureRequest) -> Journey:
-    older, hub = (request.getfixturevalue(name) for name in ("older", "hub"))
-    numbers, seen = itertools.count(), dict[str, Any]()
+    whole, hub = (request.getfixturevalue(name) for name in ("whole", "hub"))
+    seen: dict[str, Any] = {"before": 0}
+    repository = "tester/bench"
 
     def prepare(root: Path) -> None:
-        seen["repository"] = f"tester/bench{next(numbers)}"
-        shutil.copytree(older, root / "release")
+        shutil.rmtree(hub.root / "repositories", ignore_errors=True)  # all that a Hub keeps
+        seen["before"] = commits()
+        shutil.copytree(whole, root / "release")
         (root / "temporary").mkdir()
 
-    def commits(repository: str = "/") -> int:
-        paths = (r.path for r in hub.requests if r.method == "POST" and r.status == 200)
-        return sum(repository in path and path.endswith("/commit/main") for path in paths)
+    def commits() -> int:
+        made = (r.path for r in hub.requests if r.method == "POST" and r.status == 200)
+        return sum(path.endswith("/commit/main") for path in made)
 
     def check(root: Path) -> None:
         """Main is empty or the new release, of one commit; the tag is of the new release."""
-        if not hub.exists(repository := seen["repository"]):
+        if not hub.exists(repository):
             return
         main = {n: d for n, d in hub.tree(repository, "main").items() if n != ".gitattributes"}
-        assert main in ({}, seen.setdefault("release", main))
+        assert not main or main == seen.setdefault("release", main)
         tags = hub.tags(repository)
         assert tags in ({}, {"v1.0.0": hub.head(repository)}) and (main or not tags)
-        assert commits(f"/{repository}/") <= 1
+        assert commits() - seen["before"] <= 1
 
     return Journey(
         lambda root: [
-            *("push", root / "release", "--repo-id", seen["repository"], "--version", "1.0.0"),
+            *("push", root / "release", "--repo-id", repository, "--version", "1.0.0"),
             *("--date", "2020-01-02", "--create", "--endpoint", hub.url),
         ],
         prepare,
         paid=commits,
         check=check,
         left_out=("temporary/", "home/"),
-        results=lambda root: hub.tags(seen["repository"]).keys(),
+        results=lambda root: hub.tags(repository).keys(),
         environment=lambda root: (
             hub.environment | {"HF_HOME": str(root / "home"), "TMPDIR": str(root / "temporary")}
         ),
@@ -351,6 +352,12 @@ JOURNEYS: dict[str, Callable[[pytest.FixtureRequest], Journey]] = {
 def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of one row less, which a build replaces."""
     return small_release(tmp_path_factory.mktemp("older") / "release", rows=lambda rows: rows[1:])
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release that can be pushed."""
+    return small_release(tmp_path_factory.mktemp("whole") / "release")
 
 
 @pytest.fixture

@@ -239,8 +239,15 @@ def attacked(
     return wrong
 
 
-MUTATED = [pytest.param(range(MUTATIONS), marks=pytest.mark.lane)]
-FORGED = [pytest.param(range(FORGERIES), marks=pytest.mark.lane)]
+PART = 25
+
+
+def parts(count: int) -> list[Any]:
+    """Seeds in parts, so that an ended run has shown some."""
+    starts = range(0, count, PART)
+    return [
+        pytest.param(range(at, at + PART), marks=pytest.mark.lane, id=f"from {at}") for at in starts
+    ]
 
 
 def test_the_release_itself_is_valid(sound: Path, cli: ForkingCommand) -> None:
@@ -249,7 +256,7 @@ def test_the_release_itself_is_valid(sound: Path, cli: ForkingCommand) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("seeds", MUTATED, ids=len)
+@pytest.mark.parametrize("seeds", parts(MUTATIONS))
 def test_no_single_mutation_is_missed(
     seeds: range, sound: Path, tmp_path: Path, cli: ForkingCommand, survived: Any
 ) -> None:
@@ -260,15 +267,15 @@ def test_no_single_mutation_is_missed(
         mutate = MUTATING[seed % len(MUTATING)]
         mutate(rng, folder)
         kind = f"mutation: {mutate.__name__}"
-        wrong += [
-            f"{seed}: {one}"
-            for one in attacked(folder, cli, kind, ("validate", "verify"), survived)
-        ]
+        # The Hub adds one to every repository: what is verified may have it, no release of ours.
+        of_hub = (folder / ".gitattributes").exists()
+        by = ("validate",) if of_hub else ("validate", "verify")
+        wrong += [f"{seed}: {one}" for one in attacked(folder, cli, kind, by, survived)]
         shutil.rmtree(folder)
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("seeds", FORGED, ids=len)
+@pytest.mark.parametrize("seeds", parts(FORGERIES))
 def test_no_consistent_forgery_is_missed(
     seeds: range, made: Build, tmp_path: Path, cli: ForkingCommand, survived: Any
 ) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import DataError, RunFailed, UsageError
 from ....progress import Progress, silent
-from ....storage import RecordLog, write_whole
+from ....storage import PARTIAL, RecordLog, write_whole
 from ..denoising import denoisers
 from .encoding import Encoder, to_device
 from .pairs import CaptionedImage, fitted
@@ -106,16 +108,32 @@ class LoraTrainer:
         self.save()
 
     def save(self) -> None:
-        """Writes the weights with their metadata, without which a reload takes alpha = rank."""
+        """Writes the weights with their metadata, without which a reload takes alpha = rank.
+
+        They are there whole or not at all. Raises RunFailed where the disk fails.
+        """
         from diffusers.training_utils import _collate_lora_metadata
         from peft.utils import get_peft_model_state_dict
+        from safetensors import SafetensorError
 
         if not self.is_main:
             return
         part = "unet" if getattr(self._pipeline, "unet", None) is self._model else "transformer"
         layers = {f"{part}_lora_layers": get_peft_model_state_dict(self._model)}
         metadata = _collate_lora_metadata({part: self._model})
-        type(self._pipeline).save_lora_weights(self._out, **layers, **metadata)
+        partial = self._out / f"weights{PARTIAL}"
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            type(self._pipeline).save_lora_weights(partial, **layers, **metadata)
+            with (partial / WEIGHTS).open("rb") as file:
+                os.fsync(file.fileno())
+            (partial / WEIGHTS).replace(self._out / WEIGHTS)
+        except SafetensorError as error:
+            raise RunFailed(
+                f"{self._out / WEIGHTS}: {error}: make room and run the same command again"
+            ) from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def _encode(self, progress: Progress) -> None:
         """Latents and conditioning of every example, before the encoders leave the device."""

@@ -13,6 +13,7 @@ import pytest
 from flip_sets import trained_losses, trained_weights, write_flips
 from steered import OPTIONS, STEPS, Opened, request
 
+from counterprior.errors import RunFailed
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.tuning.pairs import export_imagefolder, fitted, read_flips
 from counterprior.eval.methods.tuning.recipe import LoraRecipe
@@ -88,7 +89,9 @@ def test_the_loss_falls_and_a_reload_is_the_trained_model(
 
 
 @pytest.mark.parametrize("kind", [pytest.param("flux", marks=pytest.mark.lane), "sdxl"])
-def test_a_killed_training_ends_in_the_same_bits(opened: Opened, kind: str, tmp_path: Path) -> None:
+def test_a_killed_training_ends_in_the_same_bits(
+    opened: Opened, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flips = write_flips(tmp_path / "flips")
     recipe = replace(QUICK, steps=7)
     trained(opened, kind, flips, tmp_path / "whole", recipe)
@@ -96,6 +99,10 @@ def test_a_killed_training_ends_in_the_same_bits(opened: Opened, kind: str, tmp_
         trained(opened, kind, flips, tmp_path / "killed", recipe, stop)
     trained(opened, kind, flips, tmp_path / "killed", recipe)
     assert trained_losses(tmp_path / "whole") == trained_losses(tmp_path / "killed")
+    assert trained_weights(tmp_path / "whole") == trained_weights(tmp_path / "killed")
+    _fill_the_disk(monkeypatch)
+    with pytest.raises(RunFailed, match=r"weights\.safetensors: .*os error 28.*make room"):
+        trained(opened, kind, flips, tmp_path / "killed", recipe)
     assert trained_weights(tmp_path / "whole") == trained_weights(tmp_path / "killed")
     with pytest.raises(ValueError, match="other data, model or settings"):
         trained(opened, kind, flips, tmp_path / "killed", replace(recipe, alpha=4))
@@ -126,6 +133,17 @@ def test_moments_in_eight_bits_are_trained_and_resumed_too(
     trained(opened, "sdxl", flips, tmp_path / "killed", large)
     assert trained_losses(tmp_path / "killed") == found
     assert trained_weights(tmp_path / "killed") == trained_weights(tmp_path / "whole")
+
+
+def _fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are torn, as safetensors tears them and says so."""
+    import safetensors.torch
+
+    def save(tensors: Any, file: Any, metadata: Any = None) -> None:
+        Path(file).write_bytes(b"torn")
+        raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", save)
 
 
 def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
