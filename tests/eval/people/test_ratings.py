@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 from scipy import stats
 from scored import cases, image_run
 
@@ -38,13 +37,8 @@ def runs(tmp_path: Path) -> list[Path]:
     """Two runs of 40 images; what made them stands in their files."""
     found = []
     for name, shade in (("secretbase", 40), ("secrettuned", 200)):
-        root = image_run(tmp_path / name, ASKED, {case.id: shade for case in ASKED})
-        for path in (root / "images").glob("*.png"):
-            told = PngInfo()
-            told.add_text("model", name)
-            with Image.open(path) as image:
-                image.save(path, pnginfo=told)
-        found.append(root)
+        shades = {case.id: shade for case in ASKED}
+        found.append(image_run(tmp_path / name, ASKED, shades, model=name))
     return found
 
 
