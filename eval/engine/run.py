@@ -20,8 +20,10 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -166,6 +168,15 @@ def recorded_bytes(root: Path, image: MadeImage) -> bytes:
     return data
 
 
+def differs(root: Path, image: MadeImage) -> bool:
+    """Whether an image's file does not hold the recorded bytes, or can't be read."""
+    try:
+        with image_path(root, image).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() != image.sha256
+    except OSError:
+        return True
+
+
 def stamp_of(path: Path) -> tuple[int, int] | None:
     """Size and modification time (ns) of a file; None where there is none."""
     try:
@@ -272,7 +283,7 @@ class Run:
         """
         if image.stamp is None:
             return not self.replacement()(image)
-        return not self._differs(image)
+        return not differs(self.root, image)
 
     def replaced(self) -> list[str]:
         """Cases whose file was replaced since it was recorded, or removed where it lies elsewhere.
@@ -296,38 +307,12 @@ class Run:
         for image in (known[name] for name in names):
             if image.status == "made" and not replaced(image):
                 yield image.case, image.sha256
+        if cases is None:
+            replaced.keep()
 
-    def replacement(self) -> Callable[[MadeImage], bool]:
-        """What says whether an image's file holds other bytes than the recorded ones.
-
-        An own file is read only if it changed after the last record was written: every file was
-        there before its record. A copied folder has new times, and is read.
-        """
-        root, changes = str(self.root), 0
-        for path in self.root.glob(f"{IMAGES}*.jsonl"):
-            log = path.stat()
-            changes = max(changes, log.st_mtime_ns, log.st_ctime_ns)
-
-        def replaced(image: MadeImage) -> bool:
-            if image.stamp is not None:
-                return stamp_of(self.image_path(image)) != image.stamp
-            if image.status != "made" or not image.file:
-                return False
-            try:
-                found = os.stat(f"{root}/{image.file}")
-            except OSError:
-                return False
-            return max(found.st_mtime_ns, found.st_ctime_ns) > changes and self._differs(image)
-
-        return replaced
-
-    def _differs(self, image: MadeImage) -> bool:
-        """Whether the file does not hold the recorded bytes."""
-        try:
-            with self.image_path(image).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() != image.sha256
-        except OSError:
-            return True
+    def replacement(self) -> Replacement:
+        """What says whether an image's file holds other bytes than the recorded ones."""
+        return Replacement(self)
 
     def notes(self, cases: Iterable[Case] | None = None) -> list[str]:
         """What qualifies the images: repeated ones, and what a backend noted while it made them."""
@@ -485,3 +470,41 @@ def _shown(value: Any, other: Any) -> str:
         return describe(value)
     own = ", ".join(f"{k}={v}" for k, v in value.items() if other.get(k) != v)
     return f"{describe(value)} ({own or 'without'})"
+
+
+class Replacement:
+    """Says whether an image's file holds other bytes than the recorded ones.
+
+    An own file is read only if it changed after the log of images did: every file was there before
+    its record. A copied folder has new times, and is read.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._root = run.root
+        self._logs = [*run.root.glob(f"{IMAGES}*.jsonl")]
+        self._logged = max((log.stat().st_mtime_ns for log in self._logs), default=0)
+        self._start = time.time_ns()
+        self._read = self._found = 0
+
+    def __call__(self, image: MadeImage) -> bool:
+        if image.stamp is not None:
+            return stamp_of(image_path(self._root, image)) != image.stamp
+        if image.status != "made" or not image.file:
+            return False
+        try:
+            file = os.stat(f"{self._root}/{image.file}")
+        except OSError:
+            return False
+        if max(file.st_mtime_ns, file.st_ctime_ns) <= self._logged:
+            return False
+        found = differs(self._root, image)
+        self._read += 1
+        self._found += found
+        return found
+
+    def keep(self) -> None:
+        """After a look at every image: the log is as new as this look if all are as recorded, so
+        that a copied run is read through by one command, not by each."""
+        if self._read and not self._found:
+            with suppress(OSError):  # a folder that only others may write
+                os.utime(self._logs[0], ns=(self._start, self._start))

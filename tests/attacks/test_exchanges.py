@@ -22,10 +22,11 @@ from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.log import CaptionLog
 from counterprior.eval.core import CaptionRequest, Question, Verdict
 from counterprior.eval.design.file import StudyError
+from counterprior.eval.engine import run as runs
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
 from counterprior.eval.engine.frames import shown_frames
-from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.run import MadeImage, Run, RunError, differs
 from counterprior.eval.engine.steps import judge_run
 from counterprior.eval.engine.verdicts import OpenQuestion, Tally
 from counterprior.eval.generators.render import RenderGenerator
@@ -149,6 +150,29 @@ def test_a_replaced_frame_is_extracted_again(tmp_path: Path) -> None:
 
     judge_clips(run.root, Looks(1))
     assert sorted({*shown}) == sorted({*kept})
+
+
+def test_a_copied_run_is_read_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = cases(3)
+    made = image_run(tmp_path / "made", asked, {case.id: 9 for case in asked})
+    copied = Run.open(Path(shutil.copytree(made, tmp_path / "copied")))
+    for file in (copied.root / "images").iterdir():
+        file.touch()  # after the log, as some copies are
+    read: list[str] = []
+
+    def noted(root: Path, image: MadeImage) -> bool:
+        read.append(image.case)
+        return differs(root, image)
+
+    monkeypatch.setattr(runs, "differs", noted)
+    for _ in range(3):
+        assert len(copied.present()) == 3
+    assert sorted(read) == [case.id for case in asked]
+    first = copied.image_path(copied.images()[asked[0].id])
+    first.write_bytes(OTHER)
+    for _ in range(2):  # what differs is looked at again each time
+        assert set(copied.present()) == {case.id for case in asked[1:]}
+    assert len(read) == 5
 
 
 @pytest.mark.lane
