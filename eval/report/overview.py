@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -64,17 +65,27 @@ def _mean_rank(line: OverviewLine) -> tuple[float, str]:
 
 
 def _generators(runs: Sequence[RunContents]) -> dict[str, Mapping[str, RunContents]]:
-    """Name -> suite -> its run. Runs of two suites are of one generator where their folders have
-    one name, as in a study, or their generators one identity."""
+    """Name -> suite -> its run. Runs of two suites are of one generator where their generators have
+    one identity, or one name in one study: elsewhere a folder's name says nothing."""
     found: dict[str, dict[str, RunContents]] = {}
     for run in runs:
         last = run.name.rpartition("/")[2]
         made = dict(run.run.header.generator)
         for name, others in found.items():
-            known = any(dict(other.run.header.generator) == made for other in others.values())
-            if run.suite.name not in others and (known or name == last):
+            alike = any(
+                dict(other.run.header.generator) == made
+                or (name == last and _study(other) == _study(run) is not None)
+                for other in others.values()
+            )
+            if run.suite.name not in others and alike:
                 others[run.suite.name] = run
                 break
         else:
             found[run.name if last in found else last] = {run.suite.name: run}
     return {name: of_suites for name, of_suites in found.items()}
+
+
+def _study(run: RunContents) -> Path | None:
+    """The folder of a study's runs that a run lies in."""
+    suite = run.run.root.absolute().parent
+    return suite.parent if suite.name == run.suite.name else None

@@ -387,6 +387,14 @@ def test_the_first_table_has_a_line_for_each_generator(site: Path, tmp_path: Pat
     assert sorted(line.name for line in lines) == ["a", "b"]
     for line in lines:
         assert {one.standing.name[-1] for cell in line.cells for one in cell} == {line.name}
+    apart = [root.rename(tmp_path / f"other-{root.parent.name}") for root in roots[::2]]
+    folders = [folder / "a" for folder in apart]
+    for root, folder in zip(apart, folders, strict=True):
+        kept = root.rename(tmp_path / "kept")
+        root.mkdir()
+        kept.rename(folder)
+    contents = contents_of(*folders)
+    assert len(overview(contents, leaderboards(contents, False))) == 2  # nobody said they are one
 
 
 def test_whole_images_stand_beside_thumbnails(site: Path, runs: dict[str, Path]) -> None:
