@@ -202,7 +202,7 @@ def _strip(label: str, part: Sequence[PlotPoint], axis: PlotAxis, linked: bool) 
     for number, point in enumerate(part):
         y = height / 2 if linked else height / 2 + STEP * (number - (lines - 1) / 2)
         _whisker(drawing, axis, y, point)
-        if linked and point is known[0]:
+        if linked and point is part[0] and point in known:  # hollow is where a change begins
             drawing.root[-1][0].set("class", f"hollow s{point.series % SERIES}")
     return drawing.markup()
 

@@ -63,7 +63,7 @@ def spend(number):
     budget.settle([hold], "images", Charge(Decimal(1)))
     return 1
 
-print(sum(in_threads(spend, range(400), 4)), flush=True)
+os.write(1, b"%d\\n" % sum(in_threads(spend, range(400), 4)))  # in one piece, unbuffered or not
 if not forked:
     os._exit(0)
 os.wait() if sys.argv[2] == "fork" else None
