@@ -760,11 +760,22 @@ def item_seeds(item: str) -> list[int]:
     return [int.from_bytes(digest[4 * i : 4 * i + 4], "big") % 2**31 for i in range(SEEDS_PER_ITEM)]
 
 
+_READ_FIRST = ("image", "prompt", "instruction", "caption")
+"""How the names of the columns end that a viewer shows first."""
+
+
 def columns(config: str) -> dict[str, Any]:
-    """Pydantic field by column name: id and suite, then content, then administration."""
+    """Pydantic field by column name, in the order in which a person reads a row.
+
+    id and suite, then images, prompts and instructions, then what says more of them, then
+    administration.
+    """
     fields = ROWS[config].model_fields
     content = [n for n in fields if n not in (*_ADMINISTRATIVE, "id", "suite")]
-    return {name: fields[name] for name in ("id", "suite", *content, *_ADMINISTRATIVE)}
+    read_first = [n for n in content if n.endswith(_READ_FIRST)]
+    others = [n for n in content if n not in read_first]
+    names = ("id", "suite", *read_first, *others, *_ADMINISTRATIVE)
+    return {name: fields[name] for name in names}
 
 
 def description(config: str, column: str) -> str:

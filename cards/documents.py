@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from ..schema import CANARY, SPLIT, card_features, feature_dict, image_columns
+from .baselines import headline_cells, plain_cell
+from .citing import bibtex, cff_references, paper_links
 from .croissant import render_croissant
 from .facts import ConfigFacts, Facts
 
@@ -29,6 +31,13 @@ PRIVATE = """> **These rows are held out of the public release and must not beco
 """
 """Opens the card of a hold-out."""
 
+CHECKED_BY = "`datasheet.md` counts what checked them; so does the column `review` of each row."
+"""After the sentence on who has read the rows."""
+
+BASELINES = """From published studies that ran exactly these rows. An interval is over clusters of
+items that belong together. What was left out is never counted as wrong."""
+"""Opens the section."""
+
 GATE = {
     "extra_gated_prompt": "These rows are held out of a benchmark. They are useful only as long as "
     "nobody trains on them.",
@@ -47,7 +56,7 @@ def render_documents(facts: Facts) -> dict[str, str]:
     documents["README.md"] = f"---\n{_front_matter(facts)}---\n\n{documents['README.md']}"
     documents["CHANGELOG.md"] = _changelog(facts)
     documents["ERRATA.md"] = _errata(facts)
-    if not facts.private:
+    if not facts.private and any(c.status == "complete" for c in facts.configs):
         documents["eval.yaml"] = _eval_yaml(facts)
     rai = yaml.safe_load(_template("rai.yaml").substitute(values))
     documents["croissant.json"] = render_croissant(facts, rai)
@@ -81,7 +90,13 @@ def _values(facts: Facts) -> dict[str, str]:
         "configs": _config_table(facts),
         "previews": _previews(facts),
         "holdout": _holdout(facts),
-        "notice": PRIVATE if facts.private else "",
+        "notice": (PRIVATE if facts.private else "") + _people(facts),
+        "read_by": _read_by(facts),
+        "links": _links(facts),
+        "baselines": _baselines(facts),
+        "papers": paper_links(facts),
+        "bibtex": bibtex(facts, _title(facts)),
+        "references": cff_references(facts),
         "breakdowns": _breakdowns(facts),
         "examples": _examples(facts),
         "samples": _samples(facts),
@@ -132,6 +147,60 @@ def _seed_check(facts: Facts) -> str:
 def _lacks_seeds(config: ConfigFacts) -> bool:
     """Whether rows of a config of edits have no seed image."""
     return "seed_image" in image_columns(config.name) and config.pictures < config.rows
+
+
+def _people(facts: Facts) -> str:
+    """Opens the card until people have read every row."""
+    read = facts.read_by_people
+    count = sum(read.values())
+    if count == facts.rows:
+        return ""
+    if not read:
+        return f"> **No human has reviewed these rows.** {CHECKED_BY}\n\n"
+    where = ", ".join(f"`{name}` {n:,}" for name, n in read.items())
+    said = f"People have reviewed {count:,} of the {facts.rows:,} rows ({where})."
+    return f"> **{said}** {CHECKED_BY}\n\n"
+
+
+def _read_by(facts: Facts) -> str:
+    """Who has read the rows besides code and models, as a clause."""
+    count = sum(facts.read_by_people.values())
+    if not count:
+        return "no human has reviewed them"
+    return "people have reviewed " + (
+        "all of them" if count == facts.rows else f"{count:,} of {facts.rows:,} rows"
+    )
+
+
+def _links(facts: Facts) -> str:
+    """The package's pages as a sentence; empty where its metadata names none."""
+    if not facts.links:
+        return ""
+    return " Its pages: " + ", ".join(f"[{n}]({url})" for n, url in facts.links.items()) + "."
+
+
+def _baselines(facts: Facts) -> str:
+    """A section of the card; empty without a published study of these rows."""
+    if not facts.baselines:
+        return ""
+    header = ["config", "generator", "judge", "score", "value", "95 %", "n", "left out", "study"]
+    rows = [
+        [
+            f"`{one.config}`",
+            plain_cell(one.generator),
+            plain_cell(one.judge),
+            *headline_cells(one.headline),
+            f"[{one.study}]({hub_page(one.study)})",
+        ]
+        for one in facts.baselines
+    ]
+    return f"\n## Baselines\n\n{BASELINES}\n\n{table(header, rows)}\n"
+
+
+def hub_page(address: str) -> str:
+    """The page of NAMESPACE/NAME@TAG on the Hub."""
+    name, _, tag = address.partition("@")
+    return f"https://huggingface.co/datasets/{name}/tree/{tag}"
 
 
 def _default(facts: Facts) -> ConfigFacts:

@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
+
 from ..builders.manifest import (
     Build,
     Change,
@@ -25,12 +27,17 @@ from ..builders.manifest import (
 from ..release import ReleaseError
 from ..schema import Row, Struct, image_columns
 from ..storage import write_whole
+from .baselines import Baseline, of_rows
 from .parquet import WrittenParquet
 
 MANIFEST = "manifest.json"
 
 REPO_ID = "counterprior/counterprior"
 """Where the maintainers publish; `push` can use another repository."""
+
+
+HUMAN = "human"
+"""In `review` of a row that people accepted as it is."""
 
 
 class ConfigFacts(Struct):
@@ -112,6 +119,10 @@ class Facts(Struct):
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
     """The hold-out; None where nothing is held out."""
+    links: dict[str, str] = Field(default_factory=dict)
+    """Pages of the package (source, documentation), by name, as its metadata has them."""
+    baselines: list[Baseline] = Field(default_factory=list)
+    """Scores of published studies on these rows."""
 
     @property
     def private(self) -> bool:
@@ -144,9 +155,28 @@ class Facts(Struct):
     def rows(self) -> int:
         return sum(config.rows for config in self.configs)
 
+    @property
+    def read_by_people(self) -> dict[str, int]:
+        """Config -> rows that people accepted as they are; only configs that have such rows."""
+        return {c.name: n for c in self.configs if (n := c.reviewed.get(HUMAN, 0))}
 
-def collect(build: Build, written: dict[str, WrittenParquet], samples: list[CardSample]) -> Facts:
-    """The facts of a build whose parquet files have been written."""
+
+def package_links() -> dict[str, str]:
+    """Name -> URL of each page that the metadata of the installed package names."""
+    told = metadata.metadata("counterprior").get_all("Project-URL") or []
+    return {name.strip(): url.strip() for name, _, url in (one.partition(",") for one in told)}
+
+
+def collect(
+    build: Build,
+    written: dict[str, WrittenParquet],
+    samples: list[CardSample],
+    baselines: Sequence[Baseline] = (),
+) -> Facts:
+    """The facts of a build whose parquet files have been written.
+
+    baselines: of any rows; only those of the build's own rows become facts.
+    """
     private = build.holdout is not None and build.holdout.private
     return Facts(
         repo_id=f"{REPO_ID}-holdout" if private else REPO_ID,
@@ -179,6 +209,8 @@ def collect(build: Build, written: dict[str, WrittenParquet], samples: list[Card
         reviews=list(build.reviews),
         errata=list(build.errata),
         holdout=build.holdout,
+        links=package_links(),
+        baselines=of_rows(baselines, {n: one.rows_sha256 for n, one in written.items()}),
     )
 
 

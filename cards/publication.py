@@ -17,7 +17,6 @@ from ..publication import (
     PUBLICATION,
     Publication,
     PublishedChange,
-    PublishedJudge,
     PublishedRun,
     features,
     read_publication,
@@ -26,6 +25,7 @@ from ..publication import (
 from ..release import CHECKSUMS, Problem, ReleaseError, read_checksums, sha256_file, verify
 from ..schema import CANARY, SPLIT, card_features
 from ..storage import write_json, write_whole
+from .baselines import headline_cells, plain_cell
 from .documents import size_category, table
 from .stamp import Mark, link
 from .validate import ReleaseReport
@@ -219,7 +219,7 @@ def _results(publication: Publication) -> str:
     for suite in sorted({run.suite for run in publication.runs}):
         header = ["generator", "judge", "score", "value", "95 %", "n", "left out"]
         rows = [
-            [_cell(run.generator), _cell(judge.name), *_headline(judge)]
+            [plain_cell(run.generator), plain_cell(judge.name), *headline_cells(judge.headline)]
             for run in publication.runs
             if run.suite == suite
             for judge in run.judges
@@ -231,20 +231,6 @@ def _results(publication: Publication) -> str:
             f"### {suite}\n\n`{better.score}`, {better.better} is better.\n\n{table(header, rows)}"
         )
     return "\n\n".join(tables)
-
-
-def _headline(judge: PublishedJudge) -> list[str]:
-    h = judge.headline
-    ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
-    left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
-    value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
-    return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
-
-
-def _number(value: float | None, unit: str) -> str:
-    if value is None:
-        return "undefined"
-    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
 
 
 def _format(publication: Publication) -> str:
@@ -296,13 +282,13 @@ def _run(run: PublishedRun) -> list[str]:
     release = run.data or " ".join(v[:12] for v in run.release.values()) or "a local build"
     rows = f"{run.rows:,}" + (f" (of --limit {run.limit:,})" if run.limit else "")
     return [
-        _cell(run.generator),
+        plain_cell(run.generator),
         f"`{run.suite}`",
         _identity(run.identity),
         rows,
         str(run.seeds),
         ", ".join(f"{n:,} {status}" for status, n in run.images.items()),
-        f"{_cell(release)}, rows {run.rows_sha256[:12]}",
+        f"{plain_cell(release)}, rows {run.rows_sha256[:12]}",
     ]
 
 
@@ -317,7 +303,7 @@ def _judges(publication: Publication) -> str:
                 "undefined" if card[name] is None else f"{card[name]:.3f}"
                 for name in ("parse_rate", "first_named")
             ]
-            start = [_cell(judge.name), _identity(judge.identity), f"`{run.name}`"]
+            start = [plain_cell(judge.name), _identity(judge.identity), f"`{run.name}`"]
             rows.append([*start, f"{card['asked']:,}", failures or "none", *shares])
     return table(header, rows)
 
@@ -327,20 +313,14 @@ def _changes(publication: Publication) -> str:
         return "Not released yet."
     lines = []
     for change in publication.changes:
-        lines.append(f"* {change.version} ({change.date}): " + " ".join(map(_cell, change.notes)))
+        lines.append(
+            f"* {change.version} ({change.date}): " + " ".join(map(plain_cell, change.notes))
+        )
     return "\n".join(lines)
 
 
 def _identity(identity: dict[str, str]) -> str:
-    return _cell(", ".join(f"{name}={value}" for name, value in identity.items()))
-
-
-def _cell(text: str) -> str:
-    """A text that can't leave its cell of a table, nor become markup."""
-    plain = " ".join(text.split())
-    for sign in "\\`|<>[]*_$!":
-        plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
-    return plain
+    return plain_cell(", ".join(f"{name}={value}" for name, value in identity.items()))
 
 
 def _front_matter(publication: Publication) -> str:

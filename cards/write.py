@@ -11,6 +11,7 @@ from ..builders.manifest import Build
 from ..release import CHECKSUMS, ReleaseError, foreign_files, read_checksums, sha256_file
 from ..schema import SeededRow
 from ..storage import whole_folder, write_whole
+from .baselines import Baseline
 from .documents import SAMPLE_COLUMNS, render_documents
 from .facts import MANIFEST, CardSample, Facts, collect, write_facts
 from .parquet import write_parquet
@@ -47,7 +48,9 @@ def _check_ours(out: Path) -> None:
         )
 
 
-def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) -> dict[Path, Facts]:
+def write_releases(
+    make: Callable[[], Sequence[Build]], outs: Sequence[Path], baselines: Sequence[Baseline] = ()
+) -> dict[Path, Facts]:
     """Writes the parts of a build to their folders, replacing the releases there.
 
     `make` is called once all folders are locked. If it or a write fails, every folder stays as it
@@ -57,15 +60,23 @@ def write_releases(make: Callable[[], Sequence[Build]], outs: Sequence[Path]) ->
     with ExitStack() as stack:
         folders = [stack.enter_context(staged(out)) for out in outs]
         parts = zip(outs, make(), folders, strict=True)
-        return {out: write_release(build, folder) for out, build, folder in parts}
+        return {
+            out: write_release(build, folder, () if _private(build) else baselines)
+            for out, build, folder in parts
+        }
 
 
-def write_release(build: Build, root: Path) -> Facts:
+def _private(build: Build) -> bool:
+    """Whether a build is the part that is held out; published studies are of the other."""
+    return build.holdout is not None and build.holdout.private
+
+
+def write_release(build: Build, root: Path, baselines: Sequence[Baseline] = ()) -> Facts:
     """Writes every file of the release into the empty folder `root`; returns its facts."""
     written = {
         config.name: write_parquet(config.name, config.rows, root) for config in build.configs
     }
-    facts = collect(build, written, _write_samples(build, root))
+    facts = collect(build, written, _write_samples(build, root), baselines)
     write_texts(facts, root)
     return facts
 

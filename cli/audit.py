@@ -6,7 +6,7 @@ Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.j
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument
 
@@ -120,6 +120,51 @@ def serve(
     from ..eval.people.serve import serve as serve_page
 
     serve_page(open_audit(rows, kind, out, n=n, seed=seed), port)
+
+
+def export(
+    rows: Annotated[
+        list[Path],
+        Argument(help="Folders of runs; rows of `audit sample`, groups, a bank file; a release."),
+    ],
+    out: Annotated[Path, Output(help="Folder of tasks, labeling config and images.")],
+    kind: LabelKind = "verdict",
+    n: Annotated[int | None, Sampling(min=1, help="Cases to draw from runs.")] = None,
+    seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
+    url: Annotated[
+        str, Output(help="URL that serves OUT/images; Label Studio's local files by default.")
+    ] = "",
+    predictions: Annotated[
+        bool, Output("--predictions", help="Also show the judge's answers, which biases labels.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write tasks and labeling config for a Label Studio project, in place of `audit serve`.
+
+    Example: `counterprior audit export runs/mine --kind judge --n 60 --out labels`
+    """
+    from ..eval.people.label_studio import export_tasks
+
+    given: dict[str, Any] = {"n": n, "seed": seed, "url": url, "predictions": predictions}
+    print_metrics(export_tasks(rows, kind, out, **given), json)
+
+
+def import_(
+    exported: Annotated[Path, Argument(help="Export of the Label Studio project, as JSON.")],
+    out: Annotated[Path, Output(help="Folder that `audit export` wrote; labels go there.")],
+    annotator: Annotated[
+        list[str] | None,
+        Input(help="Name of an account, ACCOUNT=NAME, e.g. 3=ann; repeatable."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read the annotations of a Label Studio project as labels, one file for each annotator.
+
+    Example: `counterprior audit import project-1.json --out labels --annotator 3=ann`
+    """
+    from ..eval.people.label_studio import import_labels, parse_names
+
+    print_metrics(import_labels(exported, out, parse_names(annotator or ())), json)
 
 
 def ratings(

@@ -89,6 +89,8 @@ AUTHOR: Commands = {
 AUDIT: Commands = {
     "sample": audit.sample,
     "serve": audit.serve,
+    "export": audit.export,
+    "import": audit.import_,
     "ratings": audit.ratings,
     "judges": audit.judges,
     "merge": audit.merge,

@@ -57,6 +57,10 @@ def build(
     salt_file: Annotated[
         Path | None, Sampling(help="File with the secret that selects the held-out rows.")
     ] = None,
+    baselines: Annotated[
+        list[Path] | None,
+        Input(help="Published study, downloaded: its scores go on the card; repeatable."),
+    ] = None,
     jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = os.cpu_count() or 1,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
@@ -79,9 +83,11 @@ def build(
     from ..builders.build import BuildSettings
     from ..builders.build import build as build_items
     from ..builders.holdout import REBUILDABLE, read_secret, split
+    from ..cards.baselines import read_baselines
     from ..cards.write import write_releases
 
     secret, outs = read_secret(holdout, salt_file, out, holdout_out)
+    scores = read_baselines(baselines or ())
     settings = BuildSettings(
         configs=tuple(config or ()),
         bank=bank or DEFAULT_BANK,
@@ -98,7 +104,8 @@ def build(
         jobs=jobs,
     )
     with progress_bar() as progress:
-        written = write_releases(lambda: split(build_items(settings, progress), secret), outs)
+        made = partial(build_items, settings, progress)
+        written = write_releases(lambda: split(made(), secret), outs, scores)
     for folder, facts in written.items():
         print_configs(facts, folder)
         print_seeds(facts)

@@ -46,6 +46,12 @@ class RequestRefused(UsageError):
     """A request that is answered with 400; the message says why."""
 
 
+def check_name(annotator: str) -> None:
+    """Raises RequestRefused for a name of an annotator that is no plain word."""
+    if not _NAME.fullmatch(annotator) or annotator.startswith("."):
+        raise RequestRefused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
+
+
 @dataclass
 class Audit:
     """The tasks, and what everyone has said of them so far."""
@@ -72,8 +78,7 @@ class Audit:
 
     def file(self, annotator: str) -> Path:
         """Somebody's clicks. Raises RequestRefused for a name that is no plain word."""
-        if not _NAME.fullmatch(annotator) or annotator.startswith("."):
-            raise RequestRefused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
+        check_name(annotator)
         return self.folder / f"{annotator}.jsonl"
 
     def labels(self, annotator: str) -> Clicks:

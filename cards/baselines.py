@@ -1,0 +1,101 @@
+"""Baselines on the card: the headline scores of published studies that ran exactly these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..publication import PublishedHeadline, read_publication
+from ..release import ReleaseError
+from ..schema import Struct
+
+
+class Baseline(Struct):
+    """One generator under one judge, as a publication has it."""
+
+    config: str
+    """Config that it ran."""
+    rows_sha256: str
+    """Logical digest of the rows that it ran."""
+    generator: str
+    """Its name in the publication."""
+    judge: str
+    """Likewise."""
+    headline: PublishedHeadline
+    """The config's first score."""
+    study: str
+    """The publication on the Hub, NAMESPACE/NAME@TAG."""
+
+
+def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
+    """Every complete run of the publications, in their order.
+
+    folders: publications as they are on the Hub, e.g. after `hf download`. A run of a sample of the
+    rows (`--limit`) is no baseline. Raises UsageError for a publication that has no version yet,
+    since nobody could check its numbers, and for one without a complete run.
+    """
+    found = []
+    for folder in folders:
+        publication = read_publication(folder)
+        if not publication.changes:
+            raise UsageError(
+                f"{folder} is not published: push it with `counterprior publish`, and give the "
+                f"folder as downloaded from the Hub"
+            )
+        complete = [run for run in publication.runs if run.limit is None]
+        if not complete:
+            raise UsageError(f"{folder}: all its runs are of samples (--limit): run all rows")
+        found += [
+            Baseline(
+                config=run.suite,
+                rows_sha256=run.rows_sha256,
+                generator=run.generator,
+                judge=judge.name,
+                headline=judge.headline,
+                study=publication.address,
+            )
+            for run in complete
+            for judge in run.judges
+        ]
+    return found
+
+
+def of_rows(baselines: Sequence[Baseline], digests: Mapping[str, str]) -> list[Baseline]:
+    """The baselines of a release's configs; digests: config -> logical digest of its rows.
+
+    Raises ReleaseError for a baseline that ran other rows of one of them, and where there are
+    baselines but none of these configs.
+    """
+    kept = [one for one in baselines if one.config in digests]
+    for one in kept:
+        if one.rows_sha256 != digests[one.config]:
+            raise ReleaseError(
+                f"{one.study}: {one.generator} ran other rows of {one.config} than this build has: "
+                f"run it again on this build"
+            )
+    if baselines and not kept:
+        raise ReleaseError(f"{baselines[0].study} has no run of a config of this build")
+    return kept
+
+
+def headline_cells(h: PublishedHeadline) -> list[str]:
+    """Score, value, 95 % interval, n, and what was left out, as cells of a table."""
+    ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
+    left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
+    value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
+    return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "undefined"
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def plain_cell(text: str) -> str:
+    """A text that can't leave its cell of a table, nor become markup."""
+    plain = " ".join(text.split())
+    for sign in "\\`|<>[]*_$!":
+        plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
+    return plain

@@ -1,0 +1,180 @@
+"""What a reader of the card sees: who has read the rows, whom to cite, what others scored."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from published import publish, published_run
+from releases import ATTRIBUTES, RULES, small_release
+from typer.testing import CliRunner
+
+from counterprior.builders.build import row_checks
+from counterprior.cards import facts as card_facts
+from counterprior.cards.baselines import Baseline, of_rows, read_baselines
+from counterprior.cards.citing import PAPERS
+from counterprior.cards.documents import render_documents
+from counterprior.cards.facts import Facts, read_facts
+from counterprior.cards.validate import validate
+from counterprior.cli.main import app
+from counterprior.errors import UsageError
+from counterprior.eval.suites import SUITES
+from counterprior.publication import PublishedChange, read_publication, write_publication
+from counterprior.release import ReleaseError
+from counterprior.schema import ROWS, Row, columns
+
+UNREAD = "**No human has reviewed these rows.**"
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_release(tmp_path_factory.mktemp("card") / "release", (RULES, ATTRIBUTES))
+
+
+def by_people(some: slice) -> Callable[[list[Row]], list[Row]]:
+    """Rows of which some were accepted by people."""
+
+    def change(rows: list[Row]) -> list[Row]:
+        for number, row in list(enumerate(rows))[some]:
+            rows[number] = row.model_copy(update={"review": [*row.review, "human"]})
+        return rows
+
+    return change
+
+
+def test_the_first_screen_says_who_has_read_the_rows(release: Path, tmp_path: Path) -> None:
+    def screen(root: Path) -> tuple[str, str]:
+        card = (root / "README.md").read_text().split("---\n", 2)[2]
+        assert "expert-generated" not in (root / "README.md").read_text()
+        rai = json.loads((root / "croissant.json").read_text())["rai:dataAnnotationProtocol"]
+        return card.strip()[:400], rai
+
+    card, rai = screen(release)
+    assert UNREAD in card and "no human has reviewed them" in rai
+    card, rai = screen(small_release(tmp_path / "some", (RULES,), by_people(slice(3))))
+    assert f"**People have reviewed 3 of the 198 rows (`{RULES}` 3).**" in card
+    assert "people have reviewed 3 of 198 rows" in rai and "No human" not in card
+    card, rai = screen(small_release(tmp_path / "all", (RULES,), by_people(slice(None))))
+    assert "eviewed" not in card and "people have reviewed all of them" in rai
+
+
+def test_the_card_cites_the_papers_of_its_configs_and_no_others(release: Path) -> None:
+    facts = read_facts(release)
+    documents = render_documents(facts)
+    card, citation = documents["README.md"], yaml.safe_load(documents["CITATION.cff"])
+    assert [one["url"] for one in citation["references"]] == ["https://arxiv.org/abs/2606.24548"]
+    assert re.findall(r"papers/(\S+?)\)", card) == ["2606.24548"]
+    entries = dict(re.findall(r"^@misc\{(\w+),\n(.*?)^\}", card, re.S | re.M))
+    assert list(entries) == ["counterprior", "cfworld"]
+    assert f"version       = {{{facts.version}}}," in entries["counterprior"]
+    assert facts.url in entries["counterprior"] and "eprint" in entries["cfworld"]
+    assert f"`{RULES}`, `{ATTRIBUTES}`" in card.split("papers/2606.24548")[1].splitlines()[0]
+    assert len({paper.arxiv for paper in PAPERS}) == len(PAPERS)
+    config = facts.configs[0]
+    for source, name in (("CF-World, PSE 3D", "pse"), ("PSEUDO", "")):
+        changed = facts.model_copy(
+            update={"configs": [config.model_copy(update={"source": source})]}
+        )
+        found = render_documents(changed)
+        assert ("@misc{pse," in found["README.md"]) == bool(name)
+        assert ("references" in yaml.safe_load(found["CITATION.cff"])) == bool(name)
+
+
+def test_the_package_is_linked_where_its_metadata_says_so(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Told:
+        def get_all(self, name: str) -> list[str]:
+            assert name == "Project-URL"
+            return ["Source, https://example.org/src", "Documentation, https://example.org/docs"]
+
+    facts = read_facts(release)
+    assert "Its pages" not in render_documents(facts.model_copy(update={"links": {}}))["README.md"]
+    monkeypatch.setattr(card_facts.metadata, "metadata", lambda name: Told())
+    linked = facts.model_copy(update={"links": card_facts.package_links()})
+    pages = "[Source](https://example.org/src), [Documentation](https://example.org/docs)."
+    assert f"CF-World. Its pages: {pages}" in render_documents(linked)["README.md"]
+
+
+def test_prompts_and_images_come_first_and_administration_last() -> None:
+    for config in ROWS:
+        names = list(columns(config))
+        assert names[:2] == ["id", "suite"] and set(names) == set(ROWS[config].model_fields)
+        assert names[2].endswith(("prompt", "image", "instruction")), config
+        assert names[-1] == "canary" and "status" in names[-7:]
+    assert list(columns("i2i_homogenization"))[2:5] == ["seed_prompt", "seed_image", "instruction"]
+
+
+def test_eval_yaml_names_what_can_be_scored(release: Path) -> None:
+    assert set(ROWS) <= set(SUITES)  # so any complete config can be
+    facts = read_facts(release)
+
+    def previews(*names: str) -> Facts:
+        configs = [
+            c.model_copy(update={"status": "preview"}) if c.name in names else c
+            for c in facts.configs
+        ]
+        return facts.model_copy(update={"configs": configs})
+
+    tasks = yaml.safe_load(render_documents(previews(RULES))["eval.yaml"])["tasks"]
+    assert [task["config"] for task in tasks] == [ATTRIBUTES]
+    assert "eval.yaml" not in render_documents(previews(RULES, ATTRIBUTES))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A publication of one run."""
+    run = tmp_path / "study/runs/t2i_homogenization/fair"
+    published_run(run, "t2i_homogenization", "fair")
+    publish(tmp_path / "study", tmp_path / "published")
+    return tmp_path / "published"
+
+
+def as_of(study: Path, config: str, rows_sha256: str, limit: int | None = None) -> None:
+    """Makes it version 1.0.0 of a repository, of certain rows."""
+    publication = read_publication(study)
+    change = PublishedChange(version="1.0.0", date="2026-11-22", notes=["x"])
+    run = {"suite": config, "rows_sha256": rows_sha256, "limit": limit}
+    runs = [one.model_copy(update=run) for one in publication.runs]
+    told = {"repo_id": "ns/results", "changes": [change], "runs": runs}
+    write_publication(publication.model_copy(update=told), study)
+
+
+def test_a_published_study_of_these_rows_is_the_baseline_table(
+    release: Path, study: Path, tmp_path: Path
+) -> None:
+    digest = read_facts(release).configs[0].rows_sha256
+    with pytest.raises(UsageError, match="is not published: push it"):
+        read_baselines([study])
+    as_of(study, RULES, digest)
+    outs = [tmp_path / "one", tmp_path / "two"]
+    for out in outs:
+        command = ["build", "--config", RULES, "--out", str(out), "--baselines", str(study)]
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    texts = [{p.name: p.read_bytes() for p in out.rglob("*") if p.is_file()} for out in outs]
+    assert texts[0] == texts[1]
+    card = texts[0]["README.md"].decode()
+    section = card.split("## Baselines\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith(f"| `{RULES}`")]
+    (run,) = read_publication(study).runs
+    assert len(lines) == len(run.judges) > 0
+    for line, judge in zip(lines, run.judges, strict=True):
+        assert f"| {judge.headline.n} |" in line and f"`{judge.headline.score}`" in line
+        assert "[ns/results@v1.0.0](https://huggingface.co/datasets/ns/results/tree/v1.0.0)" in line
+    assert validate(outs[0], row_checks(None)).problems == ()
+    assert "## Baselines" not in (release / "README.md").read_text()
+    # A sample of the rows is no baseline; nor are scores of other rows.
+    as_of(study, RULES, digest, limit=3)
+    with pytest.raises(UsageError, match="all its runs are of samples"):
+        read_baselines([study])
+    as_of(study, RULES, "0" * 64)
+    found: list[Baseline] = read_baselines([study])
+    with pytest.raises(ReleaseError, match="v1.0.0: fair ran other rows of rule_decoupling than"):
+        of_rows(found, {RULES: digest})
+    with pytest.raises(ReleaseError, match="has no run of a config of this build"):
+        of_rows(found, {ATTRIBUTES: digest})
