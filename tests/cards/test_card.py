@@ -174,7 +174,7 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
         read_baselines([study])
     as_of(study, RULES, "0" * 64)
     found: list[Baseline] = read_baselines([study])
-    with pytest.raises(ReleaseError, match=r"v1\.0\.0: fair ran other rows of rule_decoupling than"):
+    with pytest.raises(ReleaseError, match="fair ran other rows of rule_decoupling than"):
         of_rows(found, {RULES: digest})
     with pytest.raises(ReleaseError, match="has no run of a config of this build"):
         of_rows(found, {ATTRIBUTES: digest})

@@ -82,12 +82,15 @@ def test_a_project_and_back_by_command(run: Path, tmp_path: Path) -> None:
 
     done = [annotated(task, n, "first_left", by=3) for n, task in enumerate(tasks[:5])]
     done[0] = annotated(done[0], 20, "first_right", by={"id": 4, "email": "bo@example.org"})
+    done[1] = annotated(done[1], 21, "first_right", by={"email": "cy@example.org"})
     exported = save(tmp_path / "export.json", [*done, *tasks[5:]])
     command = ["audit", "import", str(exported), "--out", str(out), "--annotator", "3=ann"]
     shown = CliRunner().invoke(app, [*command, "--json"])
     assert shown.exit_code == 0, shown.output
     counted = json.loads(shown.output)
-    assert counted.pop("labels") == {"ann": 5, "ls-4": 1}
+    (cy,) = counted["labels"].keys() - {"ann", "ls-4"}  # no email address becomes a file's name
+    assert counted.pop("labels") == {"ann": 5, "ls-4": 1, cy: 1}
+    assert cy.startswith("ls-") and "@" not in cy
     assert counted.pop("unlabeled") == 4 and not any(counted.values())
     labels = read_labels(out / "ann.jsonl")
     known = {(i.case, i.question, i.images[0]) for i in sample.items}
@@ -95,7 +98,7 @@ def test_a_project_and_back_by_command(run: Path, tmp_path: Path) -> None:
     assert {(one.label, one.annotator) for one in labels} == {("first_left", "ann")}
     # They are the page's files: its own count of who has done what includes them.
     audit = open_audit([run], "judge", out, n=9)
-    assert audit.agreement()["done"] == {"ann": 5, "ls-4": 1}
+    assert audit.agreement()["done"] == {"ann": 5, "ls-4": 1, cy: 1}
     assert "example.org" not in "".join(path.read_text() for path in out.glob("*.jsonl"))
 
 
@@ -179,6 +182,20 @@ def test_what_is_no_label_is_counted_and_what_is_wrong_is_named(run: Path, tmp_p
     assert (folder / "bo.jsonl").read_bytes() == clicks
     with pytest.raises(UsageError, match="give the folder that `audit export` wrote"):
         import_labels(file, tmp_path)
+
+
+def test_what_a_project_cannot_show_is_refused(run: Path, tmp_path: Path) -> None:
+    export_tasks([run], "judge", tmp_path / "a", n=3)
+    plain = json.loads((tmp_path / "a" / SAMPLE).read_text())
+    plain["items"][0]["frames"] = [8]
+    (tmp_path / "a" / SAMPLE).write_text(json.dumps(plain))
+    with pytest.raises(UsageError, match="clips can't be exported"):
+        export_tasks([run], "judge", tmp_path / "a", n=3)
+    image = next((tmp_path / "a" / "images").iterdir())
+    rows = [{"id": "a", "image": str(image)}, {"id": "b"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UsageError, match="some tasks have more images than others"):
+        export_tasks([tmp_path / "rows.jsonl"], "bank", tmp_path / "b")
 
 
 def test_ratings_and_notes_have_their_own_fields(run: Path, tmp_path: Path) -> None:
