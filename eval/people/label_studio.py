@@ -36,6 +36,7 @@ CONFIG = "label_config.xml"
 IMAGES = "images"
 LOCAL_FILES = "/data/local-files/?d="
 """Where Label Studio serves files of its document root."""
+DYNAMIC_TITLE = "Your answer to the question above"
 NOTE = "note"
 """Name of the free text, in a form that has one."""
 _ENDINGS = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
@@ -160,9 +161,10 @@ def _copy(image: Path, form: ReviewForm, folder: Path) -> str:
 def _data(task: ReviewTask, kind: str, urls: Sequence[str]) -> dict[str, Any]:
     """The `data` of a task: what its config shows, and what names it when it comes back."""
     lines = [f"{name}: {text}" for name, text in task.texts]
-    if task.options:
-        lines.append(", ".join(f"{key} = {label}" for label, key in task.options))
-    options = [{"value": label, "hotkey": key} for label, key in task.options]
+    by_key = sorted(task.options, key=lambda one: one[1])
+    if by_key:
+        lines.append(", ".join(f"{key} = {label}" for label, key in by_key))
+    options = [{"value": label, "hotkey": key} for label, key in by_key]
     return {
         "item": task.id,
         "kind": kind,
@@ -193,7 +195,8 @@ def labeling_config(form: ReviewForm, images: int, dynamic: bool = False) -> str
         ET.SubElement(view, "Image", name=_slot(number), value=f"${_slot(number)}")
     target = "image" if images else "text"
     for field in form.fields:
-        ET.SubElement(view, "Header", value=field.title)
+        # The title counts the digits of a question in plain order; a task's own may be others.
+        ET.SubElement(view, "Header", value=DYNAMIC_TITLE if dynamic else field.title)
         given = {"name": field.name, "toName": target, "choice": "single", "required": "true"}
         if dynamic:
             ET.SubElement(view, "Choices", given, value="$options")
