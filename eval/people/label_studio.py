@@ -15,6 +15,7 @@ import hashlib
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -94,6 +95,10 @@ def export_tasks(
     tasks = shuffled(audit.tasks, "label studio")
     if any(task.clips for task in tasks):
         raise UsageError("clips can't be exported: label them with `counterprior audit serve`")
+    dynamic = any(task.options for task in tasks)
+    if dynamic:  # a project reads the choices of every task from its data, or of none
+        plain = audit.form.fields[0].options
+        tasks = [replace(task, options=task.options or plain) for task in tasks]
     slots = {len(task.images) for task in tasks}
     if len(slots) > 1:
         raise UsageError(
@@ -111,7 +116,6 @@ def export_tasks(
             one["predictions"] = [_prediction(judge, label, data) for judge, label in guesses]
         written.append(one)
     write_json(folder / TASKS, written)
-    dynamic = any(task.options for task in tasks)
     write_whole(folder / CONFIG, labeling_config(audit.form, slots.pop(), dynamic))
     return {"tasks": len(written), "predictions": sum(len(said.get(t.id, ())) for t in tasks)}
 

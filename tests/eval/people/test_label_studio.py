@@ -200,6 +200,16 @@ def test_what_a_project_cannot_show_is_refused(run: Path, tmp_path: Path) -> Non
         export_tasks([tmp_path / "rows.jsonl"], "bank", tmp_path / "b")
 
 
+def test_every_task_offers_choices(tmp_path: Path) -> None:
+    row = {"case": "a", "question": "q", "prompt": "x"}
+    own = {**row, "case": "b", "answers": {"0": "none", "1": "yes", "2": "no"}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(own) + "\n")
+    export_tasks([tmp_path / "rows.jsonl"], "judge", tmp_path / "a")
+    tasks = json.loads((tmp_path / "a" / "tasks.json").read_text())
+    offered = {t["data"]["key"]["case"]: [o["value"] for o in t["data"]["options"]] for t in tasks}
+    assert offered == {"a": ["0", "1", "2"], "b": ["none", "yes", "no"]}
+
+
 def test_ratings_and_notes_have_their_own_fields(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "q"
     export_tasks([run], "quality", folder, n=2)
