@@ -20,7 +20,7 @@ from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import open_judge
 from counterprior.eval.roundtrips.log import TakenStep
 
-KEY = "sk-test/4f1c-0de7f"
+KEY = "sk-test/qz1w-0de7f"
 PRICES = "openai:m: {input: 0, output: 1000000}\nanthropic:m: {input: 0, output: 1000000}\n"
 
 
@@ -199,7 +199,7 @@ def test_a_key_in_any_form_lands_nowhere(
     found, _ = judged(saying.spec("openai"), tmp_path)
     kept = b"\n".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()).decode()
     for text in (kept, found.raw, json.loads(json.dumps(found.raw))):
-        assert KEY not in text and ECHOES[how] not in text and "4f1c" not in text, text
+        assert KEY not in text and ECHOES[how] not in text and "qz1w" not in text, text
     assert "[key]" in found.raw or status == 200
 
 

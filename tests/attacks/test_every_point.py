@@ -436,6 +436,7 @@ def test_a_command_survives_at_every_point(
         attack_at(attack, [(at, how) for at in points], survived, f"{name}, {of} points")
 
 
+@pytest.mark.lane
 def test_a_run_survives_where_it_begins_and_where_it_records(
     request: pytest.FixtureRequest,
     cli: ForkingCommand,
