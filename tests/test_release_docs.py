@@ -62,7 +62,7 @@ def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
     assert f"$ {MAKE_SALT}\n" in CONSOLE
     subprocess.run(salt, shell=True, cwd=tmp_path, check=True)
     for words in COMMANDS:
-        if on_the_hub(words):
+        if on_the_hub(words) or "--baselines" in words:  # of a published study: test_card.py
             continue
         if words[0] == "build":  # the whole release is built once, by its fixture
             words = [*words, *SMALL]
