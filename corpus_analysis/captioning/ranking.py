@@ -11,7 +11,7 @@ import numpy as np
 
 from ...eval.stats.bootstrap import Array
 from ...eval.stats.clusters import cluster_interval
-from ...eval.stats.comparison import holm, tied_groups, tied_letters
+from ...eval.stats.comparison import holm_of_defined, tied_groups, tied_letters
 from ...eval.stats.intervals import Interval
 from .reading import SIDED
 from .scores import COMPLETE, BothSides
@@ -71,8 +71,8 @@ def rank_captioners(told: Mapping[str, Sequence[BothSides]]) -> CaptionerRanking
     means = {n: 100 * sum(v.values()) / len(v) for n, v in values.items() if v}
     ranked = sorted(means, key=lambda name: (-means[name], name))
     pairs = [_compared(values, *two) for two in combinations(ranked, 2)]
-    p_values = iter(holm([pair.p_value for pair in pairs if not math.isnan(pair.p_value)]))
-    pairs = [p if math.isnan(p.p_value) else replace(p, adjusted=next(p_values)) for p in pairs]
+    adjusted = holm_of_defined([pair.p_value for pair in pairs])
+    pairs = [replace(pair, adjusted=value) for pair, value in zip(pairs, adjusted, strict=True)]
     # Two that share no image were not told apart.
     differ = {(p.first, p.second): 1.0 if math.isnan(p.adjusted) else p.adjusted for p in pairs}
     tied = tied_groups(means, differ)

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import Score, describe
 from ..stats.bootstrap import Array
 from ..stats.clusters import Estimate, cluster_interval
-from ..stats.comparison import ALPHA, holm, tied_groups, tied_letters
+from ..stats.comparison import ALPHA, holm_of_defined, tied_groups, tied_letters
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
 from ..tallies.scores import factor_of
@@ -153,10 +153,8 @@ def _compare(
                 n=n,
             )
         )
-    adjusted = iter(holm([one.p_value for one in found if not math.isnan(one.p_value)]))
-    return [
-        one if math.isnan(one.p_value) else replace(one, adjusted=next(adjusted)) for one in found
-    ]
+    adjusted = holm_of_defined([one.p_value for one in found])
+    return [replace(one, adjusted=value) for one, value in zip(found, adjusted, strict=True)]
 
 
 def paired(first: Items, second: Items, headline: Headline) -> tuple[Estimate, int]:

@@ -62,6 +62,16 @@ def tied_groups(
     return groups
 
 
+def holm_of_defined(p_values: Sequence[float]) -> list[float]:
+    """`holm` over those p-values that are defined; NaN stays NaN and counts as no test.
+
+    >>> holm_of_defined([0.01, math.nan, 0.5])
+    [0.02, nan, 0.5]
+    """
+    adjusted = iter(holm([p for p in p_values if not math.isnan(p)]))
+    return [p if math.isnan(p) else next(adjusted) for p in p_values]
+
+
 def tied_letters(groups: Sequence[Sequence[str]], name: str) -> str:
     """Letters of the tied groups that a system is in, A of the first; after Z comes A1.
 
