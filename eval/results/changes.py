@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import UsageError
 from ..core import Score, without_nan
 from ..engine.run import Run, RunError
-from ..stats.comparison import holm
+from ..stats.comparison import holm_of_defined
 from ..stats.intervals import Interval
 from ..stats.means import cluster_mean
 from ..suites import open_suite
@@ -160,8 +160,8 @@ def compare_bias(base: JudgedRun, others: Mapping[str, JudgedRun]) -> list[Quali
 
 def adjusted(changes: Sequence[QualityChange]) -> list[QualityChange]:
     """The changes with their p-values after Holm."""
-    p_values = iter(holm([c.p_value for c in changes if not math.isnan(c.p_value)]))
-    return [c if math.isnan(c.p_value) else replace(c, adjusted=next(p_values)) for c in changes]
+    p_values = holm_of_defined([change.p_value for change in changes])
+    return [replace(c, adjusted=value) for c, value in zip(changes, p_values, strict=True)]
 
 
 def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityReport:
