@@ -172,7 +172,9 @@ class Extractor:
                 if (
                     first.head.i < second.head.i
                     and (_differ(first, second) or _somebody(first, second, relation))
-                    and triggered(text[_end(first.head) : second.head.idx])
+                    and triggered(
+                        text[_end(first.head) : second.head.idx], text[_end(second.head) :]
+                    )
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)

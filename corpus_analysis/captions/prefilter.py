@@ -50,6 +50,9 @@ _FAR = 15
 """Most words between the heads of two linked things."""
 _NEAR = 4
 """The same if only one mark of punctuation links them: what is further apart is no list."""
+_AHEAD = 8
+"""Words after a name in which a list goes on."""
+_LISTING = frozenset((",", "&", "+", "and", "or"))
 _AGENTS = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
 _DETERMINERS = frozenset("a an the his her its their my our some two three".split())
 """Before and after a "by" that may say a place; one before a name says who made it."""
@@ -60,23 +63,37 @@ _WORD = re.compile(rf"[a-z]+|[{PUNCTUATION}]")
 _WORD_OR_FIELD = re.compile(rf"[a-z]+|[{PUNCTUATION}]|{_FIELD}")
 
 
-def triggered(between: str) -> bool:
-    """Whether the text between two mentions links them.
+def triggered(between: str, after: str = "") -> bool:
+    """Whether the text between two mentions links them; a comma does where a list goes on after.
 
     >>> triggered(" and a "), triggered(" in front of the "), triggered(" | "), triggered("andy")
     (True, True, False, False)
     >>> triggered(" and more - "), triggered(" and semi-wild ")
     (False, True)
-    >>> triggered(", a big old "), triggered(" sleeps, he says, while the ")
+    >>> triggered(", a big old ", " and a tree"), triggered(", a big old ", " in a tree")
     (True, False)
     """
     words = _WORD.findall(between.lower())
     if _FIELDS.search(between) is not None:
         return False
     linked = any(word in TRIGGERS and _links(words, at) for at, word in enumerate(words))
-    marks = sum(word in _PUNCTUATION for word in words)
-    far = _FAR if linked else _NEAR if marks == 1 else -1
-    return sum(map(str.isalpha, words)) <= far
+    marks = [word for word in words if word in _PUNCTUATION]
+    far = _FAR if linked else _NEAR if len(marks) == 1 else -1
+    if sum(map(str.isalpha, words)) > far:
+        return False
+    return linked or marks[0] != "," or _goes_on(_WORD_OR_FIELD.findall(after.lower()), 0)
+
+
+def _goes_on(words: Sequence[str], start: int) -> bool:
+    """Whether a list goes on after a name: its next comma or "and" is a few words away."""
+    read = 0
+    for word in words[start:]:
+        if word in _LISTING:
+            return True
+        read += word.isalpha()
+        if read > _AHEAD or not (word.isalpha() or word in _PUNCTUATION):
+            return False
+    return False
 
 
 def _links(words: Sequence[str], at: int) -> bool:
@@ -132,6 +149,7 @@ class Prefilter:
         """The exact test, on one normalized text."""
         named: list[tuple[int, int, frozenset[str]]] = []  # heads so far, with both counts
         number = marks = by_word = 0  # words and marks read; the number of the last trigger
+        mark = ""
         words = _WORD_OR_FIELD.findall(text.lower())
         for at, word in enumerate(words):
             if word.isalpha():
@@ -141,13 +159,16 @@ class Prefilter:
                 if word in self._longer:
                     own = self._names(words, at)
                 for earlier, marked, names in named:
-                    far = _FAR if by_word > earlier else _NEAR if marks - marked == 1 else -1
-                    if number - earlier - 1 <= far and self._differ(names, own):
+                    linked = by_word > earlier
+                    far = _FAR if linked else _NEAR if marks - marked == 1 else -1
+                    if number - earlier - 1 > far or not self._differ(names, own):
+                        continue
+                    if linked or mark != "," or _goes_on(words, at + 1):
                         return True
                 named.append((number, marks, own))
             elif named:
                 if word in _PUNCTUATION:
-                    marks += 1
+                    mark, marks = word, marks + 1
                 elif word in TRIGGERS:
                     if _links(words, at):
                         by_word = number
