@@ -1,6 +1,6 @@
 """How true the miner's pairs are, against captions that were read instead of parsed.
 
-`gold/captions.jsonl` holds the reading of 1,502 captions from four sources, in three draws: where
+`gold/captions.jsonl` holds the reading of captions from four sources, in several draws: where
 each name stands and what links it to another. The captions are not in it: they are known by their
 digests and read from the user's own copies. `tools/draw_gold.py` tells how they were drawn and
 read. The sample is stratified, so a rate is weighted by how many captions of its source each one
