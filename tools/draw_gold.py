@@ -5,7 +5,8 @@
 
 Of each source, 40 % are captions in which the miner finds a pair, 50 % ones in which it finds none
 and the tagger two nouns, and 10 % others, in the order of a digest that the draw's number seeds;
-captions must pass the quality gate and be in no earlier draw. What a reader sees is
+captions must pass the quality gate and be in no earlier draw, and with `--half held-out` in the
+half of all captions from which no noun of the ontology was taken. What a reader sees is
 `FOLDER/tuned.txt` and, when the rules are finished, `FOLDER/held-out.txt`: shuffled, without source
 or stratum. `FOLDER/drawn.jsonl` holds both, with the weight of each caption. A draw is made before
 the rules that it measures are written; one with them has other strata.
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="+", help="NAME=FILE")
     parser.add_argument("--number", type=int, required=True, help="of the draw, from 1")
     parser.add_argument("--each", type=int, default=150, help="captions of each source")
+    parser.add_argument("--half", choices=("tuned", "held-out"), help="draw from this half only")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     earlier = {gold.digest for gold in read_gold() if gold.draw < options.number}
@@ -84,7 +86,10 @@ def main() -> None:
     for source in options.sources:
         name, _, file = source.partition("=")
         every = dict.fromkeys(read_captions(Path(file)))
-        unread = [caption for caption in every if digest_of(caption) not in earlier]
+        digests = {caption: digest_of(caption) for caption in every}
+        unread = [caption for caption, digest in digests.items() if digest not in earlier]
+        if options.half:
+            unread = [caption for caption in unread if half_of(digests[caption]) == options.half]
         for stratum, captions in strata(unread).items():
             ordered = sorted(captions, key=lambda caption: order(options.number, caption))
             chosen = ordered[: round(SHARES[stratum] * options.each)]

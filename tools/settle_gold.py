@@ -111,9 +111,12 @@ def short(name: str) -> str:
     words = name.split()
     if "of" in words and words[-1] not in ontology.by_last:
         words = words[: words.index("of")]  # "statue of liberty"
+    head = ontology.surface.get(words[-1])
+    real = head is not None and not (head.animate or head.category == "vehicles")
     for at in range(len(words) - 1):
         rest = " ".join(words[at:])
-        if rest in ontology.surface or words[at] in FAKE | STUFFED | TOYS:
+        unreal = STUFFED | TOYS if real else FAKE | STUFFED | TOYS  # a "cardboard box" is a box
+        if rest in ontology.surface or words[at] in unreal:
             return rest
     return words[-1]
 

@@ -22,10 +22,12 @@ from .attachment import (
     sharing,
     subject_of,
 )
-from .ontology import CaptionEntity, Ontology, distinct
+from .ontology import SOMEBODY, CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
 from .words import (
+    ACTING,
     COLORS,
+    DEALING,
     DEPICTIONS,
     DRESSING,
     EATING,
@@ -34,6 +36,7 @@ from .words import (
     FIGURES,
     FILLING,
     GAMES,
+    GROUPS,
     HUES,
     IDIOMS,
     IMPRINTS,
@@ -47,6 +50,7 @@ from .words import (
     PUTTING,
     QUANTITIES,
     SCREENS,
+    SETS,
     STUFFED,
     SURROUNDING,
     TOYS,
@@ -94,7 +98,7 @@ _QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
 _MODIFYING = _QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
-_BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN VBG NN NNP HYPH".split())
+_BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN VBD VBG NN NNP HYPH".split())
 """Tags of what may stand between a conjunction and its noun."""
 _ACTING = frozenset(("dobj", "nsubj", "nsubjpass"))
 _DETERMINERS = frozenset(("DT", "PRP$", "CD"))
@@ -105,6 +109,10 @@ _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+_NEAREST = frozenset(("with", "between"))
+"""Prepositions about the noun before them and nothing further up: "clashes between police"."""
+_INSIDE = frozenset(("it", "inside", "them"))
+"""Of what is right before, where a phrase ends so: "a car with a child inside"."""
 _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
 _MAX_RELATION = 5
@@ -153,17 +161,20 @@ class Extractor:
         """Every pair of one parsed caption; `text` is what was parsed.
 
         A pair is two nouns of the ontology, neither a kind of the other, linked both by the tree
-        and by a trigger in the text between them.
+        and by a trigger in the text between them. CC3M writes "person" for somebody's name, so
+        "person and groom" are two.
         """
+        doc = tuple(doc)  # spaCy makes a token anew each time that it is asked for one
         found: list[CaptionPair] = []
         joined: set[int] = set()  # heads that a coordination has linked to what is before
         for links in (self._by_tree(doc, text), self._by_place(doc, text, joined)):
             for first, second, pattern, relation in links:
                 if (
                     first.head.i < second.head.i
-                    and distinct(first.entity, second.entity)
-                    and distinct(first.plain, second.plain)
-                    and triggered(text[_end(first.head) : second.head.idx])
+                    and (_differ(first, second) or _somebody(first, second, relation))
+                    and triggered(
+                        text[_end(first.head) : second.head.idx], text[_end(second.head) :]
+                    )
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)
@@ -177,6 +188,7 @@ class Extractor:
 
         Each noun counts once; "no dog" names none.
         """
+        doc = tuple(doc)
         found: dict[int, _Found] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:
@@ -206,7 +218,10 @@ class Extractor:
                 token.lower_ not in self.ontology.by_last
                 or token.i in joined
                 or not _is_noun(doc, token)
-                or (token.dep_ == "compound" and not _ends_field(doc, token))
+                or (
+                    (token.dep_ == "compound" and not _ends_field(doc, token))
+                    and not _in_set(doc, token)
+                )
             ):
                 continue
             second = self._resolve(doc, text, token)
@@ -222,7 +237,10 @@ class Extractor:
             first = self._resolve(doc, text, before)
             if first is None or first.head.i != before.i or self._heads_both(doc, second):
                 continue
-            if not _one_person(first, second) and not _one_dish(doc, first, second):
+            past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
+            if past and first.entity.category != second.entity.category:
+                continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
+            if not (_one_person(first, second) or _one_dish(doc, first, second)):
                 yield first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
@@ -235,8 +253,7 @@ class Extractor:
             if word.lower_ in _AND or (word.text == "," and _goes_on(doc, name)):
                 return word
             named = word.tag_ in NOUNS and word.lower_ in self.ontology.by_last
-            verb = word.tag_ == "VBG" and doc[at + 1].tag_ in _DETERMINERS  # "holding a flag"
-            if word.tag_ not in _BEFORE_NOUNS or named or verb:
+            if word.tag_ not in _BEFORE_NOUNS or named or _acts(doc, word):
                 return None
         return None
 
@@ -356,11 +373,11 @@ class Extractor:
         if above.tag_ not in NOUNS and (put or filled):
             subject = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
         if subject is None:
-            subject = subject_of(above, self._names_end)
+            subject = subject_of(above, self._names_end) or _mistaken(doc, token)
         if subject is None:
             return None
         found = self._resolve(doc, text, subject)
-        if found is None and subject.dep_ in ("pobj", "conj") and token.lower_ != "with":
+        if found is None and subject.dep_ in ("pobj", "conj") and token.lower_ not in _NEAREST:
             # "a woman with long hair next to a bird"
             subject = noun_above(subject, self._names_end)
             found = None if subject is None else self._resolve(doc, text, subject)
@@ -392,7 +409,10 @@ class Extractor:
         above = noun_above(subject, self._names_end)
         found = None if above is None else self._resolve(doc, text, above)
         if above is None or found is None:
-            return chosen
+            clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
+            acts = token.head.dep_ in ("acl", "advcl") and token.head.tag_ == "VBG"
+            # "a platypus in a jacket standing on a stump", where the platypus isn't known
+            return None if clad and acts and first.entity.category == "everyday" else chosen
         holding = subject.head.lower_ == "with" and token.lower_ != "with"
         holding = (
             holding or subject.head.head.lower_ == "full"
@@ -445,7 +465,7 @@ class Extractor:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and any(t.lower_ == "it" for t in _below(second.head))
+        of_it = people and any(t.lower_ in _INSIDE for t in _below(second.head))
         on_top = what.category == "food_kitchen" or what.name in _SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
@@ -510,7 +530,11 @@ class Extractor:
         The word after the conjunction is an entity, but not the head, and no article is between.
         """
         word = _bare_modifier(doc, second)
-        return word is not None and word.lower_ in self.ontology.by_last
+        if word is None:
+            return False
+        near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in _AND
+        titled = near and word.text[0].isupper() and second.head.text[0].isupper()
+        return titled or word.lower_ in self.ontology.by_last
 
     def _names_end(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
@@ -532,13 +556,16 @@ class Extractor:
             return None
         if figure is not None:
             return self._named(doc, text, figure)
-        if word in QUANTITIES or (word in DEPICTIONS and token.dep_ in _SHOWN):
+        shown = word in DEPICTIONS and token.dep_ in _SHOWN
+        if word in QUANTITIES or shown:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
             found = self._resolve(doc, text, inner) if inner else None
             if found is not None:
                 quantity = found.quantity or (token if word in QUANTITIES else None)
                 return replace(found, quantity=quantity)
+            if shown or (of is not None and word in GROUPS):
+                return None  # "picture with a dog" is the image; "a group of letters" is no people
         return self._named(doc, text, token)
 
     def _named(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
@@ -552,7 +579,7 @@ class Extractor:
         if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
             return None
         for form in forms:
-            if not form.before and not _is_noun(doc, token):
+            if not form.before and (not _is_noun(doc, token) or _is_stuff(token)):
                 return None
             at = token.i
             for word in form.before:
@@ -611,13 +638,16 @@ def _stands_alone(text: str, token: Word) -> bool:
     return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
 
 
+def _is_stuff(token: Word) -> bool:
+    """Whether a word says what something is made of: "glass" without anything before it."""
+    return token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts)
+
+
 def _modifies(doc: Sequence[Word], token: Word) -> bool:
     """Whether a noun is no thing here: the next noun's modifier, a game that is played, a stuff.
 
     The parser often makes "pencil" the head in "shirt and pencil skirt".
     """
-    if token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts):
-        return True
     if token.dep_ == "npadvmod" and token.head.tag_ == "VBN" and token.head.i > token.i:
         return True  # "a horse drawn cart"
     if token.lower_ in GAMES and token.dep_ == "dobj" and token.head.lower_ in PLAYED:
@@ -627,12 +657,25 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return True  # "Ranger's Apprentice, Book 4"
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
+    if _in_set(doc, token):
+        return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
         return after.tag_ in NOUNS and after.lower_ not in IMPRINTS
     return (
         after.tag_ == "NN"
         and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
         and not after.lower_.endswith("ing")
+    )
+
+
+def _in_set(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is the last of what makes up a set: "a washer and dryer set"."""
+    at = token.i
+    return (
+        at + 1 < len(doc)
+        and doc[at + 1].lower_ in SETS
+        and (at + 2 == len(doc) or doc[at + 2].tag_ not in NOUNS)
+        and any(word.lower_ in _AND for word in doc[max(0, at - 2) : at])
     )
 
 
@@ -644,6 +687,15 @@ def _is_noun(doc: Sequence[Word], token: Word) -> bool:
         return False
     after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
     return doc[token.i - 2].tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+
+
+def _acts(doc: Sequence[Word], word: Word) -> bool:
+    """Whether a participle is a verb with an object: "holding a flag", "wearing glasses"."""
+    if word.tag_ != "VBG":
+        return False
+    return doc[word.i + 1].tag_ in _DETERMINERS or (
+        word.dep_ not in ("amod", "compound") and any(t.dep_ == "dobj" for t in word.rights)
+    )
 
 
 def _ends_field(doc: Sequence[Word], token: Word) -> bool:
@@ -705,12 +757,26 @@ def _figure(token: Word) -> Word | None:
     return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
 
 
+def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
+    """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
+    on a bench", "framed picture above a sofa"."""
+    first = token.head
+    if first.i or first.tag_ not in ("VBN", "VBD", "VB"):
+        return None
+    nouns = [t for t in first.rights if t.dep_ == "dobj" and t.i < token.i]
+    direct = len(nouns) == 1 and all(t.tag_ in _BEFORE_NOUNS for t in doc[1 : nouns[0].i])
+    bare = direct and not any(t.dep_ in _QUANTIFYING for t in nouns[0].lefts)
+    return nouns[0] if bare else None
+
+
 def _noun_of(token: Word) -> Word:
     """The noun of a phrase whose verb the tagger took for its head.
 
     "A couch playing wii" and "a racket waits" aren't nouns with two modifiers.
     """
     modifiers = [t for t in token.lefts if t.dep_ == "compound"]
+    if token.lower_ in ACTING and modifiers and modifiers[-1].i == token.i - 1:
+        return modifiers[-1]  # "a cricketer standing next to a wicket"
     for word in modifiers:
         inner = word.lefts if word.lower_.endswith("ing") else ()
         for noun in inner:
@@ -741,7 +807,7 @@ def _of_place(token: Word, target: Word) -> bool:
         return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
-    if word == "on" and (above.lower_ in EATING | PLAYED or above.lower_ == "eye"):
+    if word == "on" and (above.lower_ in EATING | PLAYED | DEALING or above.lower_ == "eye"):
         return False
     if word == "with" and above.lower_ in MINDING:
         return False
@@ -786,6 +852,21 @@ def _bare_modifier(doc: Sequence[Word], found: _Found) -> Word | None:
     bare = first.i < found.begin.i and first.dep_ == "compound" and first.tag_ in NOUNS
     joined = first.i > 0 and doc[first.i - 1].lower_ in ("and", "&", ",")
     return first if bare and joined else None
+
+
+def _differ(first: _Found, second: _Found) -> bool:
+    """Whether two mentions name different things."""
+    return distinct(first.entity, second.entity) and distinct(first.plain, second.plain)
+
+
+def _somebody(first: _Found, second: _Found, relation: str) -> bool:
+    """Whether one is "person" and the other somebody with a role: "person and groom"."""
+    if relation in (",", "against", "over", "by"):
+        return False
+    names = [one.entity.name for one in (first, second)]
+    heads = {one.head.lower_ for one in (first, second) if one.entity.name == "person"}
+    roles = {one.entity.category for one in (first, second)} == {"people"}
+    return roles and heads == {SOMEBODY} and names.count("person") == 1
 
 
 def _one_dish(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
@@ -891,7 +972,7 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
     while name.dep_ == "compound" and name.head.i > name.i:
         name = name.head
     after = name.i + 1
-    return name.dep_ == "appos" and after < len(doc) and doc[after].lower_ in _AND | {","}
+    return name.dep_ in ("appos", "nmod") and after < len(doc) and doc[after].lower_ in _AND | {","}
 
 
 def _in_clause(noun: Word) -> bool:

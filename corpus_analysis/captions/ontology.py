@@ -35,6 +35,9 @@ CATEGORIES = (
 ANIMATE = frozenset(("people", "animals"))
 """Categories of what lives."""
 
+SOMEBODY = "person"
+"""What CC3M writes instead of names: beside a role, it is another person."""
+
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
 

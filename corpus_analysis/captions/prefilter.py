@@ -8,17 +8,17 @@ Every test here is weaker than these three conditions together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .ontology import Ontology, OntologyError
+from .ontology import SOMEBODY, Ontology, OntologyError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SPATIAL = frozenset(
     "near beside next with by on under behind above below over beneath underneath alongside "
-    "against atop inside around".split()
+    "against atop inside around outside between among amongst amid upon opposite".split()
 )
 """Prepositions that link two things on their own."""
 
@@ -36,6 +36,7 @@ PUNCTUATION = ",;&+/"
 """Characters that can coordinate. Others ("Falchion Knife | Rust Coat") only separate fields of alt
 text, although the parser calls a few of them conjuncts (1 pair in 196 on LAION)."""
 
+_PUNCTUATION = frozenset(PUNCTUATION)
 TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 """Every pair has one of these between its halves."""
 
@@ -45,6 +46,16 @@ _FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
 _PREFIX = 6
 """Letters of a head that RE2 compares: with all of them its automaton outgrows its memory, and the
 pass takes ten times as long. `may_hold_pair` compares the rest."""
+_FAR = 15
+"""Most words between the heads of two linked things."""
+_NEAR = 4
+"""The same if only one mark of punctuation links them: what is further apart is no list."""
+_AHEAD = 8
+"""Words after a name in which a list goes on."""
+_LISTING = frozenset((",", "&", "+", "and", "or"))
+_AGENTS = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
+_DETERMINERS = frozenset("a an the his her its their my our some two three".split())
+"""Before and after a "by" that may say a place; one before a name says who made it."""
 _REACH = 8
 """Words and hyphens before the last word of a name, at most."""
 _FIELDS = re.compile(_FIELD)
@@ -52,17 +63,45 @@ _WORD = re.compile(rf"[a-z]+|[{PUNCTUATION}]")
 _WORD_OR_FIELD = re.compile(rf"[a-z]+|[{PUNCTUATION}]|{_FIELD}")
 
 
-def triggered(between: str) -> bool:
-    """Whether the text between two mentions links them.
+def triggered(between: str, after: str = "") -> bool:
+    """Whether the text between two mentions links them; a comma does where a list goes on after.
 
     >>> triggered(" and a "), triggered(" in front of the "), triggered(" | "), triggered("andy")
     (True, True, False, False)
     >>> triggered(" and more - "), triggered(" and semi-wild ")
     (False, True)
+    >>> triggered(", a big old ", " and a tree"), triggered(", a big old ", " in a tree")
+    (True, False)
     """
-    if TRIGGERS.isdisjoint(_WORD.findall(between.lower())):
+    words = _WORD.findall(between.lower())
+    if _FIELDS.search(between) is not None:
         return False
-    return _FIELDS.search(between) is None
+    linked = any(word in TRIGGERS and _links(words, at) for at, word in enumerate(words))
+    marks = [word for word in words if word in _PUNCTUATION]
+    far = _FAR if linked else _NEAR if len(marks) == 1 else -1
+    if sum(map(str.isalpha, words)) > far:
+        return False
+    return linked or marks[0] != "," or _goes_on(_WORD_OR_FIELD.findall(after.lower()), 0)
+
+
+def _goes_on(words: Sequence[str], start: int) -> bool:
+    """Whether a list goes on after a name: its next comma or "and" is a few words away."""
+    read = 0
+    for word in words[start:]:
+        if word in _LISTING:
+            return True
+        read += word.isalpha()
+        if read > _AHEAD or not (word.isalpha() or word in _PUNCTUATION):
+            return False
+    return False
+
+
+def _links(words: Sequence[str], at: int) -> bool:
+    """Whether a trigger is a word that may link two things where it stands."""
+    if words[at] == "by":
+        after = words[at + 1] if at + 1 < len(words) else ""
+        return after in _DETERMINERS or (at > 0 and words[at - 1] in _AGENTS)
+    return words[at].isalpha()
 
 
 class Prefilter:
@@ -85,6 +124,11 @@ class Prefilter:
             if word in self.heads and any(f.before for f in forms)
         }
         """Of words that end names of several words: the name of the word alone, the longer ones."""
+        if SOMEBODY in self.heads:  # a name of its own, which no role is a kind of
+            one = f"one {SOMEBODY}"
+            self.heads[SOMEBODY] = frozenset({one})
+            self._kinds[one] = frozenset({SOMEBODY})
+            self._longer.pop(SOMEBODY, None)
         # `may_hold_pair` reads a word as one or the other.
         if both := TRIGGERS & set(self.heads):
             raise OntologyError(
@@ -103,25 +147,36 @@ class Prefilter:
 
     def may_hold_pair(self, text: str) -> bool:
         """The exact test, on one normalized text."""
-        names: set[str] = set()
-        linked: set[str] = set()  # names of heads that a trigger has followed
+        named: list[tuple[int, int, frozenset[str]]] = []  # heads so far, with both counts
+        number = marks = by_word = 0  # words and marks read; the number of the last trigger
+        mark = ""
         words = _WORD_OR_FIELD.findall(text.lower())
         for at, word in enumerate(words):
+            if word.isalpha():
+                number += 1
             own = self.heads.get(word)
             if own is not None:
                 if word in self._longer:
                     own = self._names(words, at)
-                if linked and self._differ(linked, own):
-                    return True
-                names |= own
-            elif names:
-                if word in TRIGGERS:
-                    linked |= names
+                for earlier, marked, names in named:
+                    linked = by_word > earlier
+                    far = _FAR if linked else _NEAR if marks - marked == 1 else -1
+                    if number - earlier - 1 > far or not self._differ(names, own):
+                        continue
+                    if linked or mark != "," or _goes_on(words, at + 1):
+                        return True
+                named.append((number, marks, own))
+            elif named:
+                if word in _PUNCTUATION:
+                    mark, marks = word, marks + 1
+                elif word in TRIGGERS:
+                    if _links(words, at):
+                        by_word = number
                 elif not word.isalpha():  # a field ends here, and with it every link
-                    names, linked = set(), set()
+                    named.clear()
         return False
 
-    def _differ(self, linked: set[str], own: frozenset[str]) -> bool:
+    def _differ(self, linked: frozenset[str], own: frozenset[str]) -> bool:
         """Whether two of the names are distinct, as in `ontology.distinct`."""
         for name in own:
             kinds = self._kinds.get(name, frozenset())

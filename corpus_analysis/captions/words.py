@@ -10,6 +10,19 @@ QUANTITIES = frozenset(
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
+GROUPS = frozenset(("group", "team", "squad", "trio", "pair", "number"))
+"""Quantities that on their own are people: "a group under umbrellas", but not "a group of X"."""
+
+SETS = frozenset(("set", "sets", "combo"))
+"""After the last of several things, they hold all of them: "a washer and dryer set"."""
+
+ACTING = frozenset(
+    "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
+    "drinking riding hopping crouching kneeling leaning perching climbing dancing posing grazing "
+    "playing looking hiding waiting".split()
+)
+"""Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
+
 DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
     "snapshot closeup print".split()
@@ -46,6 +59,14 @@ WATCHING = frozenset(
     "smile smiles smiling focus focused".split()
 )
 """Verbs whose preposition says where eyes go, not where things are."""
+
+DEALING = frozenset(
+    "concentrate concentrates concentrating concentrated work works working worked depend depends "
+    "rely relies report reports reporting comment comments commenting bet bets betting spend "
+    "spends spending spy spies spying check checks checking knock knocks knocking cheer cheers "
+    "cheering reflect reflects reflecting agree agrees".split()
+)
+"""Verbs whose "on" says what they are about."""
 
 MINDING = frozenset("obsessed happy pleased satisfied familiar popular bored impressed".split())
 """Before "with" they say what somebody thinks of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -161,7 +162,16 @@ def test_normalize(raw: str, expected: str) -> None:
     ("text", "passes"),
     [
         ("a cat and a dog", True),
-        ("a cat, a dog", True),
+        ("a cat, a dog", False),  # no list
+        ("a cat, a dog and more", True),
+        ("a cat sleeps while, behold, a dog and more", False),  # no neighbors in a list
+        ("a cat and" + 14 * " so" + " dog", True),
+        ("a cat and" + 15 * " so" + " dog", False),
+        ("a house by dogs", False),
+        ("a house by the dog", True),
+        ("a house surrounded by dogs", True),
+        ("person and groom", True),  # CC3M's name of somebody
+        ("people and grooms", False),
         ("cat dog", False),
         ("cat | dog", False),
         ("and a cat dog", False),
@@ -396,8 +406,27 @@ def test_spatial_words() -> None:
 
 @given(st.text(alphabet="abdn ,|;&+/-", max_size=12))
 def test_triggered(text: str) -> None:
-    words = set(re.findall(r"[a-z]+|[,;&+/]", text))
-    assert triggered(text) == (bool(words & TRIGGERS) and not re.search(r"\||\s-\s", text))
+    words = re.findall(r"[a-z]+|[,;&+/]", text)
+    field = bool(re.search(r"\||\s-\s", text))
+    marks = [word for word in words if not word.isalpha()]
+    mark = len(marks) == 1 and len(words) <= 5
+    assert triggered(text, " and") == (not field and ("and" in words or mark))
+    assert triggered(text) == (not field and ("and" in words or (mark and marks != [","])))
+
+
+PIECES = "cat dog person groom and with by a the parked so , , / & - | . old green".split(" ")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map(" ".join))
+@settings(max_examples=400)
+def test_the_prefilter_passes_whatever_two_things_are_linked(text: str) -> None:
+    heads = list(re.finditer(r"\b(?:cat|dog|person|groom)\b", text))
+    linked = any(
+        first[0] != second[0]
+        and triggered(text[first.end() : second.start()], text[second.end() :])
+        for first, second in itertools.combinations(heads, 2)
+    )
+    assert PREFILTER.may_hold_pair(text) is linked
 
 
 # --- with the model ----------------------------------------------------------------------------

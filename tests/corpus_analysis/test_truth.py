@@ -15,7 +15,7 @@ import pytest
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.columns import SourceError
 from counterprior.corpus_analysis.truth import (
-    UNTUNED,
+    WHOLE,
     GoldCaption,
     GoldPair,
     PairShare,
@@ -125,12 +125,19 @@ def test_a_shorter_name_is_another_kind() -> None:
     toy = bear.first.model_copy(update={"name": "teddy bear", "start": 2})
 
     class Mention:
-        start, end, category = 8, 12, "animals"
+        start, end, category, phrase, quantifier = 8, 12, "animals", "bear", ""
 
     assert bear.first.fits(Mention())  # type: ignore[arg-type]
     assert not toy.fits(Mention())  # type: ignore[arg-type]
     elsewhere = bear.first.model_copy(update={"category": "devices_leisure"})
     assert not elsewhere.fits(Mention())  # type: ignore[arg-type]
+
+    class Slice(Mention):
+        start, end, phrase, quantifier = 11, 15, "A slice of cake", "A slice of"
+
+    piece = bear.first.model_copy(update={"name": "slice", "start": 2})
+    assert piece.fits(Slice())  # type: ignore[arg-type]
+    assert not piece.model_copy(update={"start": 20}).fits(Slice())  # type: ignore[arg-type]
 
 
 def test_the_shipped_reading() -> None:
@@ -139,20 +146,20 @@ def test_the_shipped_reading() -> None:
     first, second = (Counter(g.source for g in gold if g.draw == draw) for draw in (1, 2))
     assert set(first.values()) == {150} and len(first) == len(second) == 4
     assert all(100 < count <= 110 for count in second.values())
-    halves = Counter((g.draw, g.half) for g in gold if g.draw not in UNTUNED)
+    halves = Counter((g.draw, g.half) for g in gold if g.draw not in WHOLE)
     assert len(halves) == 4 and min(halves.values()) > 200
-    assert {g.half for g in gold if g.draw in UNTUNED} <= {"held-out"}
+    assert all(g.half == WHOLE[g.draw] for g in gold if g.draw in WHOLE)
     assert all(g.weight >= 1 for g in gold)
     assert all(p.first.start < p.second.start for g in gold for p in (*g.pairs, *g.also))
     assert sum(len(g.pairs) for g in gold) > 440
 
 
-def test_nothing_of_an_untuned_draw_is_tuned_on() -> None:
-    (untuned,) = UNTUNED
+def test_a_draw_may_be_in_one_half_as_a_whole() -> None:
     rows = [GoldCaption.model_validate({**gold_rows()[0], "digest": d * 16}) for d in "0f"]
     assert [row.half for row in rows] == ["tuned", "held-out"]
-    rows = [row.model_copy(update={"draw": untuned}) for row in rows]
-    assert [row.half for row in rows] == ["held-out", "held-out"]
+    for draw, half in ((3, "tuned"), (4, "held-out")):
+        rows = [row.model_copy(update={"draw": draw}) for row in rows]
+        assert [row.half for row in rows] == [half, half]
 
 
 def settle(path: Path, what: str, drawn: list[str], readings: tuple[str, str], settled: str) -> str:
@@ -175,12 +182,16 @@ def settle(path: Path, what: str, drawn: list[str], readings: tuple[str, str], s
 def test_two_readings_become_rows(tmp_path: Path) -> None:
     drawn = [
         "A cat and a dog, a wire fence near a dog and a teddy bear",
-        "a horse with the sun behind it",
+        "a horse with the sun behind it, a wooden pig and a cardboard box",
     ]
     first = (
-        "0: wire fence [near] dog; dog [and] teddy bear; cat [and] dog\n1: ?? sun [behind] horse"
+        "0: wire fence [near] dog; dog [and] teddy bear; cat [and] dog\n"
+        "1: wooden pig [and] cardboard box ?? sun [behind] horse"
     )
-    second = "0: fence [near] dog; dog [and] teddy bear ?? cat [and] dog\n1:"
+    second = (
+        "0: fence [near] dog; dog [and] teddy bear ?? cat [and] dog\n"
+        "1: wooden pig [and] cardboard box"
+    )
     readings = (first, second)
     differences = settle(tmp_path, "differences", drawn, readings, "{}")
     assert differences.split("\n") == [f"0\t{drawn[0]}", "\tcat [and] dog", ""]
@@ -198,7 +209,9 @@ def test_two_readings_become_rows(tmp_path: Path) -> None:
 
     assert list(map(at, one.pairs)) == [("fence", 24, "dog", 37), ("dog", 37, "teddy bear", 47)]
     assert list(map(at, one.also)) == [("cat", 2, "dog", 12)]
-    assert not other.pairs and list(map(at, other.also)) == [("horse", 2, "sun", 17)]
+    # What is wooden is no pig; what is of cardboard is still a box.
+    assert list(map(at, other.pairs)) == [("wooden pig", 34, "box", 61)]
+    assert list(map(at, other.also)) == [("horse", 2, "sun", 17)]
     with pytest.raises(SystemExit, match="is not in"):
         settle(tmp_path, "rows", drawn, ("0: cow [and] dog\n1:", "0: cow [and] dog\n1:"), "{}")
 
@@ -211,6 +224,6 @@ def test_the_rates_on_the_half_that_rules_were_tuned_on(shared_data: Path) -> No
     found = check_pairs(files, "tuned")
     assert found.missing == 0
     everything = found.sampled[0]
-    assert (everything.precision.value or 0) > 0.97 and (everything.recall.value or 0) > 0.94
-    assert isinstance(everything.recall, PairShare) and everything.recall.n == 220
+    assert (everything.precision.value or 0) > 0.94 and (everything.recall.value or 0) > 0.88
+    assert isinstance(everything.recall, PairShare) and everything.recall.n == 409
     assert found.missed and found.wrong
