@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gc
 import json
 import os
 import secrets
@@ -191,6 +192,19 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
                 raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
             yield (start, len(line)), record
             start += len(line)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """While a log is read into memory: its records are no garbage, and looking through them again
+    and again for cycles takes a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class Lock:

@@ -9,7 +9,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -148,15 +148,20 @@ def parse_as(kind: type[Record], value: Any, place: str) -> Record:
     Raises RowError, which names the place and the first field that does not fit, an unknown one
     too.
     """
-    if isinstance(value, dict) and hasattr(kind, "__dataclass_fields__"):
-        known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-        if unknown := sorted(value.keys() - known):
-            raise RowError(f"{place}: {unknown[0]}: unknown field")
+    known = _fields_of(kind)  # type: ignore[arg-type]
+    if known and isinstance(value, dict) and not value.keys() <= known:
+        raise RowError(f"{place}: {min(value.keys() - known)}: unknown field")
     try:
         found: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError as error:
         raise RowError(f"{place}: {_first_problem(error)}") from None
     return found
+
+
+@cache
+def _fields_of(kind: Any) -> frozenset[str]:
+    """Names of the fields of a dataclass; empty for another type."""
+    return frozenset(f.name for f in fields(kind)) if is_dataclass(kind) else frozenset()
 
 
 @cache

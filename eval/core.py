@@ -362,13 +362,15 @@ class Outcome:
     def verdict(self, question: str, probe: str = ORIGINAL) -> Verdict:
         """The verdict; what is wrong with the image where there is none to judge; `missing` where
         the question was never asked."""
-        if self.image != "made":
-            return Verdict(self.image)
-        return self.verdicts.get((question, probe)) or Verdict("missing")
+        found = self.verdicts.get((question, probe))
+        return found if found and self.image == "made" else Verdict(self.label(question, probe))
 
     def label(self, question: str, probe: str = ORIGINAL) -> str:
         """The label of a verdict."""
-        return self.verdict(question, probe).label
+        if self.image != "made":
+            return self.image
+        found = self.verdicts.get((question, probe))
+        return found.label if found else "missing"
 
 
 def count_excluded(labels: Iterable[str], scored: Iterable[str]) -> dict[str, int]:

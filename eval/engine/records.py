@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from ...errors import DataError, InUseError, UsageError
-from ...storage import Lock, RecordLog, read_places
+from ...storage import Lock, RecordLog, collector_paused, read_places
 from ...tables import parse_as
 from ..core import Case
 from .places import At, PlaceIndex
@@ -161,11 +161,59 @@ class CaseFile(Sequence[Case]):
     __hash__ = None  # type: ignore[assignment]
 
     def _case(self, place: int) -> Case:
-        record = self._file.record(place)
-        case = parse_as(Case, record, f"{self._path} at byte {place}")
-        if not _SOURCE.fullmatch(case.source) or not _NAME.fullmatch(case.file):
-            raise DataError(f"{self._path}: {case.id} would lie outside the run")
-        return case
+        return _case(self._file.record(place), self._path, place)
+
+
+def read_cases(path: Path) -> list[Case]:
+    """All cases of a run, in one pass. Raises DataError without a file."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file; run the command that made the run again")
+    with collector_paused():
+        return [_case(record, path, place) for (place, _), record in read_places(path)]
+
+
+def _case(record: dict[str, Any], path: Path, place: int) -> Case:
+    case = parse_as(Case, record, f"{path} at byte {place}")
+    if not _SOURCE.fullmatch(case.source) or not _NAME.fullmatch(case.file):
+        raise DataError(f"{path}: {case.id} would lie outside the run")
+    return case
+
+
+def read_by_case(folder: Path, stem: str) -> dict[str, list[dict[str, Any]]]:
+    """The records of every case, oldest first, as `CaseRecords` has them, in one pass: for who
+    needs all of them and adds nothing. Raises DataError for a record of no case."""
+    found: dict[str, list[tuple[At, dict[str, Any]]]] = {}
+    with collector_paused():
+        for case, at, record in _noted(_logs(folder, stem), "case"):
+            record.pop(SESSION, None)
+            found.setdefault(case, []).append((at, record))
+    return {case: [r for _, r in sorted(of_case, key=_at)] for case, of_case in found.items()}
+
+
+def holds_record(folder: Path, stem: str) -> bool:
+    """Whether any log of a kind holds a whole record."""
+    return any(True for path in _logs(folder, stem) for _ in read_places(path))
+
+
+def _at(noted: tuple[At, dict[str, Any]]) -> At:
+    return noted[0]
+
+
+def _logs(folder: Path, stem: str) -> list[Path]:
+    """The log of the whole run, and those of its shards."""
+    return [folder / shard_log(stem, None), *sorted(folder.glob(f"{stem}.*-of-*.jsonl"))]
+
+
+def _noted(paths: Sequence[Path], key: str) -> Iterator[tuple[str, At, dict[str, Any]]]:
+    """Every record of some logs, with its case, and its session and place."""
+    for number, path in enumerate(paths):
+        for line, ((place, _), record) in enumerate(read_places(path), 1):
+            if not isinstance(case := record.get(key), str):
+                raise DataError(f"{path}:{line}: a record of no {key}; restore the file")
+            session = record.get(SESSION, 0)
+            if type(session) is not int or not 0 <= session < 1 << 32:
+                raise DataError(f"{path}:{line}: {SESSION}: no number of processes")
+            yield case, (session, (number << _PLACE_BITS) | place), record
 
 
 class CaseRecords:
@@ -184,9 +232,8 @@ class CaseRecords:
         self._key = key
         self.path = folder / shard_log(stem, shard)
         """The log that this process writes."""
-        others = sorted(folder.glob(f"{stem}.*-of-*.jsonl"))
-        whole = folder / shard_log(stem, None)
-        self._paths = [whole, *others]
+        self._paths = _logs(folder, stem)
+        others = len(self._paths) > 1
         if self.path not in self._paths:
             self._paths.append(self.path)
         self._files = [_Reader(path) for path in self._paths]
@@ -194,15 +241,9 @@ class CaseRecords:
         self._last: tuple[str, dict[str, Any]] = ("", {})
         """The case that was met last when all were gone through, with its newest record."""
         newest = 0
-        for number, path in enumerate(self._paths):
-            for line, ((place, _), record) in enumerate(read_places(path), 1):
-                if not isinstance(case := record.get(key), str):
-                    raise DataError(f"{path}:{line}: a record of no {key}; restore the file")
-                session = record.get(SESSION, 0)
-                if type(session) is not int or not 0 <= session < 1 << 32:
-                    raise DataError(f"{path}:{line}: {SESSION}: no number of processes")
-                newest = max(newest, session)
-                self._note(case, session, number, place)
+        for case, at, _ in _noted(self._paths, key):
+            newest = max(newest, at[0])
+            self._places.add(case, at)
         # One process after the other in one log needs no stamp: the last line is the newest.
         self._session = newest + 1 if others or shard is not None else 0
 
@@ -242,7 +283,8 @@ class CaseRecords:
         """Writes a record of a case to this process' log."""
         stamped = {**record, SESSION: self._session} if self._session else record
         number, self._last = self._paths.index(log.path), ("", {})
-        self._note(record[self._key], self._session, number, log.append(stamped))
+        at = self._session, (number << _PLACE_BITS) | log.append(stamped)
+        self._places.add(record[self._key], at)
 
     def parse(
         self, read: Callable[[Mapping[str, Any], str], Parsed], record: Mapping[str, Any]
@@ -261,9 +303,6 @@ class CaseRecords:
                 if {k: v for k, v in found.items() if k != SESSION} == record:
                     return f"{path}:{line}"
         return str(self.path)
-
-    def _note(self, case: str, session: int, log: int, place: int) -> None:
-        self._places.add(case, (session, (log << _PLACE_BITS) | place))
 
     def _read(self, at: At) -> dict[str, Any]:
         log, place = at[1] >> _PLACE_BITS, at[1] & ((1 << _PLACE_BITS) - 1)

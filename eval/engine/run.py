@@ -31,11 +31,20 @@ from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
-from ...storage import PARTIAL, Lock, RecordLog, write_json
+from ...storage import PARTIAL, Lock, RecordLog, collector_paused, write_json
 from ...tables import Digest, Dollars, parse_as, write_rows
 from ..core import OBSERVED, Case, describe, identity_digest
 from ..roundtrips.routes import TRIP
-from .records import CaseFile, CaseRecords, RunLock, RunShard, part_of, shard_name
+from .records import (
+    CaseFile,
+    CaseRecords,
+    RunLock,
+    RunShard,
+    part_of,
+    read_by_case,
+    read_cases,
+    shard_name,
+)
 from .verdicts import VerdictLog
 
 HEADER = "run.json"
@@ -241,8 +250,17 @@ class Run:
     def held(self) -> Run:
         """The run with its cases and images in memory, for who looks at all of them often and adds
         nothing."""
-        self._held = list(self.cases()), dict(self.images())
+        found = read_by_case(self.root, IMAGES)
+        with collector_paused():
+            images = {case: self._image(of_case[-1]) for case, of_case in found.items()}
+        self._held = read_cases(self.root / CASES), images
         return self
+
+    def _image(self, record: Mapping[str, Any]) -> MadeImage:
+        try:
+            return _made(record, "")
+        except DataError:  # looking for the line takes its time
+            return Images(self._records).of(record)
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError, RunFailed
-from ...storage import RecordLog, write_json
+from ...storage import RecordLog, collector_paused, write_json
 from ...tables import Digest, parse_as
 from ..core import BY, Judge, Question, Verdict, check_by, describe, identity_digest
 from ..video.frames import USUAL
-from .records import CaseRecords, RunShard, shard_log
+from .records import CaseRecords, RunShard, holds_record, read_by_case, shard_log
 
 HEADER = "judge.json"
 VERDICTS = shard_log("verdicts", None)
@@ -177,7 +177,7 @@ class VerdictLog:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no verdict."""
-        return not self._records
+        return not holds_record(self.root, "verdicts")
 
     @cached_property
     def _records(self) -> CaseRecords:
@@ -196,9 +196,10 @@ class VerdictLog:
     def of(self, case: str) -> Mapping[str, Answered]:
         """The newest verdict of every question about every image of a case, by key."""
         if self._known[0] != case:
-            found = {}
+            found: dict[str, Answered] = {}
             for record in self._records.of(case):
                 answered = self._records.parse(self._own, record)
+                found.pop(answered.key, None)  # the newest comes last
                 found[answered.key] = answered
             self._known = case, found
         return self._known[1]
@@ -215,13 +216,24 @@ class VerdictLog:
 
     def present(self, images: Mapping[str, str]) -> list[Answered]:
         """The newest verdict of every question about the present images: case -> SHA-256."""
-        return list(self.iter_present(images.items()))
+        records = read_by_case(self.root, "verdicts")
+        with collector_paused():
+            return [
+                answered
+                for case, image in images.items()
+                for answered in _about(map(self._read, records.get(case, ())), image)
+            ]
 
     def iter_present(self, images: Iterable[tuple[str, str]]) -> Iterator[Answered]:
-        """What `present` has, one after the other."""
+        """What `present` has, one after the other, with one case in memory at a time."""
         for case, image in images:
-            of_case = (a for a in self.of(case).values() if a.image == image)
-            yield from {(a.question, a.probe, a.frame): a for a in of_case}.values()
+            yield from _about(self.of(case).values(), image)
+
+    def _read(self, record: Mapping[str, Any]) -> Answered:
+        try:
+            return self._own(record, "")
+        except DataError:  # looking for the line takes its time
+            return self._records.parse(self._own, record)
 
     def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
@@ -236,6 +248,7 @@ class VerdictLog:
         """Records a verdict and counts it."""
         self._records.append(log, {**answered.to_record(), BY: self._digest})
         if self._known[0] == answered.case:
+            self._known[1].pop(answered.key, None)
             self._known[1][answered.key] = answered
         tally.labels[answered.verdict.label] += 1
         if answered.verdict.label == "error" and not tally.first_error:
@@ -249,6 +262,12 @@ class VerdictLog:
             for answered in answers(judge, questions):
                 self.add(log, answered, tally)
                 yield answered
+
+
+def _about(answers: Iterable[Answered], image: str) -> Iterable[Answered]:
+    """The newest answer to each question about one image."""
+    found = (answered for answered in answers if answered.image == image)
+    return {(a.question, a.probe, a.frame): a for a in found}.values()
 
 
 def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answered]:

@@ -15,7 +15,7 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
-from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, PROBES, Case, Outcome, Question, Score
+from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
@@ -132,7 +132,7 @@ class Homogenization(Suite[R]):
     def _probed(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         """The signed index averaged over probes: a judge's own bias cancels."""
         ((question, worth),) = self.worths.items()
-        asked = {p for p in PROBES if any((question, p) in o.verdicts for o in outcomes)}
+        asked = {probe for o in outcomes for name, probe in o.verdicts if name == question}
         for name, probes in AVERAGED.items():
             if not asked.issuperset(probes):
                 continue

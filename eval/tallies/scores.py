@@ -13,7 +13,7 @@ from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
-from .worths import Worth, values_of
+from .worths import Worth
 
 MANY = 0.1
 """Share of excluded items above which a score shows its bounds."""
@@ -72,14 +72,15 @@ def mean_worth(
     group: str = ALL,
 ) -> Score:
     """The mean worth of the labels of one question."""
+    labels = [outcome.label(question) for outcome in outcomes]
     return mean_score(
         name,
-        values_of(outcomes, question, worth),
+        worth.of_labels(labels),
         outcomes,
         ends=worth.ends,
         unit=unit,
         group=group,
-        excluded=count_excluded([o.label(question) for o in outcomes], worth.values),
+        excluded=count_excluded(labels, worth.values),
     )
 
 
@@ -136,7 +137,8 @@ def variant_scores(
     group: str = ALL,
 ) -> list[Score]:
     """Functions of the mean worths of each of two variants; first less second unless told."""
-    values = values_of(outcomes, question, worth)
+    labels = [outcome.label(question) for outcome in outcomes]
+    values = worth.of_labels(labels)
     shown = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
     n = int((~np.isnan(values)).sum())
     return statistics(
@@ -148,7 +150,7 @@ def variant_scores(
         counts=[n] * len(names),
         unit=unit,
         group=group,
-        excluded=count_excluded([o.label(question) for o in outcomes], worth.values),
+        excluded=count_excluded(labels, worth.values),
     )
 
 

@@ -32,6 +32,10 @@ class Worth:
         """The value of a verdict's label; NaN for one that is not scored."""
         return self.values.get(verdict.label, math.nan)
 
+    def of_labels(self, labels: Sequence[str]) -> Array:
+        """Shape (n,): the value of each label, NaN for one that is not scored."""
+        return np.array([self.values.get(label, math.nan) for label in labels], dtype=float)
+
 
 YES_NO = Worth({"yes": 1.0, "no": 0.0})
 
@@ -40,4 +44,4 @@ def values_of(
     outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
 ) -> Array:
     """Shape (n,): the worth of each outcome's label, NaN for those without one."""
-    return np.array([worth.of(o.verdict(question, probe)) for o in outcomes], dtype=float)
+    return worth.of_labels([outcome.label(question, probe) for outcome in outcomes])
