@@ -33,6 +33,8 @@ class WorldLook(Struct):
     """SHA-256 of the image's file."""
     group: str
     """Id of its group."""
+    world: World
+    """What it shows."""
     asked: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
     """Digest of the questions as they were asked."""
     presence: LookAnswer
@@ -70,8 +72,9 @@ class Undecided:
 
     def __str__(self) -> str:
         said = ", ".join(f"{answer} of the {world} world" for world, answer in self.answers.items())
+        must = "must be yes" if self.question == PRESENCE else "does not tell the worlds apart"
         return (
-            f"does not tell the worlds apart, {said}: {question_text(self.row, self.question)} "
+            f"{must}, answered {said}: {question_text(self.row, self.question)} "
             f"Rewrite it, or leave {self.row.group} undrawn"
         )
 
@@ -126,14 +129,11 @@ def undecided(
         for name in ASKED:
             wrong = [row for row, answers in said if answers[name] != keyed_answer(row, name)]
             if wrong:
-                by_world: dict[World, list[str]] = {}
+                by_world: dict[World, list[str]] = {"real": [], "altered": []}
                 for row, answers in said:
-                    by_world.setdefault(row.world, []).append(answers[name])
-                yield Undecided(
-                    wrong[0],
-                    name,
-                    {w: "/".join(dict.fromkeys(part)) for w, part in by_world.items()},
-                )
+                    by_world[row.world].append(answers[name])
+                told = {w: "/".join(dict.fromkeys(part)) for w, part in by_world.items() if part}
+                yield Undecided(wrong[0], name, told)
 
 
 def discriminations(
