@@ -758,6 +758,9 @@ class Consistency(Row):
         return self.image
 
 
+GoldRow = T2ICorrectnessGold | AlteredWorldGold
+"""Rows that are drawn images whose truth is known."""
+
 ROWS: dict[str, type[Row]] = {
     "t2i_homogenization": T2IHomogenization,
     "t2i_correctness": T2ICorrectness,
