@@ -43,8 +43,10 @@ def percent(judged: JudgedRun) -> dict[str, float]:
 def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> None:
     judges = [f"python:small_worlds:{name}" for name in ("seeing", "usual", "yes")]
     (found,) = check_judges(str(release), tmp_path, judges)
-    assert [check.judge for check in found.checks] == judges
-    (seeing, usual, yes), scores = found.checks, [percent(one) for one in found.judged]
+    checks = {check.judge: check for check in found.checks}
+    judged = {one.result.judge: one for one in found.judged}
+    seeing, usual, yes = (checks[name] for name in judges)
+    scores = [percent(judged[name]) for name in judges]
 
     assert scores[0] == dict.fromkeys(scores[0], 100.0) | {"taken_for_other": 0, "yes_bias": 0}
     assert {"recognized", "as_keyed", "presence", "logic_counterfactual"} < set(scores[0])
@@ -56,13 +58,13 @@ def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> N
     assert usual.parts["Physics"]["altered"] == {"real": 2}
     names = ("recognized", "taken_for_other", "as_keyed", "yes_bias")
     assert [scores[1][name] for name in names] == [50, 50, 50, 0]
-    by_world = {s.group: s for s in found.judged[1].result.scores if s.name == "recognized"}
+    by_world = {s.group: s for s in judged[judges[1]].result.scores if s.name == "recognized"}
     assert (by_world["world=real"].value, by_world["world=altered"].value) == (100, 0)
     assert by_world["world=altered"].n == by_world["discipline=Biology"].n == 4
 
     assert [scores[2][name] for name in names] == [0, 0, 50, 0.5]
     assert yes.confusion["altered"] == {"both": 4} and not yes.misled
-    recognized = found.judged[2].whole["recognized"]
+    recognized = judged[judges[2]].whole["recognized"]
     assert recognized.n == 8 and recognized.interval[1] < 100, "of two laws"
 
 
