@@ -80,11 +80,10 @@ def print_judge_checks(found: CheckedJudges) -> None:
                 *(show(by_group[part, name].value, by_group[part, name].unit) for name in others),
             )
         output.print(shown)
-        for name in others:
+        for name in gold.meanings:
             told = by_group["all", name]
-            value = f"{show(told.value, told.unit)} {show_interval(told.interval, told.unit)}"
-            line = f"{gold.columns[name]}: {value}, n = {told.n:,}"
-            output.print(line, style="dim", highlight=False)
+            value = f"{show(told.value, told.unit)} ({show_interval(told.interval, told.unit)})"
+            output.print(f"{name}: {value}, n = {told.n:,}", style="dim", highlight=False)
         for name, said in check.confusion.items():
             counts = ", ".join(f"{n:,} {label}" for label, n in said.items())
             output.print(f"{name}: {counts}", style="dim", highlight=False)

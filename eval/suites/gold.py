@@ -159,7 +159,6 @@ class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
         "taken_for_other": "other world",
         "as_keyed": "as keyed",
         PRESENCE: "presence",
-        **{name: name.replace("_", " ") for name in KEYED},
     }
 
     def cases(self, row: AlteredWorldGold, seeds: int) -> Iterator[Case]:

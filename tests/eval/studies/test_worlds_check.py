@@ -140,4 +140,4 @@ def test_the_command_prints_how_worlds_are_told(
     assert done.returncode == 0, done.stderr
     assert "0 of 2 groups are excluded for this judge" in done.stdout
     assert "2 of 2 groups are excluded for this judge, since it takes a gold image" in done.stdout
-    assert "world=altered" in done.stdout and "as keyed: 100.0" in done.stdout
+    assert "world=altered" in done.stdout and "logic_counterfactual: 100.0" in done.stdout
