@@ -26,6 +26,7 @@ from counterprior.builders.world_drawings import (
     drawing_faults,
     read_world_drawings,
 )
+from counterprior.builders.world_looks import read_world_looks
 from counterprior.builders.worlds import KEYED
 from counterprior.cards.facts import read_facts
 from counterprior.cards.validate import Origin, differences
@@ -135,10 +136,19 @@ def test_who_looked_tells_which_questions_tell_the_worlds_apart(
     world_sheets(release, again, bank=bank)
     assert json.loads((again / "key.json").read_text()) == {}
     world_sheets(release, again, [ICE], bank)
-    record(again, [answered(again, {("altered", "logic_factual"): "unsure"})], bank)
+    unsure = {("altered", "logic_factual"): "unsure"}
+    record(again, [answered(again, unsure)], bank)
     (fault,) = SUITE.faults(built(bank), Banks(bank))
     assert fault.field == "logic_factual"
     assert "yes of the real world, unsure of the altered world: Does ice stick" in fault.message
+    shown = set()
+    for name in "abc":  # the newest look at a world counts, whichever of its images it was at
+        world_sheets(release, tmp_path / name, [ICE], bank)
+        key = json.loads((tmp_path / name / "key.json").read_text())
+        shown |= {one["image"] for one in key.values()}
+        record(tmp_path / name, [answered(tmp_path / name, unsure)], bank)
+        assert len(read_world_looks(bank)) == 4
+    assert len(shown) == 4
     found = worlds_census(Banks(bank))
     assert found.drawn == {"Biology": 1, "Physics": 1, "all": 2}
     told = {one.question: asdict(one) for one in found.looked_at["all"]}

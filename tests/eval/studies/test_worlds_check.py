@@ -41,11 +41,11 @@ def percent(judged: JudgedRun) -> dict[str, float]:
 
 
 def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> None:
-    judges = [f"python:small_worlds:{name}" for name in ("seeing", "usual", "yes")]
+    judges = [f"python:small_worlds:{name}" for name in ("seeing", "usual", "yes", "unusual")]
     (found,) = check_judges(str(release), tmp_path, judges)
     checks = {check.judge: check for check in found.checks}
     judged = {one.result.judge: one for one in found.judged}
-    seeing, usual, yes = (checks[name] for name in judges)
+    seeing, usual, yes, unusual = (checks[name] for name in judges)
     scores = [percent(judged[name]) for name in judges]
 
     assert scores[0] == dict.fromkeys(scores[0], 100.0) | {"taken_for_other": 0, "yes_bias": 0}
@@ -61,6 +61,9 @@ def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> N
     by_world = {s.group: s for s in judged[judges[1]].result.scores if s.name == "recognized"}
     assert (by_world["world=real"].value, by_world["world=altered"].value) == (100, 0)
     assert by_world["world=altered"].n == by_world["discipline=Biology"].n == 4
+
+    assert unusual.excluded == usual.excluded
+    assert unusual.confusion == {"real": {"altered": 4}, "altered": {"altered": 4}}
 
     assert [scores[2][name] for name in names] == [0, 0, 50, 0.5]
     assert yes.confusion["altered"] == {"both": 4} and not yes.misled
