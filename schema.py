@@ -66,6 +66,8 @@ Basis = Literal["code-derived", "stated"]
 GoldLayout = Literal["right", "swapped", "missing", "doubled", "above"]
 """What a gold image of a constrained pair shows: both things where they belong, exchanged, one of
 them missing, one of them twice, or one above the other."""
+World = Literal["real", "altered"]
+"""What an image of a scene shows: what our world makes of it, or what an altered law does."""
 
 
 class Struct(BaseModel):
@@ -469,7 +471,7 @@ class KeyedQuestion(Struct):
 
     text: str
     """The question, answerable from the image alone."""
-    world: Literal["real", "altered"]
+    world: World
     """The world in which its answer is yes."""
 
 
@@ -513,6 +515,52 @@ class AlteredWorld(Row):
     """Asks whether the image shows what the altered law makes of the scene."""
     logic_counterfactual: KeyedQuestion
     """Asks for a second consequence of the altered law."""
+
+
+class AlteredWorldGold(Row):
+    """A drawn image of a group of `altered_worlds`, whose world is known.
+
+    Drawn by code: four images of a group, which differ in pairs by what the law changes alone.
+    """
+
+    KEY = ("group", "world", "style", "drawn_seed")
+    suite: Literal["altered_worlds_gold"] = "altered_worlds_gold"
+    image: EncodedImage
+    """The drawn image, RGB."""
+    prompt: str
+    """The scene alone (L1), which both worlds show."""
+    altered_prompt: str
+    """Premise and scene (L3), of which an image of the altered world is a right one."""
+    group: str
+    """Id of the group in `altered_worlds`."""
+    world: World
+    """What is drawn: `real`, what our world makes of the scene, or `altered`, what the altered law
+    makes of it."""
+    law: str
+    """Id of the group's law; groups of one law are not independent."""
+    discipline: str
+    """Physics, Biology, Chemistry, Geography or Sociology."""
+    depth: int
+    """Steps from the premise to what is seen: 0 if the premise says it."""
+    presence: str
+    """Asks whether the things of the scene are there. Answered yes in both worlds."""
+    point_factual: KeyedQuestion
+    """Asks whether the image shows what our world makes of the scene."""
+    logic_factual: KeyedQuestion
+    """Asks for a second consequence of the law of our world."""
+    point_counterfactual: KeyedQuestion
+    """Asks whether the image shows what the altered law makes of the scene."""
+    logic_counterfactual: KeyedQuestion
+    """Asks for a second consequence of the altered law."""
+    style: str
+    """How it is drawn, e.g. `flat`, `shaded` or `ink`; the image of the other world with the same
+    seed is drawn alike."""
+    drawn_seed: int
+    """Seed of size, position and background."""
+    source_ids: list[str]
+    """Ids of the rows of `altered_worlds` with this scene."""
+    image_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the encoded image."""
 
 
 class RuleDecoupling(Row):
@@ -710,6 +758,9 @@ class Consistency(Row):
         return self.image
 
 
+GoldRow = T2ICorrectnessGold | AlteredWorldGold
+"""Rows that are drawn images whose truth is known."""
+
 ROWS: dict[str, type[Row]] = {
     "t2i_homogenization": T2IHomogenization,
     "t2i_correctness": T2ICorrectness,
@@ -719,6 +770,7 @@ ROWS: dict[str, type[Row]] = {
     "counterfactual": Counterfactual,
     "counterfactual_denominalized": CounterfactualDenominalized,
     "altered_worlds": AlteredWorld,
+    "altered_worlds_gold": AlteredWorldGold,
     "rule_decoupling": RuleDecoupling,
     "attribute_decoupling": AttributeDecoupling,
     "spatial_uc": SpatialUC,

@@ -1,15 +1,19 @@
-"""What a bank's constrained pairs amount to: counts by domain, and how far a release is filled."""
+"""What a bank amounts to: constrained pairs, how far they fill a release, and drawn worlds."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from ..progress import Progress, silent
 from .constrained import ConstrainedPair, Standard
+from .gold import STYLES_EACH
 from .suite import Banks
+from .suites.altered_worlds_gold import drawn_rows
+from .suites.counterfactual import groups
 from .suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select
+from .world_looks import ALL, Discrimination, discriminations
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,40 @@ class BankCensus:
     domain_families: int = DOMAIN_FAMILIES
     """Families of one domain in it at most."""
 
-    def to_json(self) -> str:
-        """One JSON object."""
-        return json.dumps(asdict(self), indent=2, sort_keys=True)
-
     @property
     def missing(self) -> int:
         """Rows that a complete release lacks."""
         return self.planned - self.release["all"].pairs
+
+
+@dataclass(frozen=True)
+class WorldsCensus:
+    """The groups of altered worlds that have gold images, and what readers of these saw."""
+
+    drawn: dict[str, int]
+    """By discipline, and `all`: released groups with gold images."""
+    unreleased: list[str]
+    """Groups with a drawing that a release has no room for."""
+    looked_at: dict[str, list[Discrimination]]
+    """The same: how each question tells the worlds apart."""
+
+
+def worlds_census(banks: Banks, progress: Progress = silent) -> WorldsCensus:
+    """Counts of drawn groups; draws those that somebody looked at. Raises BankError."""
+    if not banks.world_drawings:
+        return WorldsCensus({ALL: 0}, [], {})
+    released = {s.id: law.discipline for _, law, s in groups(banks) if s.id in banks.world_drawings}
+    drawn = Counter(released.values())
+    looked = {look.group for look in banks.world_looks.values()} & banks.world_drawings.keys()
+    rows = []
+    for row in drawn_rows(banks, looked):
+        rows.append(row)
+        progress("gold images", len(rows), 2 * STYLES_EACH * len(looked))
+    return WorldsCensus(
+        {**dict(sorted(drawn.items())), ALL: drawn.total()},
+        sorted(banks.world_drawings.keys() - released),
+        discriminations(rows, banks.world_looks),
+    )
 
 
 def bank_census(banks: Banks) -> BankCensus:

@@ -10,13 +10,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import Field
 
-from ..images import encode_png
 from ..scenes.people import Point
 from ..scenes.vector import (
     Extent,
@@ -27,20 +26,16 @@ from ..scenes.vector import (
     VectorShape,
     VectorStyle,
     can_write,
-    color,
-    draw_vector,
-    outline,
 )
 from ..schema import Frame, GoldLayout, Struct
 from .bank import BankError, by_name, read_by_name, read_folder
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
+from .gold import REACH, seed_of, shape_faults
 
 LAYOUTS: tuple[GoldLayout, ...] = get_args(GoldLayout)
 HALF_TURNS: frozenset[Frame] = frozenset({"turned", "south-up", "sky-south-up"})
 """Frames in which top and bottom are exchanged too."""
-REACH = 0.35
-"""How far shapes behind the parts may reach beyond the stage."""
 SHRUNK = 0.72
 """Width of the stage in a doubled layout, which leaves room for the second copy."""
 COVERED = 0.12
@@ -155,7 +150,7 @@ class Drawable:
             upright=not depiction.whole,
             stage=stage,
             style=style,
-            seed=int(_hash(f"{self.pair.id}/{seed}"), 16) % 2**31,
+            seed=seed_of(self.pair.id, seed),
         )
 
     @property
@@ -415,12 +410,12 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
         yield f"parts: {error}"
         return
     try:
-        yield from _shape_faults("scene", depiction.scene, REACH)
-        yield from _shape_faults("behind", depiction.behind, REACH)
-        yield from _shape_faults("over", depiction.over, REACH)
+        yield from shape_faults("scene", depiction.scene, REACH)
+        yield from shape_faults("behind", depiction.behind, REACH)
+        yield from shape_faults("over", depiction.over, REACH)
         looks = depiction.parts | ({"each": depiction.each} if depiction.each else {})
         for name, look in looks.items():
-            yield from _shape_faults(name, look.draw, 0.02)
+            yield from shape_faults(name, look.draw, 0.02)
     except ShapeError as error:
         yield str(error)
         return
@@ -439,25 +434,3 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
             apart = places[one.name][0] - places[other.name][0]
             if apart < -SAME and one.center[0] > other.center[0] + SAME:
                 yield f"{one.name} stands after {other.name}, the fact has it before"
-
-
-def _shape_faults(where: str, shapes: tuple[VectorShape, ...], reach: float) -> Iterator[str]:
-    for shape in shapes:
-        for name in filter(None, (shape.fill, shape.stroke)):
-            color(name)
-        if shape.kind == "text":
-            if not can_write(shape.text.replace("{part}", "")):
-                yield f"{where}: the font lacks a letter of {shape.text!r}"
-            points = [shape.at]
-        elif shape.kind == "sprite":
-            points = [shape.at]
-        else:
-            points = outline(shape)
-        if any(not -reach <= value <= 1 + reach for point in points for value in point):
-            yield f"{where}: {shape.kind} leaves its box"
-
-
-@lru_cache(maxsize=2048)
-def draw_gold(image: VectorImage) -> bytes:
-    """The PNG of one gold image. Raises ShapeError for what can't be drawn."""
-    return encode_png(draw_vector(image), level=3)

@@ -23,6 +23,8 @@ from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
 from .votes import PairVote, read_votes
+from .world_drawings import DrawnGroup, drawn_groups, read_world_drawings
+from .world_looks import WorldLook, read_world_looks
 from .worlds import WorldEntry, read_worlds
 
 R = TypeVar("R", bound=Row)
@@ -104,6 +106,15 @@ class Banks:
     @cached_property
     def worlds(self) -> dict[str, WorldEntry]:
         return read_worlds(self.root)
+
+    @cached_property
+    def world_drawings(self) -> dict[str, DrawnGroup]:
+        files = read_world_drawings(self.root)
+        return drawn_groups(files, self.laws, self.worlds) if files else {}
+
+    @cached_property
+    def world_looks(self) -> dict[str, WorldLook]:
+        return read_world_looks(self.root)
 
     @cached_property
     def rules(self) -> list[Rule]:

@@ -137,7 +137,7 @@ def score(
         Path | None, Input(help="scores.json of another labeled run, to correct with.")
     ] = None,
     gold: Annotated[
-        Path | None, Input(help="Folder of judge-check: leave out pairs that misled the judge.")
+        Path | None, Input(help="Folder of judge-check: leave out what misled the judge.")
     ] = None,
     judge: JudgeNames = None,
     across_judges: AcrossJudges = False,

@@ -135,17 +135,21 @@ def validate(
     """Check schema, counts, digests, content, card and Croissant file of a release, or a bank.
 
     Exits with 1 and names file, row and field of each problem. Of a bank it prints how many
-    constrained pairs there are and how many of them a release takes.
+    constrained pairs there are, how many of them a release takes, and which questions about drawn
+    worlds tell the worlds apart.
 
     Example: `counterprior validate dist/counterprior`
     """
     if path is not None:
         print_report(_check_by(bank)(path), json)
         return
-    from ..builders.census import bank_census
+    from ..builders.census import bank_census, worlds_census
     from ..builders.suite import Banks
 
-    print_census(bank_census(Banks.at(bank)), json)
+    banks = Banks.at(bank)
+    with progress_bar() as progress:
+        worlds = worlds_census(banks, progress)
+    print_census(bank_census(banks), worlds, json)
 
 
 def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:

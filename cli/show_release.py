@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import WRONG, console, print_note, table
+from .console import WRONG, console, print_json, print_note, table
 
 if TYPE_CHECKING:
-    from ..builders.census import BankCensus
+    from ..builders.census import BankCensus, WorldsCensus
     from ..cards.diff import ReleaseDiff
     from ..cards.facts import Facts
     from ..cards.plan import Plan
@@ -23,10 +24,11 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
         raise SystemExit(WRONG)
 
 
-def print_census(found: BankCensus, as_json: bool) -> None:
-    """Prints the counts of constrained pairs by domain, of the bank and of a release."""
+def print_census(found: BankCensus, worlds: WorldsCensus, as_json: bool) -> None:
+    """Prints counts of constrained pairs by domain, of the bank and of a release; then of drawn
+    worlds."""
     if as_json:
-        print(found.to_json())
+        print_json({**asdict(found), "worlds": asdict(worlds)})
         return
     numbers = (
         "pairs",
@@ -61,6 +63,26 @@ def print_census(found: BankCensus, as_json: bool) -> None:
             f"{listed.standards} standards {which}: {listed.sections} with a section or entry, "
             f"{listed.addresses} with an address, {listed.titles} by title alone"
         )
+
+    _print_worlds(worlds)
+
+
+def _print_worlds(found: WorldsCensus) -> None:
+    """Prints for each discipline in how many groups a question tells the worlds apart."""
+    seen = {part: {one.question: one for one in told} for part, told in found.looked_at.items()}
+    questions = list(seen.get("all", {}))
+    if questions:
+        titles = ("drawn", "seen", *(name.replace("_", " ") for name in questions), "unsure")
+        title = "groups of altered worlds whose question tells drawn worlds apart, as a reader said"
+        shown = table("discipline", *titles, numbers=titles, title=title)
+        for part, drawn in found.drawn.items():
+            told = [seen[part][name] for name in questions] if part in seen else []
+            counts = [max(one.groups for one in told), *(one.told for one in told)] if told else [0]
+            unsure = [sum(one.unsure for one in told)] if told else []
+            shown.add_row(part, *map(str, (drawn, *counts, *unsure)))
+        console(width=120).print(shown)
+    left = f"; drawn, and not released: {', '.join(found.unreleased)}" if found.unreleased else ""
+    print_note(f"{found.drawn['all']} groups of altered worlds have gold images{left}")
 
 
 def print_configs(facts: Facts, out: Path) -> None:

@@ -59,39 +59,41 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
 
 
 def print_judge_checks(found: CheckedJudges) -> None:
-    """Prints how often each judge recognizes gold images, by domain, and where it was misled."""
+    """Prints how often each judge recognizes gold images, by part, and where it was misled."""
     from ..eval.results.tables import show, show_interval
 
-    output = console(width=120)
-    names = ("recognized", "swapped_called_correct", "controls_recognized")
+    output, gold = console(width=120), found.suite
+    first, *others = gold.columns
     for check, judged in zip(found.checks, found.judged, strict=True):
         by_group = {(s.group, s.name): s for s in judged.result.scores}
-        groups = [g for g in dict.fromkeys(g for g, _ in by_group) if g == "all" or "domain=" in g]
-        numbers = ("right and swapped", "95 %", "n", "swapped called correct", "controls")
+        parts = [part for part, name in by_group if name == first and part != "all"]
+        numbers = (gold.columns[first], "95 %", "n", *(gold.columns[name] for name in others))
         title = f"{check.judge} on gold images (percent)"
-        shown = table("domain", *numbers, numbers=numbers, title=title)
-        for group in groups:
-            told, misled, controls = (by_group[group, name] for name in names)
+        shown = table(gold.parts, *numbers, numbers=numbers, title=title)
+        for part in ("all", *(p for p in parts if p.partition("=")[0] in gold.shown_by)):
+            told = by_group[part, first]
             shown.add_row(
-                group.removeprefix("domain="),
-                show(told.value, "%"),
-                show_interval(told.interval, "%"),
+                part.removeprefix(f"{gold.parts}="),
+                show(told.value, told.unit),
+                show_interval(told.interval, told.unit),
                 f"{told.n:,}",
-                show(misled.value, "%"),
-                show(controls.value, "%"),
+                *(show(by_group[part, name].value, by_group[part, name].unit) for name in others),
             )
         output.print(shown)
-        for layout, said in check.confusion.items():
+        for name in gold.meanings:
+            told = by_group["all", name]
+            value = f"{show(told.value, told.unit)} ({show_interval(told.interval, told.unit)})"
+            output.print(f"{name}: {value}, n = {told.n:,}", style="dim", highlight=False)
+        for name, said in check.confusion.items():
             counts = ", ".join(f"{n:,} {label}" for label, n in said.items())
-            output.print(f"{layout}: {counts}", style="dim", highlight=False)
-        verb = f"{len(check.misled):,} of {check.pairs:,} pairs are excluded for this judge"
-        output.print(f"{verb}, since it calls their swapped image correct", highlight=False)
-        for entry in check.misled.values():
+            output.print(f"{name}: {counts}", style="dim", highlight=False)
+        verb = f"{len(check.excluded):,} of {check.items:,} {gold.items} are excluded"
+        output.print(f"{verb} for this judge, since it {gold.misled_how}", highlight=False)
+        for entry in check.excluded:
             output.print(f"  {entry}", style="dim", highlight=False)
-        if check.unchecked:
-            output.print(
-                f"{len(check.unchecked):,} pairs are unchecked: no verdict on their swapped image"
-            )
+        if unchecked := set(check.unchecked.values()):
+            why = "no verdict on all the images that could mislead it"
+            output.print(f"{len(unchecked):,} {gold.items} are unchecked: {why}")
 
 
 def print_checks(checks: Sequence[Check]) -> None:

@@ -22,6 +22,7 @@ from .options import (
     Methods,
     Model,
     Output,
+    Persona,
     Prices,
     Revision,
     Sampling,
@@ -62,15 +63,20 @@ def plan(
 def judge_check(
     judges: Judges,
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    suite: Annotated[
+        list[str] | None,
+        Input(help="Config whose judges are checked; repeatable. Else all with gold images."),
+    ] = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
+    persona: Persona = "standard",
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,
     json: Json = False,
 ) -> None:
-    """Test judges on gold images, whose layout is known: on which pairs can each be believed?
+    """Test judges on gold images, whose truth is known: on which items can each be believed?
 
     Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
     """
@@ -80,13 +86,22 @@ def judge_check(
     cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
         found = check_judges(
-            data, out, judges, revision=revision, limit=limit, cost=cost, progress=progress
+            data,
+            out,
+            judges,
+            suites=suite or (),
+            persona=persona,
+            revision=revision,
+            limit=limit,
+            cost=cost,
+            progress=progress,
         )
     if json:
-        print(dumps([asdict(check) for check in found.checks], indent=2))
+        print(dumps({f.suite.name: [asdict(check) for check in f.checks] for f in found}, indent=2))
         return
-    print_done(found.done)
-    print_judge_checks(found)
+    for one in found:
+        print_done(one.done)
+        print_judge_checks(one)
 
 
 def race(

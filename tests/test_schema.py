@@ -72,7 +72,8 @@ def test_every_part_of_a_struct_is_described(config: str) -> None:
 def test_only_the_configs_with_pictures_have_image_columns() -> None:
     found = {config for config in ROWS if image_columns(config)}
     assert found == {
-        *("i2i_homogenization", "i2i_correctness", "t2i_correctness_gold", "consistency")
+        *("i2i_homogenization", "i2i_correctness", "t2i_correctness_gold"),
+        *("altered_worlds_gold", "consistency"),
     }
 
 

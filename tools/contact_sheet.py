@@ -1,13 +1,17 @@
-"""Contact sheets of gold images, for whoever writes or reviews depictions.
+"""Contact sheets of gold images, for whoever writes or reviews depictions and drawings of worlds.
 
-Usage: python tools/contact_sheet.py OUT.png DOMAIN_OR_PAIR ... [--pairs N] [--from K]
+Usage: python tools/contact_sheet.py OUT.png NAME ... [--start K] [--rows N] [--bank DIR]
 
-One row a pair: right and swapped in two styles, then missing, doubled, above. Caption: the pair.
+NAME is a file of `depictions/` or `world_drawings/`, a pair or a group. One row a pair: right and
+swapped in two styles, then missing, doubled, above. One row a group: real and altered in two
+styles; its scene and questions are printed. Prints every fault.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -16,44 +20,101 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.depictions import depiction_faults, read_depictions
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites.t2i_correctness_gold import images_of
-from counterprior.scenes.vector import draw_vector
+from counterprior.builders.world_drawings import alike_faults, drawing_faults, read_world_drawings
+from counterprior.builders.worlds import KEYED
+from counterprior.scenes.vector import VectorImage, draw_vector
 
 SIDE, CAPTION = 192, 30
 
 
+@dataclass(frozen=True)
+class SheetRow:
+    """Images side by side."""
+
+    names: tuple[str, ...]
+    """What it can be chosen by."""
+    caption: str
+    images: Sequence[VectorImage]
+    about: str = ""
+    """What is printed of it."""
+
+
+def pair_rows(banks: Banks) -> Iterator[SheetRow]:
+    """A row for each pair."""
+    for name, one in sorted(banks.drawables.items()):
+        pair = one.pair
+        caption = f"{pair.id}: {pair.left} | {pair.right} {pair.context}"
+        yield SheetRow(
+            (name, Path(one.entry).stem),
+            caption,
+            [one.image(layout, style, seed) for layout, style, seed in images_of(one)],
+        )
+
+
+def world_rows(banks: Banks) -> Iterator[SheetRow]:
+    """A row for each group that can be drawn, also where its file has faults."""
+    scenes = {s.id: (law, s) for some in banks.laws.values() for law in some for s in law.scenes}
+    for file, drawings in read_world_drawings(banks.root).items():
+        for drawing in drawings:
+            if any(drawing_faults(drawing)) or drawing.group not in scenes:
+                continue
+            law, scene = scenes[drawing.group]
+            entry = banks.worlds.get(drawing.group)
+            asked = [f"{name}: {getattr(scene, f'q_{name}').text}" for name in KEYED]
+            lines = (f"if {law.altered}: {scene.scene}", *asked)
+            yield SheetRow(
+                (drawing.group, file),
+                f"{drawing.group}: {scene.scene}",
+                [drawing.image(*version) for version in drawing.versions()],
+                "\n  ".join([*lines, f"presence: {entry.presence if entry else 'no entry'}"]),
+            )
+
+
+def faults(banks: Banks, names: Collection[str]) -> Iterator[str]:
+    """Every fault of depictions and drawings, by file and entry; only for drawings that are named
+    also styles in which the worlds look alike."""
+    for domain, depictions in read_depictions(banks.root).items():
+        for depiction in depictions:
+            for fault in depiction_faults(depiction, banks.facts):
+                yield f"{domain}, {depiction.id}: {fault}"
+    for file, drawings in read_world_drawings(banks.root).items():
+        for drawing in drawings:
+            found = list(drawing_faults(drawing))
+            if not found and {file, drawing.group} & {*names}:
+                found = list(alike_faults(drawing))
+            yield from (f"{file}, {drawing.group}: {fault}" for fault in found)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="+")
     parser.add_argument("--bank", type=Path, default=DEFAULT_BANK)
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--pairs", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=8)
     asked = parser.parse_args()
     banks = Banks(asked.bank)
-    for domain, listed in read_depictions(asked.bank).items():
-        for depiction in listed:
-            for fault in depiction_faults(depiction, banks.facts):
-                print(f"{domain}, {depiction.id}: {fault}")
-    drawables = banks.drawables
-    chosen = [
-        one
-        for name, one in sorted(drawables.items())
-        if name in asked.names or one.entry.split("/")[1].removesuffix(".yaml") in asked.names
-    ]
-    print(len(chosen), "pairs")
-    chosen = chosen[asked.start : asked.start + asked.pairs]
-    width = 7 * (SIDE + 4)
-    sheet = Image.new("RGB", (width, len(chosen) * (SIDE + CAPTION)), "white")
+    worlds = {name for row in world_rows(banks) for name in row.names}
+    kind = world_rows if worlds & set(asked.names) else pair_rows
+    for fault in faults(banks, asked.names):
+        print(fault)
+    chosen = [row for row in kind(banks) if {*row.names} & {*asked.names}]
+    print(len(chosen), "rows")
+    chosen = chosen[asked.start : asked.start + asked.rows]
+    width = max((len(row.images) for row in chosen), default=1) * (SIDE + 4)
+    sheet = Image.new("RGB", (width, max(1, len(chosen)) * (SIDE + CAPTION)), "white")
     draw = ImageDraw.Draw(sheet)
     font = ImageFont.load_default(14)
-    for row, one in enumerate(chosen):
-        top = row * (SIDE + CAPTION)
-        pair = one.pair
-        text = f"{pair.id}: {pair.left} | {pair.right} {pair.context}"
-        draw.text((4, top + 6), text[:190], "black", font)
-        for column, (layout, style, seed) in enumerate(images_of(one)):
-            drawn = draw_vector(one.image(layout, style, seed)).resize((SIDE, SIDE))
+    for number, row in enumerate(chosen):
+        top = number * (SIDE + CAPTION)
+        draw.text((4, top + 6), row.caption[:190], "black", font)
+        for column, image in enumerate(row.images):
+            drawn = draw_vector(image).resize((SIDE, SIDE))
             sheet.paste(drawn, (column * (SIDE + 4), top + CAPTION))
+        if row.about:
+            print(f"{row.names[0]}: {row.about}")
     sheet.save(asked.out)
 
 

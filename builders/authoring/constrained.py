@@ -22,9 +22,10 @@ from ...scenes.vector import ShapeError
 from ...storage import write_json
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
-from ..depictions import draw_gold, drawable_by_fact, read_depictions
+from ..depictions import drawable_by_fact, read_depictions
 from ..facts import FactTables, read_facts
 from ..frames import FRAMES
+from ..gold import draw_gold
 from ..phrases import wrong_article
 from .folder import AuthoringReport, extend, refuse, report, write_queue, written_bank
 

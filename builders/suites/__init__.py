@@ -7,6 +7,7 @@ from typing import Any
 from ..suite import SuiteRecipe
 from . import (
     altered_worlds,
+    altered_worlds_gold,
     attribute_decoupling,
     consistency,
     counterfactual,
@@ -37,6 +38,7 @@ SUITES: dict[str, SuiteRecipe[Any]] = {
         counterfactual,
         counterfactual_denominalized,
         altered_worlds,
+        altered_worlds_gold,
         rule_decoupling,
         attribute_decoupling,
         spatial_uc,

@@ -29,12 +29,12 @@ def build(banks: Banks, rng: random.Random) -> list[AlteredWorld]:
         row
         for file, law, scene in groups(banks)
         if scene.id in banks.worlds
-        for row in _rows(banks, file, law, scene)
+        for row in group_rows(banks, file, law, scene)
     ]
 
 
-def _rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) -> list[AlteredWorld]:
-    """All levels of one group."""
+def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) -> list[AlteredWorld]:
+    """All levels of one group, L0 first. Raises BankError for an unknown control."""
     entry = banks.worlds[scene.id]
     control = next((one for one in _laws(banks) if one.id == entry.control), None)
     if control is None:
@@ -92,7 +92,7 @@ def faults(rows: list[AlteredWorld], banks: Banks) -> Iterator[Fault]:
             yield Fault(some.id, "level", f"group {group} has levels {sorted(levels)}")
         # A release made from another bank holds groups that this one doesn't know.
         if group in known and group in banks.worlds:
-            for made in _rows(banks, *known[group]):
+            for made in group_rows(banks, *known[group]):
                 if made.level in levels:
                     for field in CONTENT:
                         yield from equal_fault(levels[made.level], field, getattr(made, field))

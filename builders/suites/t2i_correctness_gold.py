@@ -6,29 +6,16 @@ import hashlib
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 from itertools import combinations
 
-from ...images import opened
 from ...scenes.vector import VectorStyle
 from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2ICorrectnessGold
 from ..checks import equal_fault
-from ..depictions import LAYOUTS, Drawable, draw_gold
+from ..depictions import LAYOUTS, Drawable
+from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, difference, draw_gold, style_of, terms
 from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
-
-TEXTS, ART = "CC-BY-4.0", "Apache-2.0"
-"""Licenses of texts and shapes, and of the sprites."""
-STYLES_EACH = 2
-"""Right and swapped images of a pair, each in a style and with a seed of its own."""
-LEAST_DIFFERENCE = 0.0007
-"""Share of the pixels that must differ visibly between two layouts of a pair in one style."""
-VISIBLE = 24
-"""Difference of a pixel's brightness that is seen, of 255."""
-
-LOOKED = "reviewer-model-on-images"
-"""Mark of an image that was recognized by a model that looked at it without its key."""
 
 GoldVersion = tuple[GoldLayout, VectorStyle, int]
 
@@ -38,13 +25,12 @@ def images_of(drawable: Drawable) -> Iterator[GoldVersion]:
 
     Right and swapped come in the same styles and seeds; which styles those are is drawn per pair.
     """
-    styles = drawable.depiction.styles
-    first = int(hashlib.sha256(drawable.pair.id.encode()).hexdigest(), 16)
+    name, styles = drawable.pair.id, drawable.depiction.styles
     for seed in range(STYLES_EACH):
         for layout in LAYOUTS[:2]:
-            yield layout, styles[(first + seed) % len(styles)], seed
+            yield layout, style_of(name, styles, seed), seed
     for seed, layout in enumerate(LAYOUTS[2:], STYLES_EACH):
-        yield layout, styles[(first + seed) % len(styles)], seed
+        yield layout, style_of(name, styles, seed), seed
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectnessGold]:
@@ -83,7 +69,7 @@ def _row(
         image=EncodedImage(bytes=data, path=f"{name}.png"),
         image_sha256=digest,
         review=["code", LOOKED] if looks.get(digest) == layout else ["code"],
-        license=f"{TEXTS} AND {ART}" if drawable.depiction.has_sprites else TEXTS,
+        license=terms(drawable.depiction.has_sprites),
         provenance=Provenance(
             bank=f"{source.provenance.bank} {drawable.entry}",
             entry=source.provenance.entry,
@@ -112,17 +98,6 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
             if share < LEAST_DIFFERENCE:
                 reason = f"looks like the layout {one.layout}: {share:.2%} of the pixels differ"
                 yield Fault(other.id, "image", reason)
-
-
-def difference(first: bytes, second: bytes) -> float:
-    """Share of the pixels that visibly differ between two images of one size, in [0, 1]."""
-    import numpy as np
-
-    levels = []
-    for data in (first, second):
-        with opened(BytesIO(data)) as image:
-            levels.append(np.asarray(image.convert("RGB"), dtype=np.int16))
-    return float((np.abs(levels[0] - levels[1]).max(axis=-1) > VISIBLE).mean())
 
 
 SUITE = SuiteRecipe(

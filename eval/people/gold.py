@@ -1,4 +1,4 @@
-"""A release to read on the page: rows with the gold images of theirs, right and exchanged.
+"""A release to read on the page: rows with their gold images, e.g. right and exchanged.
 
 A vote is of a row as it was read: its key ends in the digest of the row, and says nothing of the
 row once that is another one.
@@ -6,19 +6,16 @@ row once that is another one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ...errors import DataError
 from ...release import CHECKSUMS, has_config
-from ...schema import Row, T2ICorrectnessGold, content_digest
+from ...schema import GoldRow, Row, content_digest
 from ...storage import write_whole
 from ..engine.data import read_rows
-from ..suites import SUITES
+from ..suites import SUITES, open_gold
 from .forms import ReviewForm, ReviewTask, row_texts
-
-SHOWN = {"right": "as it should be", "swapped": "exchanged"}
-"""Layout of a gold image -> its caption."""
 
 
 def is_release(path: Path) -> bool:
@@ -27,41 +24,48 @@ def is_release(path: Path) -> bool:
 
 
 def release_tasks(root: Path, form: ReviewForm, folder: Path) -> list[ReviewTask]:
-    """Every row of the configs that have gold images, those without an image too.
+    """Every row of the configs whose gold images people vote by, those without an image too.
 
     Images are written to `folder/images`, by their digests. Raises ReleaseError for a damaged
     release, DataError for one without such a config.
     """
     tasks = []
-    for name, suite in SUITES.items():
-        if not suite.gold or not has_config(root, name):
+    for name in SUITES:
+        gold = open_gold(name)
+        if gold is None or not gold.captions or not has_config(root, name):
             continue
-        images: dict[str, dict[str, T2ICorrectnessGold]] = {}
-        if has_config(root, suite.gold):
-            for gold in read_rows(str(root), suite.gold).rows:
-                assert isinstance(gold, T2ICorrectnessGold)
-                images.setdefault(gold.source_id, {}).setdefault(gold.layout, gold)
+        images: dict[str, dict[str, GoldRow]] = {}
+        if has_config(root, gold.name):
+            for row in read_rows(str(root), gold.name).rows:
+                assert isinstance(row, GoldRow)
+                (case,) = gold.cases(row, 1)
+                for source in gold.sources(row):
+                    images.setdefault(source, {}).setdefault(case.variant, row)
         for row in read_rows(str(root), name).rows:
-            tasks.append(_task(row, images.get(row.id, {}), form, folder))
+            shown = [
+                (caption, images[row.id][variant])
+                for variant, caption in gold.captions.items()
+                if variant in images.get(row.id, {})
+            ]
+            tasks.append(_task(row, shown, form, folder))
     if not tasks:
         raise DataError(f"{root}: no config of it has gold images: name a file of rows")
     return tasks
 
 
 def _task(
-    row: Row, images: dict[str, T2ICorrectnessGold], form: ReviewForm, folder: Path
+    row: Row, shown: Sequence[tuple[str, GoldRow]], form: ReviewForm, folder: Path
 ) -> ReviewTask:
-    shown = {layout: images[layout] for layout in SHOWN if layout in images}
     (column,) = form.key
     return ReviewTask(
         key=((column, f"{row.provenance.entry}@{content_digest(row)}"),),
         texts=row_texts(row.model_dump(), form),
-        images=tuple(_kept(gold, folder) for gold in shown.values()),
-        captions=tuple(SHOWN[layout] for layout in shown),
+        images=tuple(_kept(gold, folder) for _, gold in shown),
+        captions=tuple(caption for caption, _ in shown),
     )
 
 
-def _kept(gold: Any, folder: Path) -> Path:
+def _kept(gold: GoldRow, folder: Path) -> Path:
     path = folder / "images" / f"{gold.image_sha256}.png"
     if not path.exists():
         write_whole(path, gold.image.bytes)

@@ -17,7 +17,7 @@ from ..tallies.worths import Worth
 from ..video.together import majority
 
 GoldLabels = dict[str, dict[str, int]]
-"""Layout of gold images -> label that a judge gave -> images."""
+"""What gold images show -> what a judge says of them -> images."""
 
 Labels = Mapping[tuple[str, str], str]
 """(Case, question) -> what people said."""
@@ -78,7 +78,8 @@ class JudgeCard:
     agreement: Mapping[str, HumanAgreement]
     """Question -> agreement with people, where there are labels."""
     gold: Mapping[str, GoldLabels] = field(default_factory=dict)
-    """What it said of gold images: `all`, and each domain; empty where it was not checked."""
+    """What it said of gold images: `all`, and each part, e.g. a domain; empty where it was not
+    checked."""
 
     @property
     def comparable(self) -> Mapping[str, str]:

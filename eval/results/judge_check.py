@@ -1,4 +1,4 @@
-"""What a judge makes of gold images, and on which pairs it can't be believed."""
+"""What a judge makes of gold images, and on which items it can't be believed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError
-from ...schema import GoldLayout, T2ICorrectnessGold
+from ...schema import GoldRow
 from ...storage import write_whole
 from ...tables import parse_as, read_json
 from ..core import FAILURES, INVALID, Outcome
-from ..suites.gold import SAID
+from ..suites.gold import SAID, GoldSuite
 from .judge_card import GoldLabels
 
 if TYPE_CHECKING:
@@ -27,68 +27,83 @@ after it."""
 
 @dataclass(frozen=True)
 class JudgeCheck:
-    """One judge on gold images."""
+    """One judge on gold images of the items of a suite, e.g. pairs."""
 
     judge: str
     """Who judged, in a few words."""
     comparable: dict[str, str]
     """Identity and prompts, by which the judge is known in other runs."""
-    pairs: int
-    """Pairs of which it judged a swapped image."""
+    checked: dict[str, str]
+    """Row of the suite -> bank entry of its item, on which the judge has answered about all that
+    could mislead it."""
     misled: dict[str, str]
-    """Row of the pair -> its bank entry, where the judge calls a swapped image correct: what it
-    says of this pair counts nowhere."""
+    """The same of the items on which it was misled: what it says of them counts nowhere."""
     unchecked: dict[str, str]
-    """The same where it judged no swapped image, e.g. since it refused."""
+    """The same of those that have gold images and are not checked, e.g. since it refused."""
     confusion: GoldLabels
-    """Layout -> label -> images."""
-    domains: dict[str, GoldLabels] = field(default_factory=dict)
-    """The same of each domain."""
+    """What is shown -> what the judge says of it -> images."""
+    parts: dict[str, GoldLabels] = field(default_factory=dict)
+    """The same of each part of the suite, e.g. a domain."""
+
+    @property
+    def items(self) -> int:
+        """How many items are checked."""
+        return len(set(self.checked.values()))
+
+    @property
+    def excluded(self) -> list[str]:
+        """The bank entries of the items on which the judge was misled, sorted."""
+        return sorted(set(self.misled.values()))
 
 
-def check_of(judged: JudgedRun, rows: Mapping[str, T2ICorrectnessGold]) -> JudgeCheck:
+def check_of(judged: JudgedRun, suite: GoldSuite[Any], rows: Mapping[str, GoldRow]) -> JudgeCheck:
     """What a judge's run on gold images says of it; rows: by id."""
-    misled: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    answered: dict[str, set[str]] = {}
+    misled: set[str] = set()
     every: dict[str, str] = {}
-    domains: dict[str, dict[str, Counter[str]]] = {}
+    parts: dict[str, dict[str, Counter[str]]] = {}
     for outcome in judged.outcomes:
-        row, label = rows[outcome.case.row], outcome.label("arrangement")
-        of_domain = domains.setdefault(row.domain, {})
-        of_domain.setdefault(row.layout, Counter())[label] += 1
-        every[row.source_id] = row.provenance.entry
-        if row.layout == "swapped" and label not in FAILURES:
-            seen[row.source_id] = row.provenance.entry
-            if label == "correct":
-                misled[row.source_id] = row.provenance.entry
+        row, said, shown = rows[outcome.case.row], suite.seen(outcome), outcome.case.variant
+        of_part = parts.setdefault(outcome.case.groups[suite.parts], {})
+        of_part.setdefault(shown, Counter())[said] += 1
+        for source in suite.sources(row):
+            every[source] = row.provenance.entry
+            if said not in FAILURES:
+                answered.setdefault(source, set()).add(shown)
+            if said == suite.misled.get(shown):
+                misled.add(source)
+    ordered = sorted(every.items(), key=lambda item: (item[1], item[0]))
+    # Who was misled by one of the images was checked, whatever it said of the others.
+    seen = {s for s, shown in answered.items() if shown >= set(suite.misled)} | misled
     return JudgeCheck(
         judge=judged.result.judge,
         comparable=dict(judged.result.card.comparable),
-        pairs=len(seen),
-        misled=dict(sorted(misled.items(), key=lambda item: item[1])),
-        unchecked={row: entry for row, entry in sorted(every.items()) if row not in seen},
-        confusion=_counted(domains.values()),
-        domains={name: _counted([said]) for name, said in sorted(domains.items())},
+        checked={source: entry for source, entry in ordered if source in seen},
+        misled={source: entry for source, entry in ordered if source in misled},
+        unchecked={source: entry for source, entry in ordered if source not in seen},
+        confusion=_counted(suite, parts.values()),
+        parts={name: _counted(suite, [said]) for name, said in sorted(parts.items())},
     )
 
 
-def _counted(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> GoldLabels:
-    """Layout -> label -> images of several parts together, in the order of the layouts."""
-    total = {layout: Counter[str]() for layout in get_args(GoldLayout)}
+def _counted(suite: GoldSuite[Any], parts: Iterable[Mapping[str, Mapping[str, int]]]) -> GoldLabels:
+    """What is shown -> label -> images of several parts together, in the order of the suite."""
+    total = {shown: Counter[str]() for shown in suite.variants}
     for part in parts:
-        for layout, said in part.items():
-            total[layout].update(said)
-    return {layout: dict(sorted(said.items())) for layout, said in total.items() if said}
+        for shown, said in part.items():
+            total[shown].update(said)
+    return {shown: dict(sorted(said.items())) for shown, said in total.items() if said}
 
 
 def gold_counts(gold: Mapping[str, GoldLabels]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Part of a card's gold images -> layout -> images that the judge recognized, and judged."""
+    """Part of a card's gold images -> what is shown -> images that the judge recognized, and
+    judged."""
     return {
         part: {
-            layout: (said.get(SAID.get(layout, INVALID), 0), sum(said.values()))
-            for layout, said in layouts.items()
+            name: (said.get(SAID.get(name, INVALID), 0), sum(said.values()))
+            for name, said in shown.items()
         }
-        for part, layouts in gold.items()
+        for part, shown in gold.items()
     }
 
 
@@ -135,21 +150,26 @@ def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
     )
 
 
-def believed(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[list[Outcome], str]:
-    """The outcomes of the pairs on which a judge was not misled, and a note of what is left out."""
+def believed(
+    outcomes: Sequence[Outcome], check: JudgeCheck, suite: type[GoldSuite[Any]]
+) -> tuple[list[Outcome], str]:
+    """The outcomes of the items on which a judge was not misled, and a note of what is left out.
+
+    suite: of the gold images.
+    """
     kept = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
     rows = {outcome.case.row for outcome in outcomes}
-    names = [entry for row, entry in check.misled.items() if row in rows]
+    names = sorted({entry for row, entry in check.misled.items() if row in rows})
     notes = []
     if names:
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         notes.append(
-            f"{len(names):,} pairs are left out, since {check.judge} calls their swapped gold "
-            f"image correct: {listed}"
+            f"{len(names):,} {suite.items} are left out, since {check.judge} {suite.misled_how}: "
+            f"{listed}"
         )
-    if (open_ones := max(len(rows) - check.pairs, len(rows & check.unchecked.keys()))) > 0:
+    if unseen := len(rows - check.checked.keys()):
         notes.append(
-            f"{check.judge} was never shown the gold images of at least {open_ones:,} of the "
-            f"{len(rows):,} pairs, which stay in"
+            f"{check.judge} has no check on gold images for {unseen:,} of the {len(rows):,} rows, "
+            f"which stay in"
         )
     return kept, "; ".join(notes)

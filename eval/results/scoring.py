@@ -19,7 +19,7 @@ from ..engine.evaluation import outcomes_of
 from ..engine.run import MadeImage, Run, RunError, RunHeader
 from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
-from ..suites import SUITES, open_suite
+from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
 from ..video.frames import USUAL, FrameChoice
 from .clips import clip_scores
@@ -39,7 +39,7 @@ class ScoreSettings:
     card: Path | None = None
     """scores.json of another run, whose labels say how the same judge errs."""
     gold: Path | None = None
-    """Folder of `judge-check`: pairs on which a judge was misled there are left out. The run's own
+    """Folder of `judge-check`: what misled a judge there is left out, e.g. pairs. The run's own
     check where None: `eval` and studies make one."""
     judges: tuple[str, ...] = ()
     """Only these judges, see `Run.chosen_judges`; all where empty."""
@@ -239,10 +239,11 @@ def _score(
     card = judge_card(log.identity, suite, answers, told)
     notes = _notes(run, log, judged)
     check = _check_of(run, suite, card, settings.gold)
-    if check is not None:
-        judged, left_out = believed(judged, check)
+    checking = open_gold(suite.name)
+    if check is not None and checking is not None:
+        judged, left_out = believed(judged, check, type(checking))
         notes += [left_out] if left_out else []
-        card = replace(card, gold={ALL: check.confusion, **check.domains})
+        card = replace(card, gold={ALL: check.confusion, **check.parts})
     scores = [
         *suite.score(judged),
         *clip_scores(suite, judged),
@@ -265,9 +266,12 @@ def _score(
 
 
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
-    """What the judge made of gold images. Raises DataError for one that is not in `gold`."""
+    """What the judge made of gold images. Raises DataError for one that is not in `gold`, and for
+    a suite without such images."""
+    if gold is not None and not suite.gold:
+        raise DataError(f"{suite.name} has no gold images that check its judges: leave out --gold")
     if gold is not None:
-        return check_for(gold, card.comparable)
+        return check_for(gold / suite.gold, card.comparable)
     return find_check(run.root, card.comparable) if suite.gold else None
 
 

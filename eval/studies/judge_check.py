@@ -1,23 +1,25 @@
 """`judge-check`: a judge on gold images, before it judges anybody.
 
 `check_judges` is the command. `CheckFirst` is the same for `eval` and studies: before a judge is
-asked about a run of a suite with gold images, it is asked about those of the run's rows, once.
+asked about a run of a suite with gold images, it is asked about those of the run's rows, once. Each
+config of gold images is a run of its own, in a folder of its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
-from ...errors import DataError
+from ...errors import DataError, UsageError
 from ...images import ImageError, opened
 from ...progress import Progress, silent
-from ...release import has_config
-from ...schema import T2ICorrectnessGold
+from ...release import ReleaseError, has_config
+from ...schema import GoldRow
 from ...storage import Lock
 from ..core import Generator, ImageRequest, Judge
 from ..engine.costs import Cost
@@ -37,8 +39,9 @@ from ..results.judge_check import (
     write_checks,
 )
 from ..results.scoring import JudgedRun, ScoreSettings, score_run, write_results
-from ..suites import SUITES
-from ..suites.gold import T2ICorrectnessGoldSuite
+from ..suites import SUITES, open_gold
+from ..suites.base import PERSONAS
+from ..suites.gold import GoldSuite
 from ..workers.farm import HERE, Scale
 
 FOLDER = "gold"
@@ -48,10 +51,9 @@ FOLDER = "gold"
 class GoldImages(Generator):
     """The images of the rows themselves."""
 
-    def __init__(self, rows: Mapping[str, T2ICorrectnessGold], digest: str) -> None:
-        """rows: by id; digest: of all of them."""
-        self._rows = rows
-        self._digest = digest
+    def __init__(self, found: Rows) -> None:
+        self._rows = _by_id(found)
+        self._digest = found.digest
 
     def identity(self) -> dict[str, str]:
         return {"kind": "gold", "rows": self._digest}
@@ -73,8 +75,10 @@ class GoldImages(Generator):
 
 @dataclass(frozen=True)
 class CheckedJudges:
-    """What `judge-check` found."""
+    """What `judge-check` found on one config of gold images."""
 
+    suite: GoldSuite[Any]
+    """Suite of the images."""
     checks: Sequence[JudgeCheck]
     """One a judge."""
     judged: Sequence[JudgedRun]
@@ -93,22 +97,40 @@ def check_judges(
     out: Path,
     judges: Sequence[Judge | str],
     *,
+    suites: Collection[str] = (),
+    persona: str = PERSONAS[0],
     revision: str | None = None,
     limit: int | None = None,
     cost: Cost | None = None,
     progress: Progress = silent,
-) -> CheckedJudges:
+) -> list[CheckedJudges]:
     """Asks judges about the gold images of a release; run again, it continues.
 
-    Writes `judge_check.json` and `scores.json` into `out`. limit: images to sample, with all of
-    their pair. Raises ReleaseError for a release without gold images, and what `evaluate_run` does.
+    Writes `judge_check.json` and `scores.json` into a folder of `out` for each config of gold
+    images. suites: those whose judges are checked; where empty, all that have gold images there.
+    limit: images of each config to sample, with all of their pair or group. The cap of `cost` is
+    one for all configs. Raises UsageError for a suite without gold images, ReleaseError for a
+    release without, and what `evaluate_run` does.
     """
-    suite = T2ICorrectnessGoldSuite.name
-    found = read_rows(data, suite, revision)
-    settings = RunSettings(suite=suite, data=data, out=out, revision=revision, limit=limit)
-    images = GoldImages(_by_id(found), found.digest)
-    done = evaluate_run(settings, images, judges, cost=cost, progress=progress, found=found)
-    return _checked(found, done)
+    golds = {name: gold for name in SUITES if (gold := open_gold(name, persona))}
+    if unknown := [name for name in suites if name not in golds]:
+        raise UsageError(f"{unknown[0]} has no gold images: choose from {', '.join(golds)}")
+    repo, _, tag = data.partition("@")
+    chosen = [golds[name] for name in suites] or [
+        gold for gold in golds.values() if has_config(repo, gold.name, revision or tag or None)
+    ]
+    if not chosen:
+        raise ReleaseError(f"{data}: holds no gold images: build it with all configs")
+    plan, checked = (cost or Cost()).plan(out), []
+    for gold in chosen:
+        found = read_rows(data, gold.name, revision)
+        settings = RunSettings(
+            suite=gold.name, data=data, out=out / gold.name, revision=revision, limit=limit
+        )
+        asked = JudgeSettings(persona=persona, revision=revision)
+        done = evaluate_run(settings, GoldImages(found), judges, asked, plan, progress, found=found)
+        checked.append(_checked(gold, found, done))
+    return checked
 
 
 def gold_rows(
@@ -118,12 +140,13 @@ def gold_rows(
 
     Raises ReleaseError for a release that can't be read.
     """
-    config = SUITES[suite].gold
+    gold = open_gold(suite)
     repo, _, tag = data.partition("@")
-    if not has_config(repo, config, revision or tag or None):
+    if gold is None or not has_config(repo, gold.name, revision or tag or None):
         return None
-    found = read_rows(data, config, revision)
-    wanted = [row for row in _by_id(found).values() if row.source_id in rows]
+    found = read_rows(data, gold.name, revision)
+    known = set(rows)
+    wanted = [row for row in _by_id(found).values() if not known.isdisjoint(gold.sources(row))]
     if len(wanted) == len(found.rows):
         return found
     return Rows.of(wanted) if wanted else None
@@ -138,7 +161,7 @@ class CheckFirst:
     """
 
     folder: Path
-    """Of the run on gold images, which several runs may share; also one of `judge-check`."""
+    """Of the runs on gold images, which several runs may share; also one of `judge-check`."""
     specs: Sequence[Judge | str]
     """The judges in the order in which they judge, as workers open them."""
     settings: JudgeSettings
@@ -152,17 +175,19 @@ class CheckFirst:
     def __call__(self, evaluation: Evaluation, judges: Sequence[Judge], plan: CallPlan) -> None:
         """Raises whatever judging does, and RunError for a folder of other gold images."""
         suite, header = evaluation.suite, evaluation.run.header
-        if not suite.gold:
-            return
         asked = self.settings
+        gold = open_gold(suite.name, asked.persona)
+        if gold is None:
+            return
+        folder = self.folder / gold.name
         versions = prompt_versions(suite)
-        with Lock(self.folder.with_name(f"{self.folder.name}.lock"), str(self.folder), wait=True):
+        with Lock(folder.with_name(f"{folder.name}.lock"), str(folder), wait=True):
             left = [
                 (judge, spec)
                 for judge, spec in zip(judges, self.specs, strict=True)
                 if judge.identity()["kind"] != "human"
                 and not find_check(
-                    self.folder,
+                    folder,
                     comparable_of(
                         judging_identity(judge.identity(), asked.persona, asked.frames), versions
                     ),
@@ -173,22 +198,23 @@ class CheckFirst:
                 found = gold_rows(header.data, suite.name, rows, asked.revision)
                 if found is None:
                     return
-                self._check(found, header.data, left, plan)
-            if (self.folder / CHECK).exists():
-                write_checks(evaluation.run.root, read_checks(self.folder))
+                self._check(gold, found, header.data, left, plan)
+            if (folder / CHECK).exists():
+                write_checks(evaluation.run.root, read_checks(folder))
 
     def _check(
         self,
+        gold: GoldSuite[Any],
         found: Rows,
         data: str,
         judges: Sequence[tuple[Judge, Judge | str]],
         plan: CallPlan,
     ) -> None:
-        images = GoldImages(_by_id(found), found.digest)
-        settings = RunSettings(suite=T2ICorrectnessGoldSuite.name, data=data, out=self.folder)
-        generate(settings, images, plan, self._progress, found)
+        folder = self.folder / gold.name
+        settings = RunSettings(suite=gold.name, data=data, out=folder)
+        generate(settings, GoldImages(found), plan, self._progress, found)
         done = judge_run(
-            self.folder,
+            folder,
             [judge for judge, _ in judges],
             replace(self.settings, controls=()),
             plan,
@@ -197,20 +223,20 @@ class CheckFirst:
             scale=replace(self.scale, shard=None),
             specs=[spec for _, spec in judges],
         )
-        _checked(found, done)
+        _checked(gold, found, done)
 
     def _progress(self, stage: str, done: int, total: int) -> None:
         self.progress(f"judge check, {stage}", done, total)
 
 
-def _by_id(found: Rows) -> dict[str, T2ICorrectnessGold]:
-    return {row.id: row for row in found.rows if isinstance(row, T2ICorrectnessGold)}
+def _by_id(found: Rows) -> dict[str, GoldRow]:
+    return {row.id: row for row in found.rows if isinstance(row, GoldRow)}
 
 
-def _checked(found: Rows, done: Done) -> CheckedJudges:
+def _checked(gold: GoldSuite[Any], found: Rows, done: Done) -> CheckedJudges:
     """Writes what a run on gold images says of its judges, beside its verdicts."""
     judged = score_run(done.run.root, ScoreSettings())
-    checks = [check_of(one, _by_id(found)) for one in judged]
+    checks = [check_of(one, gold, _by_id(found)) for one in judged]
     write_checks(done.run.root, checks)
     write_results([one.result for one in judged])
-    return CheckedJudges(checks, judged, done)
+    return CheckedJudges(gold, checks, judged, done)

@@ -39,7 +39,7 @@ from ..roundtrips.routes import EDITS, MADE, StepKind
 from ..roundtrips.trip import RoundTrip
 from ..scorers import Scorer, open_scorer
 from ..studies.judge_check import FOLDER, gold_rows
-from ..suites import open_suite
+from ..suites import open_gold, open_suite
 from ..video.frames import FrameChoice
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
 from .study import FILE, Study, open_model, sampled_rows
@@ -364,7 +364,7 @@ class _Planner:
         if not gold or Spec.parse(asked.spec).kind == "human":
             return
         known = 0
-        root = self.there.root / FOLDER if self.there else None
+        root = self.there.root / FOLDER / open_suite(cell.suite).gold if self.there else None
         if judge is not None and root is not None and (root / HEADER).exists():
             identity = judging_identity(judge.identity(), cell.persona, cell.frames)
             run = Run.open(root)
@@ -386,7 +386,8 @@ class _Planner:
         if suite not in self._gold_asked:
             rows = sampled_rows(cells_of(self.study), suite, self.rows[suite])
             found = gold_rows(self.study.data, suite, rows)
-            gold, blank = open_suite(open_suite(suite).gold), [Image.new("RGB", (1, 1))]
+            gold, blank = open_gold(suite), [Image.new("RGB", (1, 1))]
+            assert gold is not None, "only suites with gold images are asked about them"
             self._gold_asked[suite] = [
                 question
                 for row in (found.rows if found else ())

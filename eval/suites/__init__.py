@@ -11,7 +11,7 @@ from .beyond import OrderBeyondSuite
 from .consistency import ConsistencySuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
-from .gold import T2ICorrectnessGoldSuite
+from .gold import AlteredWorldsGoldSuite, GoldSuite, T2ICorrectnessGoldSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
 from .relations import OwnPromptsSuite, SpatialMultiSuite
@@ -29,6 +29,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
         CounterfactualSuite,
         CounterfactualDenominalizedSuite,
         AlteredWorldsSuite,
+        AlteredWorldsGoldSuite,
         RuleDecouplingSuite,
         AttributeDecouplingSuite,
         SpatialUCSuite,
@@ -50,3 +51,11 @@ def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:
     if name not in SUITES:
         raise UsageError(f"no suite {name!r}: choose from {', '.join(SUITES)}")
     return SUITES[name](persona)
+
+
+def open_gold(name: str, persona: str = PERSONAS[0]) -> GoldSuite[Any] | None:
+    """The suite of the gold images of a config; None where it has none. Raises as `open_suite`."""
+    gold = open_suite(name, persona).gold
+    found = open_suite(gold, persona) if gold else None
+    assert found is None or isinstance(found, GoldSuite)
+    return found

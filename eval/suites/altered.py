@@ -9,19 +9,17 @@ the logic questions tell how whole a world is, and all four how far the judge le
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import get_args
 
-import numpy as np
 from PIL.Image import Image
 
-from ...schema import AlteredWorld
-from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
+from ...schema import AlteredWorld, AlteredWorldGold
+from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..prompts import read_prompt
 from ..prompts.asking import ask_yes_no
-from ..tallies.scores import in_groups, mean_score, mean_worth
+from ..tallies.scores import in_groups, mean_value, mean_worth
 from ..tallies.worths import YES_NO
 from .base import Headline, Item, Measure, Suite, by_variant
 
@@ -78,6 +76,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
     """Four levels of every group, each image asked for both worlds."""
 
     name = "altered_worlds"
+    gold = "altered_worlds_gold"
     variants = LEVELS
     has_right_images = True
     worths = dict.fromkeys((PRESENCE, *KEYED), YES_NO)
@@ -121,9 +120,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
     def questions(
         self, row: AlteredWorld, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
-        asked, prompt = texts.items() if probe == ORIGINAL else (), read_prompt(*self.prompts)
-        return [ask_yes_no(case, name, prompt, text, images[-1]) for name, text in asked]
+        return ask_worlds(row, case, images, probe, *self.prompts)
 
     def correctness(self, outcome: Outcome) -> float:
         right = "altered" if outcome.case.variant in ("L2", "L3") else "real"
@@ -136,6 +133,22 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, _scores)
+
+
+def ask_worlds(
+    row: AlteredWorld | AlteredWorldGold,
+    case: Case,
+    images: Sequence[Image],
+    probe: str,
+    prompt: str,
+) -> list[Question]:
+    """Is the scene there, and which world is it? Of a gold image the very questions of the suite.
+
+    prompt: name of the file that they are made from.
+    """
+    texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
+    asked, told = texts.items() if probe == ORIGINAL else (), read_prompt(prompt)
+    return [ask_yes_no(case, name, told, text, images[-1]) for name, text in asked]
 
 
 def coherent(outcome: Outcome) -> float:
@@ -158,24 +171,7 @@ def _scores(part: Sequence[Outcome], group: str) -> Iterator[Score]:
         chosen = [o for o in part if o.case.variant in levels.split()]
         if chosen or group == ALL:
             value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
-            yield _mean(name, chosen, value, world_shown, group, null=chance)
+            yield mean_value(name, chosen, value, world_shown, group, null=chance)
     one = [o for o in part if world_shown(o) in ("real", "altered")]
-    yield _mean("coherence", one, coherent, partial(failure, asked=LOGICS), group, null=0.25)
-    yield _mean("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
-
-
-def _mean(
-    name: str,
-    part: Sequence[Outcome],
-    value: Callable[[Outcome], float],
-    reason: Callable[[Outcome], str],
-    group: str,
-    *,
-    ends: tuple[float, float] = (0, 1),
-    null: float = math.nan,
-) -> Score:
-    """The mean of a value; images without one are counted by the reason."""
-    values = np.array([value(o) for o in part], dtype=float)
-    excluded = count_excluded((reason(o) for o in part if math.isnan(value(o))), ())
-    score = mean_score(name, values, part, ends=ends, unit="1", group=group, excluded=excluded)
-    return replace(score, null=null)
+    yield mean_value("coherence", one, coherent, partial(failure, asked=LOGICS), group, null=0.25)
+    yield mean_value("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))

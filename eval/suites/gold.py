@@ -1,36 +1,83 @@
-"""`t2i_correctness_gold`: can a judge be believed? Images whose layout is known (no paper)."""
+"""Configs of gold images, whose truth is known: can a judge of another suite be believed?
+
+(No paper.) A judge who knows the usual answer and does not look is found by images of the unusual.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import ClassVar, TypeVar
 
-import numpy as np
 from PIL.Image import Image
 
-from ...schema import T2ICorrectnessGold
-from ..core import FAILURES, INVALID, Case, Outcome, Question, Score, count_excluded
-from ..tallies.scores import in_groups, mean_score
+from ...schema import AlteredWorldGold, GoldRow, T2ICorrectnessGold
+from ..core import FAILURES, INVALID, Case, Outcome, Question, Score
+from ..tallies.scores import in_groups, mean_value
+from ..tallies.worths import YES_NO
+from .altered import (
+    KEYED,
+    PRESENCE,
+    ask_worlds,
+    failure,
+    lean,
+    world_shown,
+)
 from .base import Headline, Item, Items, Suite
 from .correctness import RIGHT, ask_arrangement
 
-SAID = {"right": "correct", "swapped": "wrong"}
-"""Layout -> what a judge says of it who sees what is there; any other is invalid."""
-QUESTION = "arrangement"
+G = TypeVar("G", bound=GoldRow)
+SAID = {"right": "correct", "swapped": "wrong", "real": "real", "altered": "altered"}
+"""What an image shows, its variant -> what a judge says of it who sees what is there; of any other
+that it is invalid."""
+ARRANGEMENT = "arrangement"
 
 
-class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
+class GoldSuite(Suite[G]):
+    """The questions of another suite, asked of images whose truth is known.
+
+    The variant of a case is what its image shows.
+    """
+
+    items: ClassVar[str]
+    """What is checked, e.g. `pairs`: the judge may be misled on one and not on the next."""
+    misled: ClassVar[Mapping[str, str]]
+    """What an image shows -> what a judge says of it who is misled. It is checked on an item once
+    it has answered about an image of each."""
+    misled_how: ClassVar[str]
+    """What a judge does who is misled, completing `since it ...`."""
+    parts: ClassVar[str]
+    """Group of a case by which the check is broken down, e.g. `domain`."""
+    shown_by: ClassVar[tuple[str, ...]]
+    """Groups that the table of a check has lines of."""
+    columns: ClassVar[Mapping[str, str]]
+    """Score -> its title in the table of a check, the most important first."""
+    captions: ClassVar[Mapping[str, str]] = {}
+    """What images show that people see beside a row when they vote on it -> caption."""
+
+    @abstractmethod
+    def sources(self, row: G) -> Sequence[str]:
+        """Ids of the rows whose judges it checks."""
+
+    @abstractmethod
+    def seen(self, outcome: Outcome) -> str:
+        """What the judge says that the image shows, a value of `SAID` or another; or a failure."""
+
+
+class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     """The judge's question about a pair, asked of images that code drew right or wrong."""
 
     name = "t2i_correctness_gold"
-    prompts = (QUESTION,)
+    prompts = (ARRANGEMENT,)
     variants = ("right", "swapped", "missing", "doubled", "above")
-    worths = {QUESTION: RIGHT}
+    worths = {ARRANGEMENT: RIGHT}
     headline = Headline(
         score="recognized",
         better="higher",
         meaning="Share of right and swapped images that the judge tells apart.",
-        items=lambda outcomes: _items(outcomes),
+        items=lambda outcomes: _items(outcomes, _arrangement),
         broken_down=("recognized",),
     )
     meanings = {
@@ -42,6 +89,17 @@ class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
         "controls_recognized": "Share of images with one thing missing, one twice or one above "
         "the other of which it says that neither holds.",
     }
+    items = "pairs"
+    misled = {"swapped": "correct"}
+    misled_how = "calls their swapped gold image correct"
+    parts = "domain"
+    shown_by = ("domain",)
+    columns = {
+        "recognized": "right and swapped",
+        "swapped_called_correct": "swapped called correct",
+        "controls_recognized": "controls",
+    }
+    captions = {"right": "as it should be", "swapped": "exchanged"}
 
     def cases(self, row: T2ICorrectnessGold, seeds: int) -> Iterator[Case]:
         groups = {"domain": row.domain, "layout": row.layout, "style": row.style}
@@ -55,11 +113,97 @@ class T2ICorrectnessGoldSuite(Suite[T2ICorrectnessGold]):
     def together(self, row: T2ICorrectnessGold) -> str:
         return row.source_id
 
+    def sources(self, row: T2ICorrectnessGold) -> Sequence[str]:
+        return (row.source_id,)
+
+    def seen(self, outcome: Outcome) -> str:
+        return _arrangement(outcome)
+
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return in_groups(outcomes, _scores)
+        return in_groups(outcomes, _pair_scores)
 
 
-def _scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
+class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
+    """The judge's questions about a group, asked of images of both worlds."""
+
+    name = "altered_worlds_gold"
+    variants = ("real", "altered")
+    worths = dict.fromkeys((PRESENCE, *KEYED), YES_NO)
+    headline = Headline(
+        score="recognized",
+        better="higher",
+        meaning="Share of images whose world the judge tells.",
+        items=lambda outcomes: _items(outcomes, world_shown),
+        broken_down=("recognized",),
+    )
+    meanings = {
+        "recognized": "Share of images of which the judge says, by presence and the point "
+        "questions, which world they show. Who guesses gets 12.5 or 25, who always says yes 0.",
+        "taken_for_other": "Share of images that it takes for the other world.",
+        "as_keyed": "Share of the four keyed questions that it answers as their key does. Who "
+        "guesses, or always says the same, gets 50.",
+        PRESENCE: "Share of images whose things it says are there. They always are.",
+        **{
+            name: f"Share of images of which it answers `{name}` as its key does." for name in KEYED
+        },
+        "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
+        "right, -0.5 to 0.5.",
+    }
+    items = "groups"
+    misled = {"real": "altered", "altered": "real"}
+    misled_how = "takes a gold image of one of their worlds for the other"
+    parts = "discipline"
+    shown_by = ("discipline", "world")
+    columns = {
+        "recognized": "world told",
+        "taken_for_other": "other world",
+        "as_keyed": "as keyed",
+        PRESENCE: "presence",
+    }
+
+    def cases(self, row: AlteredWorldGold, seeds: int) -> Iterator[Case]:
+        groups = {"discipline": row.discipline, "world": row.world, "style": row.style}
+        return self.seeded(row, seeds, {row.world: row.prompt}, (row.law, row.group), groups)
+
+    def questions(
+        self, row: AlteredWorldGold, case: Case, images: Sequence[Image], probe: str
+    ) -> list[Question]:
+        return ask_worlds(row, case, images, probe, *self.prompts)
+
+    def together(self, row: AlteredWorldGold) -> str:
+        return row.group
+
+    def sources(self, row: AlteredWorldGold) -> Sequence[str]:
+        return row.source_ids
+
+    def seen(self, outcome: Outcome) -> str:
+        return world_shown(outcome)
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, _world_scores)
+
+
+def _arrangement(outcome: Outcome) -> str:
+    return outcome.label(ARRANGEMENT)
+
+
+def _items(outcomes: Sequence[Outcome], seen: Callable[[Outcome], str]) -> Items:
+    return {
+        o.case.id: Item((_says(seen, o),), o.case.clusters[0])
+        for o in outcomes
+        if o.case.variant in SAID
+    }
+
+
+def _says(seen: Callable[[Outcome], str], outcome: Outcome, said: str = "") -> float:
+    """1 where the judge says this, or what is there; NaN for a failure."""
+    label = seen(outcome)
+    if label in FAILURES:
+        return math.nan
+    return float(label == (said or SAID.get(outcome.case.variant, INVALID)))
+
+
+def _pair_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
     layouts = {
         "recognized": ("right", "swapped"),
         "right_recognized": ("right",),
@@ -70,25 +214,29 @@ def _scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
     for name, shown in layouts.items():
         part = [o for o in outcomes if o.case.variant in shown]
         said = "correct" if name == "swapped_called_correct" else ""
-        labels = [o.label(QUESTION) for o in part]
-        yield mean_score(
-            name,
-            np.array([_says(o, said) for o in part], dtype=float),
-            part,
-            group=group,
-            excluded=count_excluded(labels, set(labels) - set(FAILURES)),
-        )
+        value = partial(_says, _arrangement, said=said)
+        yield mean_value(name, part, value, _arrangement, group, unit="%")
 
 
-def _says(outcome: Outcome, said: str = "") -> float:
-    """1 where the judge says this, or what is there; NaN for a failure."""
-    label = outcome.label(QUESTION)
-    if label in FAILURES:
-        return math.nan
-    return float(label == (said or SAID.get(outcome.case.variant, INVALID)))
+def _world_scores(part: list[Outcome], group: str) -> Iterator[Score]:
+    def other(outcome: Outcome) -> float:
+        return _says(world_shown, outcome, AlteredWorldsGoldSuite.misled[outcome.case.variant])
+
+    recognized = partial(_says, world_shown)
+    yield mean_value("recognized", part, recognized, world_shown, group, unit="%")
+    yield mean_value("taken_for_other", part, other, world_shown, group, unit="%")
+    about: dict[str, tuple[str, ...]] = {"as_keyed": KEYED, PRESENCE: (PRESENCE,)}
+    for name, asked in (about | {name: (name,) for name in KEYED}).items():
+        value, reason = partial(_as_keyed, asked), partial(failure, asked=asked)
+        yield mean_value(name, part, value, reason, group, unit="%")
+    yield mean_value("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
 
 
-def _items(outcomes: Sequence[Outcome]) -> Items:
-    return {
-        o.case.id: Item((_says(o),), o.case.clusters[0]) for o in outcomes if o.case.variant in SAID
-    }
+def _as_keyed(asked: Sequence[str], outcome: Outcome) -> float:
+    """Share of some questions about an image that are answered as keyed; NaN unless all are."""
+    right = []
+    for name in asked:
+        world = "altered" if name.endswith("_counterfactual") else "real"
+        says = YES_NO.of(outcome.verdict(name))
+        right.append(says if name == PRESENCE or world == outcome.case.variant else 1 - says)
+    return sum(right) / len(right)

@@ -62,6 +62,25 @@ def mean_score(
     return replace(score, bounds=limits(values, ends).scaled(factor_of(unit)))
 
 
+def mean_value(
+    name: str,
+    outcomes: Sequence[Outcome],
+    value: Callable[[Outcome], float],
+    reason: Callable[[Outcome], str],
+    group: str = ALL,
+    *,
+    ends: tuple[float, float] = (0, 1),
+    unit: str = "1",
+    null: float = math.nan,
+) -> Score:
+    """The mean of a value within `ends`; outcomes without one (NaN) are counted by the reason."""
+    values = np.array([value(o) for o in outcomes], dtype=float)
+    without = (reason(o) for o, one in zip(outcomes, values, strict=True) if np.isnan(one))
+    excluded = count_excluded(without, ())
+    score = mean_score(name, values, outcomes, ends=ends, unit=unit, group=group, excluded=excluded)
+    return replace(score, null=null)
+
+
 def mean_worth(
     name: str,
     outcomes: Sequence[Outcome],

@@ -88,7 +88,7 @@ SHARE = {"rate": 0.5, "by_pair": [0.4, 0.6], "n": 9}
 CHECK = {
     "judge": "j",
     "comparable": {"model": "m"},
-    "pairs": 2,
+    "checked": {"row": "entry"},
     "misled": {"row": "entry"},
     "unchecked": {},
     "confusion": {"swapped": {"correct": 1}},

@@ -17,13 +17,13 @@ from counterprior.builders.depictions import (
     Depiction,
     Drawable,
     depiction_faults,
-    draw_gold,
     drawable_pairs,
     read_looks,
 )
+from counterprior.builders.gold import LOOKED, difference, draw_gold
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suite import Banks
-from counterprior.builders.suites.t2i_correctness_gold import LOOKED, SUITE, difference, images_of
+from counterprior.builders.suites.t2i_correctness_gold import SUITE, images_of
 from counterprior.scenes.vector import PlacedPart, Turn, VectorImage, VectorShape, draw_vector
 
 FRANCE = "flags-and-heraldry-france-blue-red"

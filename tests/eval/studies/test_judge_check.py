@@ -62,10 +62,10 @@ def test_judges_are_checked_by_command(
     assert "0 of 3 pairs are excluded" in done.stdout
     assert "3 of 3 pairs are excluded for this judge" in done.stdout
     assert "flags-and-heraldry-france-blue-red" in done.stdout
-    knowing, seeing = read_checks(tmp_path / "gold")  # by name
+    knowing, seeing = read_checks(tmp_path / "gold" / GOLD)  # by name
     assert seeing.judge == "python:gold_judges:seeing" and seeing.misled == {}
     assert knowing.confusion["swapped"] == {"correct": 6} and len(knowing.misled) == 3
-    results = json.loads((tmp_path / "gold" / "scores.json").read_text())
+    results = json.loads((tmp_path / "gold" / GOLD / "scores.json").read_text())
     of_all = [{s["name"]: s for s in r["scores"] if s["group"] == "all"} for r in results]
     names = ("recognized", "swapped_called_correct", "controls_recognized")
     assert [[scores[name]["value"] for name in names] for scores in of_all] == [
@@ -113,7 +113,7 @@ def test_a_study_checks_its_judges_first(
         assert planned[name, f"questions of {PAIRS}"] == 16
     run_study(file, out)
     assert not plan_study(file, out).parts
-    logs = Run.open(out / "gold").judges()
+    logs = Run.open(out / "gold" / GOLD).judges()
     asked = [len((log.root / VERDICTS).read_text().splitlines()) for log in logs]
     assert asked == [21, 21], "once each, whatever the number of generators"
     done = cli("study", "table", out)
@@ -165,15 +165,15 @@ def test_eval_checks_the_rows_of_its_run_in_a_shared_folder(release: Path, tmp_p
 def test_a_pair_without_a_verdict_on_its_swapped_image_is_unchecked(
     release: Path, tmp_path: Path
 ) -> None:
-    found = check_judges(str(release), tmp_path / "gold", [gold_judges.refusing()])
+    (found,) = check_judges(str(release), tmp_path / "gold", [gold_judges.refusing()])
     (check,), (judged,) = found.checks, found.judged
-    assert check.pairs == 0 and len(check.unchecked) == 3 and not check.misled
+    assert check.items == 0 and len(check.unchecked) == 3 and not check.misled
     swapped = judged.whole["swapped_recognized"]
     assert math.isnan(swapped.value) and swapped.excluded == {"refused": 6}
 
 
 def test_the_images_are_those_of_the_release(release: Path, tmp_path: Path) -> None:
-    found = check_judges(str(release), tmp_path / "gold", [gold_judges.seeing()])
+    (found,) = check_judges(str(release), tmp_path / "gold", [gold_judges.seeing()])
     digests = {image.sha256 for image in found.done.run.images().values()}
     assert digests == {row.image_sha256 for row in read_rows(str(release), GOLD).rows}
 

@@ -1,0 +1,95 @@
+"""Gold images: what those of pairs and those of worlds share.
+
+Shapes that can be drawn, the PNG of an image, styles and seeds, and whether two images differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from io import BytesIO
+
+from PIL import Image
+
+from ..images import encode_png, opened
+from ..scenes.sprites import read_json
+from ..scenes.vector import (
+    VectorImage,
+    VectorShape,
+    VectorStyle,
+    can_write,
+    color,
+    draw_vector,
+    outline,
+)
+
+REACH = 0.35
+"""How far shapes of the scene may reach beyond the stage."""
+STYLES_EACH = 2
+"""Images of the same thing: each in a style and with a seed of its own."""
+LEAST_DIFFERENCE = 0.0007
+"""Share of the pixels that must differ visibly between two images of one style."""
+VISIBLE = 24
+"""Difference of a pixel's brightness that is seen, of 255."""
+LOOKED = "reviewer-model-on-images"
+"""Mark of an image that was recognized by a model that looked at it without its key."""
+TEXTS, ART = "CC-BY-4.0", "Apache-2.0"
+"""Licenses of texts and shapes, and of the sprites."""
+
+
+def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Iterator[str]:
+    """Letters, sprites and places that can't be drawn. Raises ShapeError for a bad color or path.
+
+    reach: how far beyond their box shapes may be.
+    """
+    for shape in shapes:
+        for name in filter(None, (shape.fill, shape.stroke)):
+            color(name)
+        if shape.kind == "text":
+            if not can_write(shape.text.replace("{part}", "")):
+                yield f"{where}: the font lacks a letter of {shape.text!r}"
+            points = [shape.at]
+        elif shape.kind == "sprite":
+            if shape.sprite not in read_json("atlas/index.json"):
+                yield f"{where}: no sprite {shape.sprite!r} in the atlas"
+            points = [shape.at]
+        else:
+            points = outline(shape)
+        if any(not -reach <= value <= 1 + reach for point in points for value in point):
+            yield f"{where}: {shape.kind} leaves its box"
+
+
+def style_of(name: str, styles: Sequence[VectorStyle], seed: int) -> VectorStyle:
+    """One of the styles: which is the first is drawn by name, and the next seed has the next."""
+    return styles[(int(hashlib.sha256(name.encode()).hexdigest(), 16) + seed) % len(styles)]
+
+
+def seed_of(name: str, seed: int) -> int:
+    """The seed of size, position and ground in [0, 2**31): no two things have the same ones."""
+    return int(hashlib.sha256(f"{name}/{seed}".encode()).hexdigest()[:12], 16) % 2**31
+
+
+def terms(has_sprites: bool) -> str:
+    """SPDX expression of an image."""
+    return f"{TEXTS} AND {ART}" if has_sprites else TEXTS
+
+
+@lru_cache(maxsize=4096)
+def draw_gold(image: VectorImage) -> bytes:
+    """The PNG of one gold image. Raises ShapeError for what can't be drawn."""
+    return encode_png(draw_vector(image), level=3)
+
+
+def difference(first: bytes, second: bytes) -> float:
+    """Share of the pixels that visibly differ between two encoded images of one size."""
+    with opened(BytesIO(first)) as one, opened(BytesIO(second)) as other:
+        return visible_difference(one, other)
+
+
+def visible_difference(first: Image.Image, second: Image.Image) -> float:
+    """Share of the pixels that visibly differ between two images of one size, in [0, 1]."""
+    import numpy as np
+
+    one, other = (np.asarray(image.convert("RGB"), dtype=np.int16) for image in (first, second))
+    return float((np.abs(one - other).max(axis=-1) > VISIBLE).mean())

@@ -1,0 +1,119 @@
+"""`altered_worlds_gold`: drawn images of altered worlds, whose world is known (gold)."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ...scenes.vector import VectorStyle
+from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
+from ..checks import equal_fault
+from ..gold import LEAST_DIFFERENCE, LOOKED, difference, draw_gold, terms
+from ..manifest import Composition
+from ..suite import Banks, Fault, SuiteRecipe
+from ..world_drawings import DRAWN, DrawnGroup
+from ..world_looks import recognized, undecided
+from ..worlds import KEYED
+from .altered_worlds import group_rows
+from .counterfactual import groups
+
+TOLD = (
+    *("prompt", "altered_prompt", "law", "discipline", "depth", "presence", *KEYED, "source_ids"),
+)
+"""Columns that the rows of `altered_worlds` decide."""
+
+
+def build(banks: Banks, rng: random.Random) -> list[AlteredWorldGold]:
+    """The images of every released group that is drawn, in the order of the bank."""
+    return list(drawn_rows(banks))
+
+
+def drawn_rows(banks: Banks, only: Collection[str] | None = None) -> Iterator[AlteredWorldGold]:
+    """The images of released groups, drawn one by one; of those named where `only` is given."""
+    for file, law, scene in groups(banks):
+        if scene.id in banks.world_drawings and (only is None or scene.id in only):
+            yield from _rows(banks, file, law, scene)
+
+
+def _rows(banks: Banks, file: str, law: Any, scene: Any) -> Iterator[AlteredWorldGold]:
+    drawn = banks.world_drawings[scene.id]
+    told = _told(banks, file, law, scene)
+    for world, style, seed in drawn.drawing.versions():
+        row = _row(drawn, told, world, style, seed)
+        review = ["code", LOOKED] if recognized(row, banks.world_looks) else ["code"]
+        yield row.model_copy(update={"review": review})
+
+
+def _told(banks: Banks, file: str, law: Any, scene: Any) -> dict[str, Any]:
+    """What the rows of a group say of its images."""
+    levels = group_rows(banks, file, law, scene)
+    plain, deduced = (next(r for r in levels if r.level == level) for level in ("L1", "L3"))
+    shared = ("group", "law", "discipline", "depth", "presence", *KEYED, "provenance")
+    return {
+        **{name: getattr(plain, name) for name in shared},
+        "prompt": plain.prompt,
+        "altered_prompt": deduced.prompt,
+        "source_ids": [row.id for row in levels],
+    }
+
+
+def _row(
+    drawn: DrawnGroup, told: dict[str, Any], world: World, style: VectorStyle, seed: int
+) -> AlteredWorldGold:
+    source: Provenance = told["provenance"]
+    data = draw_gold(drawn.drawing.image(world, style, seed))
+    return AlteredWorldGold(
+        **told | {"provenance": source.model_copy(update={"bank": f"{source.bank} {drawn.entry}"})},
+        world=world,
+        style=style,
+        drawn_seed=seed,
+        image=EncodedImage(bytes=data, path=f"{told['group']}-{world}-{style}-{seed}.png"),
+        image_sha256=hashlib.sha256(data).hexdigest(),
+        review=["code"],
+        license=terms(drawn.drawing.has_sprites),
+    )
+
+
+def faults(rows: list[AlteredWorldGold], banks: Banks) -> Iterator[Fault]:
+    alike: defaultdict[tuple[str, str, int], dict[str, AlteredWorldGold]] = defaultdict(dict)
+    for row in rows:
+        alike[row.group, row.style, row.drawn_seed][row.world] = row
+    for (_, style, _), worlds in alike.items():
+        first = next(iter(worlds.values()))
+        if set(worlds) != set(DRAWN):
+            yield Fault(first.id, "world", f"{first.group} has no image of the other world")
+            continue
+        share = difference(*(worlds[world].image.bytes for world in DRAWN))
+        if share < LEAST_DIFFERENCE:
+            reason = f"{first.group}, {style}: the two worlds look alike"
+            yield Fault(first.id, "image", f"{reason}: {share:.2%} of the pixels differ")
+    known = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
+    told: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        # A release made from another bank holds groups that this one doesn't know.
+        if row.group in known and row.group in banks.worlds:
+            if row.group not in told:
+                told[row.group] = _told(banks, *known[row.group])
+            for name in TOLD:
+                yield from equal_fault(row, name, told[row.group][name])
+    for one in undecided(rows, banks.world_looks):
+        yield Fault(one.row.id, one.question, str(one))
+
+
+SUITE = SuiteRecipe(
+    name="altered_worlds_gold",
+    rows=None,
+    source="CF-World (drawn images ours)",
+    summary="Drawn images of both worlds of a group, and questions whose answers are known: can a "
+    "judge of altered_worlds be believed?",
+    build=build,
+    faults=faults,
+    group=lambda row: ("scene", row.group),  # as all levels of it
+    breakdown=("world", "style"),
+    composition=Composition(by="discipline", counts=("world",), distinct=("law", "group")),
+    license=None,
+    optional=True,
+)

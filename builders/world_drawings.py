@@ -1,0 +1,159 @@
+"""Drawings of altered worlds: from each, code draws gold images of a group's two worlds.
+
+A drawing says what both worlds share and what each has alone, so the two images differ by nothing
+but what the law changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import get_args
+
+from ..scenes.vector import (
+    ShapeError,
+    VectorImage,
+    VectorShape,
+    VectorStyle,
+    color,
+    draw_vector,
+)
+from ..schema import Struct, World
+from .bank import BankError, by_name, read_folder
+from .counterfactual import Law
+from .gold import (
+    LEAST_DIFFERENCE,
+    STYLES_EACH,
+    seed_of,
+    shape_faults,
+    style_of,
+    visible_difference,
+)
+from .worlds import WorldEntry
+
+FOLDER = "world_drawings"
+"""Of the bank."""
+REACH = 1.0
+"""How far shapes may reach beyond the stage: beams, horizons and slopes run out of the image."""
+DRAWN: tuple[World, ...] = get_args(World)
+
+
+class WorldDrawing(Struct):
+    """A group's scene as both worlds show it; shapes are on the stage and may reach beyond it."""
+
+    group: str
+    """Id of the group."""
+    scene: tuple[VectorShape, ...] = ()
+    """Backdrop of both worlds, which throws no shadow."""
+    behind: tuple[VectorShape, ...] = ()
+    """What both worlds show, behind what only one of them has."""
+    real: tuple[VectorShape, ...] = ()
+    """What only the real world shows."""
+    altered: tuple[VectorShape, ...] = ()
+    """What only the altered world shows."""
+    over: tuple[VectorShape, ...] = ()
+    """What both worlds show, in front."""
+    ground: str = ""
+    """Color behind the stage, e.g. a night sky; a light one if empty."""
+    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
+    """Styles in which the worlds can be told apart; add `blueprint` and `ink` where no color
+    decides."""
+
+    def image(self, world: World, style: VectorStyle, seed: int) -> VectorImage:
+        """One of the worlds; both look the same in size, position and ground with one seed."""
+        return VectorImage(
+            parts=(),
+            scene=self.scene,
+            behind=(*self.behind, *(self.real if world == "real" else self.altered)),
+            over=self.over,
+            ground=self.ground,
+            style=style,
+            seed=seed_of(self.group, seed),
+        )
+
+    def versions(self) -> Iterator[tuple[World, VectorStyle, int]]:
+        """World, style and seed of every gold image: both worlds in each of two styles."""
+        for seed in range(STYLES_EACH):
+            for world in DRAWN:
+                yield world, style_of(self.group, self.styles, seed), seed
+
+    @property
+    def has_sprites(self) -> bool:
+        """Whether it shows art of the sprite atlas."""
+        drawn = chain(self.scene, self.behind, self.real, self.altered, self.over)
+        return any(shape.sprite for shape in drawn)
+
+
+@dataclass(frozen=True)
+class DrawnGroup:
+    """A drawing that has passed its checks."""
+
+    drawing: WorldDrawing
+    entry: str
+    """File of the drawing, relative to the bank."""
+
+
+def read_world_drawings(bank: Path) -> dict[str, list[WorldDrawing]]:
+    """Drawings by file; none where the bank has no such folder.
+
+    Raises BankError for an entry that can't be read and a group that is drawn twice.
+    """
+    files = read_folder(bank / FOLDER, WorldDrawing)
+    by_name((d for some in files.values() for d in some), "group", str(bank / FOLDER))
+    return files
+
+
+def drawn_groups(
+    files: Mapping[str, list[WorldDrawing]],
+    laws: Mapping[str, list[Law]],
+    worlds: Mapping[str, WorldEntry],
+) -> dict[str, DrawnGroup]:
+    """Every drawing by its group. Raises BankError naming file, entry and fault."""
+    status = {s.id: s.status for some in laws.values() for law in some for s in law.scenes}
+    found = {}
+    for file, drawings in files.items():
+        for drawing in drawings:
+            entry = f"{FOLDER}/{file}.yaml"
+            for fault in (*_group_faults(drawing, status, worlds), *drawing_faults(drawing)):
+                raise BankError(f"{entry}, {drawing.group}: {fault}")
+            found[drawing.group] = DrawnGroup(drawing, entry)
+    return found
+
+
+def _group_faults(
+    drawing: WorldDrawing, status: Mapping[str, str], worlds: Mapping[str, WorldEntry]
+) -> Iterator[str]:
+    if drawing.group not in status:
+        yield "group: is no group of the bank"
+    elif status[drawing.group] == "retired":
+        yield "group: is retired"
+    elif drawing.group not in worlds:
+        yield "group: has no entry in worlds/, so nobody knows what its scene must show"
+
+
+def drawing_faults(drawing: WorldDrawing) -> Iterator[str]:
+    """What is wrong with a drawing: colors, letters, sprites, places, or no difference at all."""
+    if not drawing.styles:
+        yield "styles: names none"
+    if not drawing.real and not drawing.altered:
+        yield "real, altered: nothing is in one world alone"
+    try:
+        for field in ("scene", "behind", "real", "altered", "over"):
+            yield from shape_faults(field, getattr(drawing, field), REACH)
+        if drawing.ground:
+            color(drawing.ground)
+    except ShapeError as error:
+        yield str(error)
+
+
+def alike_faults(drawing: WorldDrawing, styles: Iterable[VectorStyle] = ()) -> Iterator[str]:
+    """Styles in which the two worlds can hardly be told apart; all of the drawing's unless given.
+
+    Raises ShapeError for a drawing with `drawing_faults`.
+    """
+    for style in styles or drawing.styles:
+        images = (draw_vector(drawing.image(world, style, 0)) for world in DRAWN)
+        if (share := visible_difference(*images)) < LEAST_DIFFERENCE:
+            yield f"{style}: the two worlds look alike: {share:.2%} of the pixels differ"

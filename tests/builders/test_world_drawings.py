@@ -1,0 +1,235 @@
+"""Gold images of altered worlds: both worlds alike but for the law, bad drawings and questions."""
+
+import json
+import random
+import sys
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from small_worlds import DRAWINGS, GOLD, ICE, TREE, write_bank, write_worlds
+
+from counterprior.builders.bank import BankError
+from counterprior.builders.build import as_released, rebuilt
+from counterprior.builders.census import worlds_census
+from counterprior.builders.gold import LOOKED, difference
+from counterprior.builders.suite import SHIPPED, Banks
+from counterprior.builders.suites import SUITES
+from counterprior.builders.suites.altered_worlds_gold import SUITE
+from counterprior.builders.world_drawings import (
+    WorldDrawing,
+    alike_faults,
+    drawing_faults,
+    read_world_drawings,
+)
+from counterprior.builders.world_looks import read_world_looks
+from counterprior.builders.worlds import KEYED
+from counterprior.cards.facts import read_facts
+from counterprior.cards.validate import Origin, differences
+from counterprior.release import iter_records, verify
+from counterprior.schema import AlteredWorldGold
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+from look_blind import record, world_sheets
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the small bank."""
+    root = tmp_path_factory.mktemp("drawn")
+    return write_worlds(write_bank(root / "bank"), root / "release")
+
+
+def built(bank: Path) -> list[AlteredWorldGold]:
+    return SUITE.build(Banks(bank), random.Random(0))
+
+
+def blue(row: AlteredWorldGold) -> float:
+    """Share of blue pixels."""
+    with Image.open(BytesIO(row.image.bytes)) as image:
+        assert image.mode == "RGB" and image.size == (384, 384)
+        pixels = np.asarray(image, dtype=int)
+    return float((pixels[..., 2] > pixels[..., 1] + 60).mean())
+
+
+def test_a_group_has_both_worlds_in_two_styles_and_its_questions(tmp_path: Path) -> None:
+    banks = Banks(write_bank(tmp_path))
+    rows = SUITE.build(banks, random.Random(0))
+    assert not list(SUITE.faults(rows, banks))
+    assert [row.group for row in rows] == [ICE] * 4 + [TREE] * 4
+    for real, altered in zip(rows[::2], rows[1::2], strict=True):
+        assert (real.world, altered.world) == ("real", "altered")
+        assert (real.style, real.drawn_seed) == (altered.style, altered.drawn_seed)
+        # The backdrop, the trunk and the glass are the same: only what the law changes is not.
+        assert 0.002 < difference(real.image.bytes, altered.image.bytes) < 0.4
+    assert len({(row.style, row.drawn_seed) for row in rows[:4]}) == 2
+    trees = rows[4:]
+    assert [blue(row) > 0.1 for row in trees] == [row.world == "altered" for row in trees]
+    sources = {row.id: row for row in SUITES["altered_worlds"].build(banks, random.Random(0))}
+    for row in rows:
+        levels = [sources[name] for name in row.source_ids]
+        assert [one.level for one in levels] == ["L0", "L1", "L2", "L3"]
+        assert {one.group for one in levels} == {row.group}
+        assert (row.prompt, row.altered_prompt) == (levels[1].prompt, levels[3].prompt)
+        assert [getattr(row, name) for name in KEYED] == [getattr(levels[0], n) for n in KEYED]
+    forged = [rows[0].model_copy(update={"point_factual": rows[0].point_counterfactual})]
+    assert {f.field for f in SUITE.faults([*forged, *rows[1:]], banks)} == {"point_factual"}
+    assert {f.field for f in SUITE.faults(rows[1:], banks)} == {"world"}
+
+
+def test_a_release_is_drawn_again_from_its_bank(release: Path, tmp_path: Path) -> None:
+    assert verify(release) == []
+    config = next(one for one in read_facts(release).configs if one.name == GOLD)
+    records = list(iter_records(release, GOLD))
+
+    def problems(bank: Path) -> list[tuple[str | None, str | None]]:
+        rows = rebuilt(bank)(GOLD, 0) or []
+        origin = Origin("", rebuilt(bank), as_released)
+        return [(one.row, one.field) for one in differences(config, records, rows, origin)]
+
+    assert not problems(release.with_name("bank"))
+    other = write_bank(tmp_path / "other", [DRAWINGS[0] | {"over": []}, DRAWINGS[1]])
+    ice = [record["id"] for record in records if record["group"] == ICE]
+    assert len(ice) == 4 and problems(other) == [(row, "image") for row in ice]
+
+
+def answered(folder: Path, change: dict[tuple[str, str], str]) -> Path:
+    """What a reader writes who answers as the key does but for (world, question)."""
+    lines = []
+    for number, shown in json.loads((folder / "key.json").read_text()).items():
+        said = [
+            change.get((shown["world"], question), right)[0]
+            for question, right in zip(shown["questions"], shown["right"], strict=True)
+        ]
+        lines.append(f"{number},{''.join(said)}\n")
+    (folder / "answers.csv").write_text("".join(lines))
+    return folder / "answers.csv"
+
+
+def test_who_looked_tells_which_questions_tell_the_worlds_apart(
+    release: Path, tmp_path: Path
+) -> None:
+    bank = write_bank(tmp_path / "bank")
+    blind = tmp_path / "blind"
+    world_sheets(release, blind, bank=bank)
+    key = json.loads((blind / "key.json").read_text())
+    assert sorted((one["group"], one["world"]) for one in key.values()) == [
+        (group, world) for group in (TREE, ICE) for world in ("altered", "real")
+    ]
+    for group in (TREE, ICE):  # on two sheets, and in two styles
+        (a, one), (b, other) = ((int(n), k) for n, k in key.items() if k["group"] == group)
+        assert a // 12 != b // 12
+        styles = {r.image_sha256: r.style for r in built(bank)}
+        assert styles[one["image"]] != styles[other["image"]]
+    text = (blind / "sheet00.txt").read_text()
+    assert "Are the leaves blue?" in text and "world" not in text
+
+    record(blind, [answered(blind, {})], bank)
+    rows = built(bank)
+    assert sum(LOOKED in row.review for row in rows) == 4
+    assert not list(SUITE.faults(rows, Banks(bank)))
+    again = tmp_path / "again"
+    world_sheets(release, again, bank=bank)
+    assert json.loads((again / "key.json").read_text()) == {}
+    world_sheets(release, again, [ICE], bank)
+    unsure = {("altered", "logic_factual"): "unsure"}
+    record(again, [answered(again, unsure)], bank)
+    (fault,) = SUITE.faults(built(bank), Banks(bank))
+    assert fault.field == "logic_factual"
+    assert "yes of the real world, unsure of the altered world: Does ice stick" in fault.message
+    shown = set()
+    for name in "abc":  # the newest look at a world counts, whichever of its images it was at
+        world_sheets(release, tmp_path / name, [ICE], bank)
+        key = json.loads((tmp_path / name / "key.json").read_text())
+        shown |= {one["image"] for one in key.values()}
+        record(tmp_path / name, [answered(tmp_path / name, unsure)], bank)
+        assert len(read_world_looks(bank)) == 4
+    assert len(shown) == 4
+    found = worlds_census(Banks(bank))
+    assert found.drawn == {"Biology": 1, "Physics": 1, "all": 2}
+    told = {one.question: asdict(one) for one in found.looked_at["all"]}
+    assert told["point_factual"] == dict(question="point_factual", groups=2, told=2, unsure=0)
+    assert told["logic_factual"] == dict(question="logic_factual", groups=2, told=1, unsure=1)
+
+
+def test_a_look_is_worth_nothing_once_the_image_or_a_question_is_another(
+    release: Path, tmp_path: Path
+) -> None:
+    bank, blind = write_bank(tmp_path / "bank"), tmp_path / "blind"
+    world_sheets(release, blind, bank=bank)
+    wrong = dict.fromkeys([("real", "point_factual"), ("altered", "presence")], "no")
+    record(blind, [answered(blind, wrong)], bank)
+    faults = list(SUITE.faults(built(bank), Banks(bank)))
+    assert [f.field for f in faults] == ["presence", "point_factual"] * 2
+    assert "must be yes, answered yes of the real world, no of the altered" in faults[0].message
+    file = bank / "counterfactual" / "all.yaml"
+    file.write_text(file.read_text().replace("Does the cube float", "Does a cube float"))
+    left = list(SUITE.faults(built(bank), Banks(bank)))
+    assert [f.field for f in left] == ["presence", "point_factual"]
+    assert all(TREE in f.message for f in left)
+    (seen,) = {one.groups for one in worlds_census(Banks(bank)).looked_at["all"]}
+    assert seen == 1
+    write_bank(bank, [DRAWINGS[0] | {"over": []}, DRAWINGS[1] | {"ground": "#ddeeff"}])
+    assert not list(SUITE.faults(built(bank), Banks(bank)))
+    assert not worlds_census(Banks(bank)).looked_at
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"group": "nobody"}, "is no group of the bank"),
+        ({"group": "thumb-retired"}, "is retired"),
+        ({"group": "thumb-bare"}, "has no entry in worlds/"),
+        ({"group": TREE}, "is used twice"),
+        ({"real": [], "altered": []}, "nothing is in one world alone"),
+        ({"styles": []}, "styles: names none"),
+        ({"ground": "greeen"}, "no color 'greeen'"),
+        ({"scene": [{"rect": [0, 0, 1, 1], "stroke": "#12"}]}, "no color '#12'"),
+        ({"over": [{"sprite": "unicorn"}]}, "no sprite 'unicorn'"),
+        ({"behind": [{"text": "Ω"}]}, "behind: the font lacks a letter"),
+        ({"altered": [{"line": [[0, 0], [12, 1]]}]}, "altered: line leaves its box"),
+        ({"real": [{"fill": "red"}]}, "a shape is one of"),
+        ({"colour": "red"}, "colour: Extra inputs"),
+    ],
+)
+def test_bad_drawings_are_named(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    bank = write_bank(tmp_path, [DRAWINGS[0] | change, DRAWINGS[1]])
+    laws = bank / "counterfactual" / "all.yaml"
+    text = laws.read_text()
+    hand = text[text.index("  - id: thumb-hand") :]
+    gone = (
+        hand.replace("thumb-hand", "thumb-retired") + "    status: retired\n    erratum: Twice.\n"
+    )
+    laws.write_text(f"{text}{gone}{hand.replace('thumb-hand', 'thumb-bare')}")
+    with pytest.raises(BankError, match=rf"world_drawings.*{reason}"):
+        print(Banks(bank).world_drawings)
+
+
+def test_worlds_that_look_alike_are_named(tmp_path: Path) -> None:
+    hidden = DRAWINGS[0] | {"over": [{"rect": [0, 0, 1, 1], "fill": "white"}]}
+    drawing = WorldDrawing.model_validate(hidden)
+    assert [fault.partition(":")[0] for fault in alike_faults(drawing)] == [*drawing.styles]
+    # Only a color differs, which a style of lines does not show.
+    colored = DRAWINGS[1] | {"styles": ["flat", "ink"]}
+    (fault,) = alike_faults(WorldDrawing.model_validate(colored))
+    assert fault.startswith("ink: the two worlds look alike: 0.00%")
+    banks = Banks(write_bank(tmp_path, [colored]))
+    (fault,) = SUITE.faults(SUITE.build(banks, random.Random(0)), banks)
+    assert fault.field == "image" and f"{TREE}, ink: the two worlds look alike" in fault.message
+
+
+@pytest.mark.lane
+def test_every_shipped_drawing_shows_two_worlds() -> None:
+    if not SHIPPED.world_drawings:
+        pytest.skip("the bank has no drawings")
+    for file, drawings in read_world_drawings(SHIPPED.root).items():
+        for drawing in drawings:
+            assert not [*drawing_faults(drawing), *alike_faults(drawing)], (file, drawing.group)
+    rows = SUITE.build(SHIPPED, random.Random(0))
+    assert not list(SUITE.faults(rows, SHIPPED))
+    assert len(rows) == 4 * worlds_census(SHIPPED).drawn["all"]
+    assert {row.suite for row in rows} == {GOLD}
