@@ -16,7 +16,7 @@ from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.errors import UsageError
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
