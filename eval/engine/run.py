@@ -275,16 +275,6 @@ class Run:
         """Where the image lies. Raises DataError where a link leads out of the run."""
         return image_path(self.root, image)
 
-    def holds(self, image: MadeImage) -> bool:
-        """Whether what lies there are the recorded bytes, for who is about to show them.
-
-        A run folder names files elsewhere: one from somebody else must show nothing that its maker
-        did not have.
-        """
-        if image.stamp is None:
-            return not self.replacement()(image)
-        return not differs(self.root, image)
-
     def replaced(self) -> list[str]:
         """Cases whose file was replaced since it was recorded, or removed where it lies elsewhere.
 
@@ -501,6 +491,14 @@ class Replacement:
         self._read += 1
         self._found += found
         return found
+
+    def may_show(self, image: MadeImage) -> bool:
+        """Whether what lies there are the recorded bytes, for who is about to show them.
+
+        A run folder names files elsewhere: one from somebody else must show nothing that its maker
+        did not have. So those are read, whatever their stamp says.
+        """
+        return not (self(image) if image.stamp is None else differs(self._root, image))
 
     def keep(self) -> None:
         """After a look at every image: the log is as new as this look if all are as recorded, so
