@@ -37,6 +37,7 @@ from ...release import (
     CHECKSUMS,
     ReleaseError,
     foreign_files,
+    means_folder,
     read_checksums,
     sha256_file,
     verify,
@@ -453,8 +454,7 @@ def release_of(data: str) -> tuple[str, dict[str, str]]:
     """
     root = Path(data)
     if not root.is_dir():
-        public = data.count("/") == 1 and not data.startswith((".", "/", "~", "dist/"))
-        return (data if public else ""), {}
+        return ("" if means_folder(data) else data), {}
     try:
         manifest = json.loads((root / "manifest.json").read_text("utf-8"))
         changes, bank = manifest["changes"], manifest["bank_sha256"]
