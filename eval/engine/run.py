@@ -360,7 +360,8 @@ class Run:
         found = [judge for judge in self.judges() if not judge.is_empty]
         if not found:
             raise RunError(
-                f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
+                self._nothing_to_judge()
+                or f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
                 f"--judge ...`"
             )
         known = ", ".join(judge.name for judge in found)
@@ -372,6 +373,16 @@ class Run:
                 raise UsageError(f"{self.root} {what} {name!r}: choose from {known}")
             chosen += fits
         return chosen or found
+
+    def _nothing_to_judge(self) -> str:
+        """Why no judge can help, where no image was made; else empty."""
+        images = self.images()
+        if not images or any(image.status == "made" for image in images.values()):
+            return ""
+        counts = Counter(image.status for image in images.values())
+        told = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+        first = next(iter(images.values()))
+        return f"{self.root}: there is no image to judge ({told}); the first: {first.message}"
 
     def check_complete(self) -> None:
         """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
