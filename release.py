@@ -203,6 +203,25 @@ def _digest(dataset: datasets.Dataset, config: str) -> str:
     return rows_digest(dataset)
 
 
+def means_folder(path_or_repo: str | Path) -> bool:
+    """Whether a path can only be a folder's: it has not the form NAMESPACE/NAME, or begins as a
+    folder of this machine does.
+
+    >>> [means_folder(name) for name in ("dist/counterprior", "./a/b", "a/b/c", "a/b@v1.0.0")]
+    [True, True, True, False]
+    """
+    text = str(path_or_repo)
+    return text.startswith((".", "/", "~", "dist/")) or text.count("/") != 1
+
+
+def no_release(path_or_repo: str | Path) -> str:
+    """What is said of a folder that is not there."""
+    return (
+        f"there is no release at {path_or_repo}: build it with "
+        f"`counterprior build --out {path_or_repo}`, or name a pinned one on the Hub"
+    )
+
+
 def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
     """The folder with the checksums of one revision, and its commit.
 
@@ -218,6 +237,9 @@ def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
         RevisionNotFoundError,
     )
 
+    if means_folder(repo):
+        raise ReleaseError(no_release(repo))
+    which = f"revision {revision!r}" if revision else "its newest revision"
     commit = revision if re.fullmatch("[0-9a-f]{40}", revision or "") else None
     try:
         commit = commit or HfApi().dataset_info(repo, revision=revision).sha
@@ -235,12 +257,12 @@ def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
         raise ReleaseError(f"{repo}@{commit} has no {CHECKSUMS}: it is not a release") from None
     except (OSError, httpx2.HTTPError) as error:
         raise ReleaseError(
-            f"{repo}: the Hub can't be asked for revision {revision!r} ({_first_line(error)}), and "
+            f"{repo}: the Hub can't be asked for {which} ({_first_line(error)}), and "
             f"a cached version may be another one: try again later, or give the 40-digit commit "
             f"of a revision that you have loaded before"
         ) from error
     if commit is None:
-        raise ReleaseError(f"{repo}: the Hub names no commit for revision {revision!r}")
+        raise ReleaseError(f"{repo}: the Hub names no commit for {which}")
     return Path(path).parent, commit
 
 

@@ -23,6 +23,8 @@ from ..release import (
     Problem,
     ReleaseError,
     load,
+    means_folder,
+    no_release,
     read_checksums,
     refuse_pipes,
     sha256_file,
@@ -72,6 +74,8 @@ def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> Rel
         problems, notes = integrity(root, facts)
         loaded = _load_problems(facts, str(root), None) if settings.load else ()
         return ReleaseReport(settings.path_or_repo, (*problems, *loaded), tuple(notes))
+    if means_folder(settings.path_or_repo):
+        raise ReleaseError(no_release(settings.path_or_repo))
     repository = Repository(settings.path_or_repo)
     commit = repository.commit_of(settings.revision)
     name = f"{repository.name}@{commit}"

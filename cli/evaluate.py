@@ -12,10 +12,12 @@ from ..errors import UsageError
 from .console import print_note
 from .options import (
     AcrossJudges,
+    Benchmarked,
     Concurrency,
     Data,
     Devices,
     EngineName,
+    Exports,
     Frames,
     FullSize,
     GeneratorSpec,
@@ -269,8 +271,8 @@ def report(
     partial: Partial = False,
     title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
     full_size: FullSize = None,
-    export: Annotated[list[str] | None, Output(help="Also write `inspect` or `hub`.")] = None,
-    dataset: Annotated[str, Output(help="For `hub`: NAMESPACE/NAME@vX.Y.Z.")] = "",
+    export: Exports = None,
+    dataset: Benchmarked = "",
     create_pr: Annotated[
         bool, Output("--create-pr", help="Open a pull request with them on the model's page.")
     ] = False,

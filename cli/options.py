@@ -68,6 +68,13 @@ FullSize = Annotated[
     bool | None,
     Output("--full-size/--thumbnails", help="Whole images too; if not given, up to 2,000 images."),
 ]
+Exports = Annotated[
+    list[str] | None,
+    Output("--export", help="Also write `inspect` or `hub`; repeatable."),
+]
+Benchmarked = Annotated[
+    str, Output("--dataset", help="For `--export hub`: NAMESPACE/NAME@vX.Y.Z of the rows.")
+]
 AcrossJudges = Annotated[bool, Input(help="Compare runs although their judges differ.")]
 
 # Paid calls

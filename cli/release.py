@@ -284,8 +284,9 @@ def publish(
     from ..cards.plan import PushSettings, planned
     from ..cards.publication import PublicationContent, check_publication, write_card
     from ..cards.push import execute
-    from ..eval.report.publishing import PublishSettings, build_publication, folder_of
-    from ..eval.report.restoring import recompute
+    from ..eval.publishing.building import PublishSettings, build_publication
+    from ..eval.publishing.members import folder_of
+    from ..eval.publishing.restoring import recompute
 
     settings = PublishSettings(license=license, image_format=format, quality=quality)
     pushing = PushSettings(
@@ -322,6 +323,6 @@ def verify(
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
     from ..cards.verify import VerifySettings, verify_release
-    from ..eval.report.restoring import recompute
+    from ..eval.publishing.restoring import recompute
 
     print_report(verify_release(VerifySettings(path_or_repo, revision, load), recompute), json)

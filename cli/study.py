@@ -13,9 +13,11 @@ from typer import Argument
 from .console import WRONG, print_json, print_note
 from .options import (
     AcrossJudges,
+    Benchmarked,
     Cost,
     Devices,
     EngineName,
+    Exports,
     FullSize,
     Input,
     Json,
@@ -140,6 +142,8 @@ def report(
     partial: Partial = False,
     title: Annotated[str, Output(help="Title of the site.")] = "",
     full_size: FullSize = None,
+    export: Exports = None,
+    dataset: Benchmarked = "",
 ) -> None:
     """Write one static site of a study: leaderboards, plots, judge cards and images.
 
@@ -159,6 +163,8 @@ def report(
                 out,
                 score,
                 title=title or folder.name,
+                exports=export or (),
+                dataset=dataset,
                 progress=progress,
                 bases=study.bases(),
                 full_size=full_size,

@@ -53,7 +53,7 @@ def test_the_page_on_the_python_api_runs(
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("README.md", [f"counterprior {name}" for name in COMMANDS]),
+        ("docs/commands.md", [f"$ counterprior {name} " for name in COMMANDS]),
         ("docs/models.md", [f"| `{kind}" for kind in (*GENERATORS, *JUDGES, *PAID)]),
         ("docs/quality.md", [f"| `{kind}:" for kind in (*SCORERS, *EXTRACTORS)]),
         ("docs/methods.md", [f"| `{kind}:" for kind in METHODS]),

@@ -56,10 +56,9 @@ MAY_IMPORT = {
 """The design's table: a room, and what it may import besides itself."""
 
 EVAL = (
-    "stats core video rules prompts workers checkpoints detectors generators judges captioners "
-    "scorers methods roundtrips trials tallies suites engine quality results people report studies "
-    "cells "
-    "design study"
+    "stats core video rules prompts workers checkpoints layouts detectors generators judges "
+    "captioners scorers methods roundtrips trials tallies suites engine quality results people "
+    "publishing report studies cells design study"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 MOST_LINES = 3000

@@ -1,4 +1,4 @@
-"""The README is run: its Python examples, its commands, its table of configs."""
+"""The README is run, with the pages that list configs and commands: their examples and numbers."""
 
 import doctest
 import re
@@ -12,6 +12,8 @@ from counterprior.builders.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CONFIGS = (ROOT / "docs" / "configs.md").read_text()
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SCORING = (ROOT / "docs" / "scoring.md").read_text()
 
 
@@ -21,7 +23,8 @@ def test_the_examples_print_what_they_say(
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "counterprior").symlink_to(full_release)
     monkeypatch.chdir(tmp_path)
-    examples = doctest.DocTestParser().get_doctest(README, {}, "README.md", "README.md", 0)
+    together = README + CONFIGS
+    examples = doctest.DocTestParser().get_doctest(together, {}, "README.md", "README.md", 0)
     assert len(examples.examples) >= 8
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(examples)
@@ -29,10 +32,15 @@ def test_the_examples_print_what_they_say(
 
 
 def test_the_table_has_every_config_and_its_rows() -> None:
-    table = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+|all) \|", README, re.MULTILINE))
+    table = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+|all) \|", CONFIGS, re.MULTILINE))
     assert table == {
         name: f"{suite.rows:,}" if suite.rows else "all" for name, suite in SUITES.items()
     }
+    (told,) = re.findall(r"The (\d+) \[configs\].* more than ([\d,]+) rows", README)
+    rows = sum(suite.rows or 0 for suite in SUITES.values())
+    assert int(told[0]) == len(SUITES) and 0.9 * rows < int(told[1].replace(",", "")) < rows
+    relations = sum(suite.rows or 0 for name, suite in SUITES.items() if name.startswith("spatial"))
+    assert f"{relations // 1000},000 prompts with relations" in README
 
 
 NEED_MORE = {
@@ -66,10 +74,9 @@ NEED_MORE = {
 
 @pytest.mark.lane  # which `.ci/run` runs
 def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[..., object]) -> None:
-    """Those of the README, and of the page on scoring, which continues it."""
-    shown = re.findall(
-        r"^\$ (?:\.venv/bin/)?counterprior ([\w-]+)([^#\n]*)", README + SCORING, re.MULTILINE
-    )
+    """Those of the README, of the page on scoring, which continues it, and of all commands."""
+    pages = README + SCORING + COMMANDS
+    shown = re.findall(r"^\$ (?:\.venv/bin/)?counterprior ([\w-]+)([^#\n]*)", pages, re.MULTILINE)
     commands = [(name, arguments.split()) for name, arguments in shown if name not in NEED_MORE]
     commands = [(name, words) for name, words in commands if "MODEL" not in " ".join(words)]
     assert {name for name, _ in commands} == {
@@ -78,15 +85,22 @@ def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[...,
     }
     for folder in ("published", "counterprior"):
         shutil.copytree(text_release, tmp_path / "dist" / folder)
+    printed = []
     for name, words in dict.fromkeys((name, tuple(words)) for name, words in commands):
         if name == "build":  # the whole release is built once, by its fixture
             words = (*words, "--config", "spatial_multi", "--out", "built")
         done = cli(name, *words, cwd=tmp_path)
         assert getattr(done, "returncode", None) == 0, done
+        printed.append(re.findall(r"[\w.]*\w", getattr(done, "stdout", "").replace("│", " ")))
+    (output,) = re.findall(r"^```text\nscore.*\n(.*)\n```$", README, re.MULTILINE)
+    told = re.findall(r"[\w.]*\w", output)
+    assert told[:2] == ["hom", "all"]
+    assert any(told == line[n : n + len(told)] for line in printed for n in range(len(line)))
 
 
 def test_its_images_and_links_exist() -> None:
-    for folder, page in ((ROOT, README), (ROOT / "docs", SCORING)):
+    docs = ROOT / "docs"
+    for folder, page in ((ROOT, README), (docs, SCORING), (docs, CONFIGS)):
         for target in re.findall(r"\[[^\]]*\]\(([^)]+)\)", page):
             assert (folder / target).is_file(), target
     for make in re.findall(r"`?make (\w+)", README):

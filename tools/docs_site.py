@@ -28,7 +28,13 @@ MODULES = {
     "adapters": (
         "Generators, judges and other adapters",
         [
-            *("eval.generators", "eval.judges", "eval.captioners", "eval.detectors"),
+            *(
+                "eval.generators",
+                "eval.layouts",
+                "eval.judges",
+                "eval.captioners",
+                "eval.detectors",
+            ),
             *("eval.scorers", "eval.methods"),
         ],
     ),
@@ -37,7 +43,10 @@ MODULES = {
         "Runs, results and studies",
         ["eval.engine", "eval.results", "eval.studies", "eval.design", "eval.study"],
     ),
-    "people": ("People and reports", ["eval.people", "eval.report", "eval.quality"]),
+    "people": (
+        "People and reports",
+        ["eval.people", "eval.report", "eval.publishing", "eval.quality"],
+    ),
     "release": (
         "Rows and releases",
         ["schema", "release", "publication", "labels", "specs", "errors", "builders", "cards"],

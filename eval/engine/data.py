@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from ...errors import UsageError
-from ...release import ReleaseError, iter_records, load, published_file
+from ...release import (
+    ReleaseError,
+    iter_records,
+    load,
+    means_folder,
+    no_release,
+    published_file,
+)
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
 from ..suites import SUITES
 from .spool import ChosenRows, SpooledRows
@@ -73,11 +80,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         rows, digest = _rows_of(iter_records(root, config), config)
         if digest != expected.get("rows_sha256"):
             raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
-    elif data.startswith(("dist/", "./", "/")) or data.count("/") != 1:
-        raise UsageError(
-            f"there is no release at {data}: build it with `counterprior build --out {data}`, or "
-            f"take a pinned tag from the Hub with `--data NAMESPACE/NAME@vX.Y.Z`"
-        )
+    elif means_folder(data):
+        raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`")
     else:
         repo, _, tag = data.partition("@")
         rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config)

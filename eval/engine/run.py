@@ -293,16 +293,6 @@ class Run:
         """Where the image lies. Raises DataError where a link leads out of the run."""
         return image_path(self.root, image)
 
-    def holds(self, image: MadeImage) -> bool:
-        """Whether what lies there are the recorded bytes, for who is about to show them.
-
-        A run folder names files elsewhere: one from somebody else must show nothing that its maker
-        did not have.
-        """
-        if image.stamp is None:
-            return not self.replacement()(image)
-        return not differs(self.root, image)
-
     def replaced(self) -> list[str]:
         """Cases whose file was replaced since it was recorded, or removed where it lies elsewhere.
 
@@ -388,7 +378,8 @@ class Run:
         found = [judge for judge in self.judges() if not judge.is_empty]
         if not found:
             raise RunError(
-                f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
+                self._nothing_to_judge()
+                or f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
                 f"--judge ...`"
             )
         known = ", ".join(judge.name for judge in found)
@@ -400,6 +391,16 @@ class Run:
                 raise UsageError(f"{self.root} {what} {name!r}: choose from {known}")
             chosen += fits
         return chosen or found
+
+    def _nothing_to_judge(self) -> str:
+        """Why no judge can help, where no image was made; else empty."""
+        images = self.images()
+        if not images or any(image.status == "made" for image in images.values()):
+            return ""
+        counts = Counter(image.status for image in images.values())
+        told = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+        first = next(iter(images.values()))
+        return f"{self.root}: there is no image to judge ({told}); the first: {first.message}"
 
     def check_complete(self) -> None:
         """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
@@ -519,6 +520,14 @@ class Replacement:
         self._read += 1
         self._found += found
         return found
+
+    def may_show(self, image: MadeImage) -> bool:
+        """Whether what lies there are the recorded bytes, for who is about to show them.
+
+        A run folder names files elsewhere: one from somebody else must show nothing that its maker
+        did not have. So those are read, whatever their stamp says.
+        """
+        return not (self(image) if image.stamp is None else differs(self._root, image))
 
     def keep(self) -> None:
         """After a look at every image: the log is as new as this look if all are as recorded, so

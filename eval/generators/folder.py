@@ -21,7 +21,8 @@ from ...images import open_image
 from ...specs import Spec
 from ...tables import read_rows
 from ..core import Case, ImageRequest
-from .layouts import ENDINGS, LAYOUTS, FolderOptions, FoundImage, read_layout
+from ..layouts.found import ENDINGS, FolderOptions, FoundImage
+from ..layouts.known import LAYOUTS, read_layout
 
 FIELDS = ("id", "row", "variant", "seed", "number")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")

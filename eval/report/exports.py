@@ -21,12 +21,12 @@ import yaml
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
 from ..engine.verdicts import Answered
+from ..publishing.scrubbing import Scrubber
 from ..results.contents import RunContents
 from ..results.names import slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
 from .gallery import answers_by_case
-from .scrubbing import Scrubber
 
 FRAMEWORK = "counterprior"
 """As the release's `eval.yaml` names it."""

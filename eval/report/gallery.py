@@ -168,9 +168,9 @@ def _images_of(runs: Sequence[RunContents]) -> dict[str, Path]:
     """SHA-256 of every image and source of the runs that is still the recorded one -> its file."""
     found = {
         image.sha256: run.run.image_path(image)
-        for run in runs
+        for run, recorded in ((run, run.run.replacement()) for run in runs)
         for image in run.run.images().values()
-        if image.status == "made" and not image.is_text and run.run.holds(image)
+        if image.status == "made" and not image.is_text and recorded.may_show(image)
     }
     return found | {
         Path(case.source).stem: run.run.root / case.source

@@ -22,8 +22,9 @@ def copy_clips(runs: Sequence[RunContents], site: Path) -> Mapping[str, str]:
     one that is there is not copied again."""
     found = {}
     for run in runs:
+        recorded = run.run.replacement()
         for image in run.run.images().values():
-            if not image.frames or image.status != "made" or not run.run.holds(image):
+            if not image.frames or image.status != "made" or not recorded.may_show(image):
                 continue
             data = run.run.image_path(image).read_bytes()
             name = f"{CLIPS}/{image.sha256[:24]}{ending_of(data)}"

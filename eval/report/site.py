@@ -12,6 +12,7 @@ from ...progress import Progress, silent
 from ...storage import write_json, write_whole
 from ..core import without_nan
 from ..engine.run import RunError
+from ..publishing.scrubbing import Scrubber
 from ..results.changes import reported_quality
 from ..results.contents import RunContents, read_contents
 from ..results.leaderboard import Leaderboard, leaderboards
@@ -21,7 +22,6 @@ from .exports import REPORT as MANIFEST
 from .gallery import FEW_IMAGES, THUMBNAILS, WHOLE, gallery, make_thumbnails
 from .pages import public, render_pages
 from .players import CLIPS, copy_clips
-from .scrubbing import Scrubber
 
 FORMAT = "counterprior report 1"
 

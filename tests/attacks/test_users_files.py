@@ -33,7 +33,7 @@ from counterprior.eval.cells.corpora import SHARES, read_corpus
 from counterprior.eval.design.file import read_study
 from counterprior.eval.detectors.instances import Instances
 from counterprior.eval.detectors.recorded import _json as read_recorded
-from counterprior.eval.generators.layouts import _object as read_prompts_of_images
+from counterprior.eval.layouts.known import _object as read_prompts_of_images
 from counterprior.eval.methods.candidates import read_candidates
 from counterprior.eval.methods.tuning.pairs import read_flips
 from counterprior.eval.people.clicks import read_clicks

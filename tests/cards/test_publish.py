@@ -23,7 +23,7 @@ from pushing import FORKS, REPO, at, online, plan_of, push, push_to_die
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.publication import read_publication, shard_path, write_publication
 
 assert FORKS  # the server of processes to kill

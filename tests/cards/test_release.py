@@ -180,6 +180,12 @@ def test_a_repository_is_read_at_one_commit(
 def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="has no config 'spatial_visor'; it has spatial_uc, t"):
         counterprior.load(text_release, "spatial_visor")
+    for absent in ("dist/gone", tmp_path / "gone"):  # a folder, never asked of the Hub
+        told = (
+            rf"there is no release at {absent}: build it with `counterprior build --out {absent}`"
+        )
+        with pytest.raises(ReleaseError, match=told):
+            counterprior.load(absent, "spatial_uc")
     (tmp_path / "checksums.json").write_text("[]")
     with pytest.raises(ReleaseError, match="has no `files` table"):
         counterprior.load(tmp_path, "spatial_uc")

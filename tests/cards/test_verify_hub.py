@@ -15,8 +15,7 @@ from releases import RULES, small_release
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
-from counterprior.errors import UsageError
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
@@ -131,8 +130,9 @@ def test_what_is_not_there_is_told(published: Published, tmp_path: Path) -> None
         found(REPO, "bogus")
     with pytest.raises(HubError, match=r"^no-repository: tester/nothing .*check the name"):
         found("tester/nothing")
-    with pytest.raises(UsageError, match="neither a folder nor a repository NAMESPACE/NAME"):
-        found("dist/no/folder")
+    for name in ("dist/folder", "dist/no/folder"):
+        with pytest.raises(ReleaseError, match=f"there is no release at {name}: build it with"):
+            found(name)
     with pytest.raises(ReleaseError, match=r"leave out --revision"):
         found(str(tmp_path), "v1.0.0")
     published.hub.create("tester/other")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+from wheels import CONSTRAINTS, ROOT, build_wheel, copy_source, run
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
-UNNEEDED = shutil.ignore_patterns(".git", ".venv", "build", "dist", "tests", "*.egg-info")
 RUN = """
 import doctest, sys
 import counterprior
@@ -30,25 +26,12 @@ sys.exit(found.failed > 0 or found.attempted < 50)
 """
 
 
-def run(*command: object, cwd: Path) -> str:
-    """What a command prints, without this checkout on its path."""
-    environment = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    words = list(map(str, command))
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
-
-
 @pytest.mark.lane
 def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
-    source = shutil.copytree(ROOT, tmp_path / "source", ignore=UNNEEDED)
-    pip = (sys.executable, "-m", "pip")
-    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = build_wheel(tmp_path)
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     bin_ = tmp_path / "venv" / "bin"
-    constraints = ROOT / "constraints.txt"
-    run(bin_ / "pip", "install", "--quiet", "-c", constraints, wheel, cwd=tmp_path)
+    run(bin_ / "pip", "install", "--quiet", "-c", CONSTRAINTS, wheel, cwd=tmp_path)
 
     work = tmp_path / "work"
     work.mkdir()
@@ -62,7 +45,7 @@ def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
 def test_wheel_and_sdist_can_be_published(tmp_path: Path) -> None:
     pytest.importorskip("build", reason="pip install 'counterprior[publishing]'")
     pytest.importorskip("twine")
-    source = shutil.copytree(ROOT, tmp_path / "source", ignore=UNNEEDED)
+    source = copy_source(tmp_path)
     out = tmp_path / "made"
     run(sys.executable, "-m", "build", "--outdir", out, source, cwd=tmp_path)
     made = sorted(out.iterdir())

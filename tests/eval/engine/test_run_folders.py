@@ -18,6 +18,7 @@ from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
+from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
@@ -27,6 +28,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 SLOW_JUDGE = """
 import time
 from pathlib import Path
+from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 
 def answer(question):
@@ -58,6 +60,14 @@ def contents(folder: Path) -> dict[str, str]:
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
     }
+
+
+def test_a_run_without_an_image_asks_for_no_judge(text_release: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    asked = settings_of(text_release, tmp_path / "run")
+    evaluate_run(asked, as_generator(f"folder:{tmp_path}/empty"), [as_judge(says_first, "1")])
+    with pytest.raises(RunError, match=r"no image to judge \(8 missing\); the first: .* has no "):
+        score_run(tmp_path / "run", ScoreSettings())
 
 
 def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: Path) -> None:

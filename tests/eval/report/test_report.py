@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ from PIL import Image
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Verdict
-from counterprior.eval.engine.run import MadeImage, Run, RunError, RunHeader
+from counterprior.eval.engine.run import MadeImage, Replacement, Run, RunError, RunHeader
 from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report.exports import FORMS
-from counterprior.eval.report.gallery import FILTERS, flags
+from counterprior.eval.report.gallery import FILTERS, flags, make_thumbnails
 from counterprior.eval.report.overview import overview
 from counterprior.eval.report.site import write_report
 from counterprior.eval.report.svg import PlotAxis
@@ -543,6 +544,36 @@ def test_the_gallery_has_every_image_and_its_filters(site: Path, runs: dict[str,
         verdict = say(2, "", "original")
         assert part[0]["label"] == verdict.label
         assert part[0]["probability"] == verdict.share(verdict.label)
+
+
+@pytest.mark.parametrize("how", ["written", "moved there, with an old time"])
+def test_an_exchanged_image_is_not_shown(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = [(PIXELS, biased(1, 1))]
+    run = Run.open(make_run(tmp_path / "run", "t2i_homogenization", 4, judges))
+    contents = contents_of(run.root)
+    _, _, exchanged, *kept = run.images().values()  # the second is no image
+    other = Image.new("RGB", (64, 48), "red")
+    if how == "written":
+        other.save(run.image_path(exchanged))
+    else:
+        other.save(tmp_path / "old.png")
+        os.utime(tmp_path / "old.png", (0, 0))
+        (tmp_path / "old.png").replace(run.image_path(exchanged))
+    looks: list[Run] = []
+    monkeypatch.setattr(Replacement, "__init__", spied(Replacement.__init__, looks))
+    shown = make_thumbnails(contents, tmp_path / "site", lambda *_: None)
+    assert shown.keys() == {image.sha256 for image in kept}
+    assert len(looks) == 1, "the log's time is read once, not for each image"
+
+
+def spied(original: Callable[..., None], calls: list[Run]) -> Callable[..., None]:
+    def init(self: Replacement, run: Run) -> None:
+        calls.append(run)
+        original(self, run)
+
+    return init
 
 
 def test_an_edit_stands_beside_its_source(site: Path) -> None:

@@ -22,7 +22,7 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.study import study as studies
 from counterprior.eval.study.study import run_study

@@ -25,8 +25,8 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.engine.verdicts import VERDICTS
-from counterprior.eval.report.publishing import PublishSettings, build_publication
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.building import PublishSettings, build_publication
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.results.scoring import ScoreSettings, score_run

@@ -281,8 +281,13 @@ def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, c
     assert [one["state"] for one in status] == ["done", "failed"]
     report = cli("study", "report", tmp_path / "out", "--out", tmp_path / "site")
     assert report.returncode == 1 and "1 of its cells not done" in report.stderr
-    report = cli("study", "report", tmp_path / "out", "--out", tmp_path / "site", "--partial")
+    place = (tmp_path / "out", "--out", tmp_path / "site", "--partial")
+    report = cli("study", "report", *place, "--export", "inspect")
     assert report.returncode == 0 and (tmp_path / "site" / "index.html").exists()
+    (log,) = (tmp_path / "site" / "export" / "inspect").glob("*.json")
+    exported = json.loads(log.read_text())
+    assert "_t2i-homogenization_" in log.name and exported["results"]["scores"]
+    assert all(sample["attachments"] for sample in exported["samples"])
 
 
 WRONG = {

@@ -21,8 +21,8 @@ from counterprior.eval.generators.folder import ImageFolder
 from counterprior.eval.generators.hub import PublishedImages
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.report.publishing import PublishSettings, build_publication
-from counterprior.eval.report.restoring import recompute
+from counterprior.eval.publishing.building import PublishSettings, build_publication
+from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies.evaluation import write_prompts

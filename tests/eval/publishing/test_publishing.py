@@ -24,17 +24,11 @@ from counterprior.cards.publication import check_publication, write_card
 from counterprior.errors import CounterpriorError, DataError, UsageError
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.verdicts import VERDICTS, Answered
-from counterprior.eval.report import publishing
-from counterprior.eval.report.publishing import (
-    MOST_SHARDS,
-    SHARD_BYTES,
-    build_publication,
-    release_of,
-    score_columns,
-    shard_rows,
-)
-from counterprior.eval.report.restoring import recompute, restore_run
-from counterprior.eval.report.scrubbing import HIDDEN, Scrubber
+from counterprior.eval.publishing import shards
+from counterprior.eval.publishing.building import build_publication, release_of, score_columns
+from counterprior.eval.publishing.restoring import recompute, restore_run
+from counterprior.eval.publishing.scrubbing import HIDDEN, Scrubber
+from counterprior.eval.publishing.shards import MOST_SHARDS, SHARD_BYTES, shard_rows
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.images import open_image, pixels_digest
 from counterprior.publication import CONFIGS, iter_rows, read_publication, shard_path
@@ -224,8 +218,8 @@ def test_the_same_study_gives_the_same_bytes_and_is_not_written_twice(
 def test_images_are_streamed_in_groups_and_shards(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "SHARD_BYTES", 200)
-    monkeypatch.setattr(publishing, "GROUP_ROWS", 2)
+    monkeypatch.setattr(shards, "SHARD_BYTES", 200)
+    monkeypatch.setattr(shards, "GROUP_ROWS", 2)
     publication = publish(run, tmp_path / "p")
     files = publication.of("images")
     assert len(files) > 1 and sum(file.rows for file in files) == 8

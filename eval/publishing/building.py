@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...clips import clip_frames, encode_mp4, ending_of
 from ...errors import DataError, UsageError
@@ -28,19 +27,17 @@ from ...publication import (
     PUBLICATION,
     STUDY,
     Publication,
-    PublishedFile,
     PublishedHeadline,
     PublishedJudge,
     PublishedRun,
-    arrow_schema,
     read_publication,
-    shard_path,
     write_publication,
 )
 from ...release import (
     CHECKSUMS,
     ReleaseError,
     foreign_files,
+    means_folder,
     read_checksums,
     sha256_file,
     verify,
@@ -53,24 +50,12 @@ from ..engine.verdicts import Answered
 from ..results.judge_check import CHECK
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..suites import open_suite
+from .members import Publishable, find_members, study_file
 from .scrubbing import Scrubber
+from .shards import Shards, image_sizes, shard_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-RUNS = "runs"
-"""Folder of a study with its runs, by suite and generator."""
-OUT = "published"
-"""Folder that is written, in the study or run."""
-SHARD_BYTES = 500_000_000
-"""Of images in one file, about."""
-MOST_SHARDS = 64
-"""Files with images: one commit may touch fewer than 100 files."""
-GROUP_ROWS = 100
-GROUP_BYTES = 32_000_000
-"""Of images in one row group: what a viewer fetches to show one row."""
-TABLE_ROWS = 1000
-"""Rows of a row group without images."""
 
 
 @dataclass(frozen=True)
@@ -108,57 +93,6 @@ class PublishSettings:
             raise UsageError(
                 "--quality is of --format webp, 1 to 100; without it no pixel is changed"
             )
-
-
-class Publishable(NamedTuple):
-    """One run of what is published."""
-
-    suite: str
-    """Config."""
-    generator: str
-    """Name, unique in the suite."""
-    run: Run
-    """The folder."""
-
-    @property
-    def name(self) -> str:
-        """Unique in the publication."""
-        return f"{self.suite}/{self.generator}"
-
-
-def find_members(roots: Sequence[Path]) -> list[Publishable]:
-    """The runs of studies and run folders, by generator, then suite.
-
-    In a study a generator is named by its folder, a single run by its own. Raises RunError for a
-    folder that is neither, UsageError where two runs would have one name.
-    """
-    members: dict[tuple[str, str], Publishable] = {}
-    for root in roots:
-        found = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
-        if not found and not (root / HEADER).exists():
-            raise RunError(f"{root} is neither a study with runs nor a run")
-        for folder in found or [root]:
-            run = Run.open(folder)
-            member = Publishable(run.header.suite, folder.resolve().name, run)
-            other = members.setdefault((member.generator, member.suite), member)
-            if other is not member:
-                raise UsageError(
-                    f"{other.run.root} and {folder} would both be {member.name}: rename a folder"
-                )
-    return [members[key] for key in sorted(members)]
-
-
-def study_file(roots: Sequence[Path]) -> Path | None:
-    """The study file, where one study is published."""
-    path = roots[0] / STUDY
-    return path if len(roots) == 1 and path.is_file() else None
-
-
-def folder_of(roots: Sequence[Path], out: Path | None) -> Path:
-    """Where the publication is written. Raises UsageError where it must be said."""
-    if out is None and len(roots) != 1:
-        raise UsageError("several runs: say with --out where the publication is to be written")
-    return out or roots[0] / OUT
 
 
 def build_publication(
@@ -248,83 +182,6 @@ def _check_texts(folder: Path, scrubber: Scrubber) -> None:
             raise DataError(f"{path.name} would publish {what}; nothing was published")
 
 
-class _Shards:
-    """Writes the rows of one config to its files, one row group in memory at a time."""
-
-    def __init__(self, folder: Path, config: str, sizes: Sequence[int]) -> None:
-        """sizes: rows of each file with images; a table without images has one file."""
-        self._folder, self._config, self._sizes = folder, config, list(sizes)
-        self._schema = arrow_schema(config)
-        self._images = config == "images"
-        self._files: list[PublishedFile] = []
-        self._open()
-
-    def _open(self) -> None:
-        import pyarrow.parquet as pq
-
-        self._file = shard_path(self._config, len(self._files), len(self._sizes))
-        path = self._folder / self._file
-        path.parent.mkdir(exist_ok=True)
-        self._rows = self._arrow_bytes = self._held = 0
-        self._group: list[dict[str, Any]] = []
-        self._runs: dict[str, None] = {}
-        self._writer = pq.ParquetWriter(
-            path,
-            self._schema,
-            # Images don't compress further; uncompressed, unchanged ones deduplicate on the Hub.
-            compression="none" if self._images else "zstd",
-            use_content_defined_chunking=True,
-            write_page_index=True,
-        )
-
-    def add(self, row: dict[str, Any], run: str) -> None:
-        """Takes one row of a run."""
-        if self._images and self._rows + len(self._group) == self._sizes[len(self._files)]:
-            self._close()
-            self._open()
-        self._group.append(row)
-        self._runs[run] = None
-        self._held += sum(len(row[name]["bytes"]) for name in ("image", "video") if row.get(name))
-        most = GROUP_ROWS if self._images else TABLE_ROWS
-        if len(self._group) == most or self._held >= GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        if self._group:
-            table = pa.Table.from_pylist(self._group, schema=self._schema)
-            self._writer.write_table(table, row_group_size=len(self._group))
-            self._rows += len(self._group)
-            self._arrow_bytes += table.nbytes
-            self._group, self._held = [], 0
-
-    def _close(self) -> None:
-        self._flush()
-        self._writer.close()
-        self._files.append(
-            PublishedFile(
-                config=self._config,  # type: ignore[arg-type]
-                file=self._file,
-                rows=self._rows,
-                bytes=(self._folder / self._file).stat().st_size,
-                arrow_bytes=self._arrow_bytes,
-                runs=list(self._runs),
-            )
-        )
-
-    def abandon(self) -> None:
-        """Lets go of an open file, for good: its destructor would complain of a full disk again."""
-        with suppress(OSError):
-            self._writer.close()
-        self._writer.is_open = False
-
-    def end(self) -> list[PublishedFile]:
-        """What was written."""
-        self._close()
-        return self._files
-
-
 class _Writer:
     """Writes the tables of one publication."""
 
@@ -344,12 +201,12 @@ class _Writer:
             tables = (("images", shard_rows(sizes)), ("verdicts", [0]), ("scores", [0]))
             shards = []
             for name, rows in tables:
-                shards.append(_Shards(self.folder, name, rows))
+                shards.append(Shards(self.folder, name, rows))
                 stack.callback(shards[-1].abandon)
             return self._write(members, made_from, shards, total)
 
     def _write(
-        self, members: Sequence[Publishable], made_from: str, shards: Sequence[_Shards], total: int
+        self, members: Sequence[Publishable], made_from: str, shards: Sequence[Shards], total: int
     ) -> Publication:
         """total: images of all members."""
         images, verdicts, scores = shards
@@ -474,7 +331,7 @@ class _Writer:
         }
 
     def _judge(
-        self, member: Publishable, judged: JudgedRun, verdicts: _Shards, scores: _Shards
+        self, member: Publishable, judged: JudgedRun, verdicts: Shards, scores: Shards
     ) -> PublishedJudge:
         """Writes the verdicts and scores of one judge of a run; what the facts say of it."""
         result, log = judged.result, judged.log
@@ -566,33 +423,6 @@ def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in row.items() if v is not None or k not in _WHERE_THERE}
 
 
-def image_sizes(run: Run) -> list[int]:
-    """Bytes of the image of every case, in order; 0 where there is none."""
-    known, sizes = run.images(), []
-    for case in run.cases():
-        image = known.get(case.id)
-        path = run.image_path(image) if image is not None and image.status == "made" else None
-        sizes.append(path.stat().st_size if path is not None and path.is_file() else 0)
-    return sizes
-
-
-def shard_rows(sizes: Sequence[int]) -> list[int]:
-    """Rows of each file with images of these sizes, bytes: at most `MOST_SHARDS` files.
-
-    >>> shard_rows([SHARD_BYTES // 2] * 5), shard_rows([])
-    ([2, 2, 1], [0])
-    """
-    most = max(SHARD_BYTES, math.ceil(sum(sizes) / (MOST_SHARDS - 1)))
-    rows, held = [0], 0
-    for size in sizes:
-        if rows[-1] and held + size > most:
-            rows.append(0)
-            held = 0
-        rows[-1] += 1
-        held += size
-    return rows
-
-
 def score_columns(score: Score, cases: int) -> dict[str, Any]:
     """A score as the columns of `scores`; None where a number is undefined."""
     row: dict[str, Any] = {
@@ -624,8 +454,7 @@ def release_of(data: str) -> tuple[str, dict[str, str]]:
     """
     root = Path(data)
     if not root.is_dir():
-        public = data.count("/") == 1 and not data.startswith((".", "/", "~", "dist/"))
-        return (data if public else ""), {}
+        return ("" if means_folder(data) else data), {}
     try:
         manifest = json.loads((root / "manifest.json").read_text("utf-8"))
         changes, bank = manifest["changes"], manifest["bank_sha256"]

@@ -25,7 +25,7 @@ from ..engine.verdicts import VERDICTS, Answered, VerdictLog
 from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
 from ..suites import open_suite
-from .publishing import score_columns
+from .building import score_columns
 
 _WITHOUT_IMAGE = [
     "suite",

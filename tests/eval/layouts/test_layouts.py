@@ -17,7 +17,7 @@ from counterprior.eval.core import Case, ImageRequest
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import generate
 from counterprior.eval.generators import draw, open_generator
-from counterprior.eval.generators.layouts import LAYOUTS
+from counterprior.eval.layouts.known import LAYOUTS
 
 PROMPTS = ("a dog and a cat", "A man on the left of a woman.", "two birds, one tree")
 SEEDS = (11, 22, 33, 44)
