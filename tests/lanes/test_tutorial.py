@@ -117,7 +117,7 @@ def test_a_judge_is_validated_as_the_page_says(followed: tuple[Path, str], cli: 
     for command in console(page):
         words = words_of(command)
         assert words is not None
-        if words[:2] != ["audit", "serve"]:  # people do that; the lane of the page has them
+        if words[1] not in ("serve", "import"):  # what people do, there or in Label Studio
             done = cli(*words, cwd=work)
             assert done.returncode == 0, (words, done.stdout, done.stderr)
             printed[words[0] + words[1]] = done.stdout
