@@ -7,7 +7,8 @@ const [modules, chromium, site, theme, shots] = process.argv.slice(2);
 const puppeteer = createRequire(modules + "/")("puppeteer-core");
 const browser = await puppeteer.launch({
   executablePath: chromium, headless: "shell", protocolTimeout: 600_000,
-  args: ["--no-sandbox", "--disable-gpu"],
+  // The search reads its index as from a server; without it the theme hides the field.
+  args: ["--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"],
 });
 const problems = [];
 const pages = [];
