@@ -1,4 +1,4 @@
-"""Audit of verdicts and of mined pairs: compare them with what people or readers say.
+"""Audit verdicts and mined pairs: compare them with people's labels.
 
 Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
 """
@@ -33,7 +33,8 @@ def sample(
     n: Annotated[int, Sampling(min=1, help="Images to draw.")],
     out: Annotated[Path, Output(help="JSONL of the images, in the order to label them.")],
     manifest: Annotated[
-        list[Path] | None, Input(help="Image and prompt of each sample; repeatable.")
+        list[Path] | None,
+        Input(help="Manifest with the image and prompt of each sample; repeatable."),
     ] = None,
     seed: Annotated[int, Sampling(help="Seed of the draw.")] = 42,
 ) -> None:
@@ -209,7 +210,7 @@ def pairs(
         int | None, Input(min=1, help="Only captions of this draw; all by default.")
     ] = None,
     reference: Annotated[
-        bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
+        bool, Input("--reference", help="Use spaCy alone, without the prefilter.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -288,7 +288,7 @@ def rarity(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show how rare each rare attribute is in captions, beside a glass bridge; or count it anew.
+    """Show how rare each rare attribute is in captions, beside a glass bridge; or count again.
 
     Exits with 1 if a rare attribute is linked with its concept more often than glass with bridge.
 
@@ -321,7 +321,7 @@ def publish(ledger: LedgerFile, out: Annotated[Path, Output(help="File to write.
 
 def worlds(
     file: Annotated[
-        list[str] | None, Input(help="A file of counterfactual/, without suffix; repeatable.")
+        list[str] | None, Input(help="A file in counterfactual/, without its suffix; repeatable.")
     ] = None,
     bank: Bank = None,
     sheet: Annotated[
@@ -332,7 +332,7 @@ def worlds(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Show which altered worlds have an entry, and every fault.
+    """Show which altered worlds have an entry, and list every fault.
 
     Exits with 1 if there is a fault. No model is called: docs/worlds.md is the writer's guide.
 

@@ -17,7 +17,7 @@ def captioning(
         Model("--captioner", help="Spec: openai:MODEL, hf-vlm:PATH, python:...; repeatable."),
     ] = None,
     boxes: Annotated[
-        Path | None, Input(help="COCO instances of photographs; else scenes are drawn.")
+        Path | None, Input(help="COCO instances of photographs; without them, scenes are drawn.")
     ] = None,
     images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
     people: Annotated[

@@ -21,14 +21,15 @@ def mine(
     url_column: Annotated[str, Input(help="Column of image addresses.")] = "",
     image_column: Annotated[str, Input(help="Column with images or their file names.")] = "",
     images: Annotated[
-        Path | None, Input(help="Folder of the named files, if not beside the source.")
+        Path | None,
+        Input(help="Folder of the files that --image-column names, if not beside the source."),
     ] = None,
     min_similarity: Annotated[
         float | None, Input(help="Minimum similarity of image and caption, as given by the source.")
     ] = None,
     stage: Annotated[str, Input(help="How far to go: pairs, images or layout.")] = "pairs",
     reference: Annotated[
-        bool, Input("--reference", help="Use plain spaCy, without the prefilter.")
+        bool, Input("--reference", help="Use spaCy alone, without the prefilter.")
     ] = False,
     judge: Annotated[str, Model(help="Judge spec, for the stage layout.")] = "",
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of rows to read.")] = None,

@@ -193,10 +193,11 @@ def evaluate(
     persona: Persona = "standard",
     frames: Frames = "first,middle,last",
     gold: Annotated[
-        Path | None, Input(help="Folder of judge-check; else OUT/gold, asked there first.")
+        Path | None,
+        Input(help="Folder of `judge-check`; by default the judge is checked first, in OUT/gold."),
     ] = None,
     unchecked: Annotated[
-        bool, Input("--unchecked", help="Judge without a check on gold images.")
+        bool, Input("--unchecked", help="Skip the judge's check on gold images.")
     ] = False,
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
@@ -207,7 +208,7 @@ def evaluate(
     engine: EngineName = "local",
     json: Json = False,
 ) -> None:
-    """Run `generate`, `judge` and `score` in a row; run again to continue.
+    """Run `generate`, `judge` and `score` one after the other; run again to continue.
 
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
@@ -274,9 +275,12 @@ def report(
     export: Exports = None,
     dataset: Benchmarked = "",
     create_pr: Annotated[
-        bool, Output("--create-pr", help="Open a pull request with them on the model's page.")
+        bool,
+        Output(
+            "--create-pr", help="Open a pull request with these entries in the model's repository."
+        ),
     ] = False,
-    model_id: Annotated[str, Output(help="The model, if the run names none.")] = "",
+    model_id: Annotated[str, Output(help="Model on the Hub, if the run names none.")] = "",
     endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
 ) -> None:
     """Write one static site of judged runs: leaderboards, plots, judge cards and images.

@@ -14,11 +14,9 @@ from .show_money import print_settlement
 def settle(
     path: Annotated[Path, Argument(help="Folder of a run, study or race, or an author's ledger.")],
     billed: Annotated[
-        str | None, Cost(help="What they cost in total by the provider's bill, in US dollars.")
+        str | None, Cost(help="Their total cost on the provider's bill, in US dollars.")
     ] = None,
-    worst: Annotated[
-        bool, Cost("--worst", help="Count them at their worst case for good.")
-    ] = False,
+    worst: Annotated[bool, Cost("--worst", help="Settle them at their worst case.")] = False,
     prices: Prices = None,
     json: Json = False,
 ) -> None:

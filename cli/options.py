@@ -35,7 +35,7 @@ SuiteName = Annotated[str, Input(help="Config, e.g. t2i_homogenization.")]
 GeneratorSpec = Annotated[str, Model(help="Spec: folder:DIR, render:?order_bias=1, ...")]
 Methods = Annotated[
     list[str] | None,
-    Model("--method", help="Changes the generator: switch:a2b?at=3, lora:DIR, ...; repeatable."),
+    Model("--method", help="Change the generator: switch:a2b?at=3, lora:DIR, ...; repeatable."),
 ]
 Judges = Annotated[
     list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
@@ -66,7 +66,10 @@ JudgeNames = Annotated[
 Partial = Annotated[bool, Input("--partial", help="Also score what is judged so far.")]
 FullSize = Annotated[
     bool | None,
-    Output("--full-size/--thumbnails", help="Whole images too; if not given, up to 2,000 images."),
+    Output(
+        "--full-size/--thumbnails",
+        help="Full-size images too; by default only for up to 2,000 images.",
+    ),
 ]
 Exports = Annotated[
     list[str] | None,
@@ -101,7 +104,10 @@ Replay = Annotated[
 Batch = Annotated[bool, Cost("--batch", help="Use the provider's batch API: slower, cheaper.")]
 LedgerFile = Annotated[Path, Output(help="Record of every call; resume and replay read it.")]
 BankOut = Annotated[Path, Output("--bank", help="Folder of the bank to write.")]
-Base = Annotated[Path | None, Input(help="Bank to extend; else the shipped entries are left out.")]
+Base = Annotated[
+    Path | None,
+    Input(help="Bank to extend; by default a new bank is begun, without the shipped entries."),
+]
 Laws = Annotated[Path | None, Input(help="YAML file of your own laws; the bank's by default.")]
 
 # Spatial relations and their audit

@@ -132,7 +132,7 @@ def validate(
     bank: Bank = None,
     json: Json = False,
 ) -> None:
-    """Check schema, counts, digests, content, card and Croissant file of a release, or a bank.
+    """Check a release (schema, counts, digests, content, card, Croissant file) or a bank.
 
     Exits with 1 and names file, row and field of each problem. Of a bank it prints how many
     constrained pairs there are, how many of them a release takes, and which questions about drawn
@@ -213,7 +213,7 @@ def push(
     repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")],
     version: Annotated[str, Output(help="Version to release, X.Y.Z.")],
     bank: Bank = None,
-    date: Annotated[str, Output(help="Day of the release, YYYY-MM-DD; else today.")] = "",
+    date: Annotated[str, Output(help="Day of the release, YYYY-MM-DD; today by default.")] = "",
     create: Annotated[bool, Output("--create", help="Create the repository.")] = False,
     private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
     allow_drop: Annotated[
@@ -317,7 +317,7 @@ def verify(
 ) -> None:
     """Compare every file, row, card and Croissant entry with the release's own checksums.
 
-    Scores of a publication are computed again from its verdicts. Exits with 1 and names what
+    The scores of a publication are computed again from its verdicts. Exits with 1 and names what
     differs.
 
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`

@@ -63,7 +63,7 @@ def check_report(
     out: Annotated[Path, Output(help="Folder of the page and its CSV files.")],
     rules: Rules = None,
     before: Annotated[
-        list[str] | None, Input(help="METHOD=FILE before calibration; else the same files.")
+        list[str] | None, Input(help="METHOD=FILE before calibration; the same files by default.")
     ] = None,
     before_rules: Annotated[Path | None, Input(help="checker.yaml before calibration.")] = None,
     labels: SomeLabels = None,

@@ -38,7 +38,7 @@ def plan(
         list[float] | None, Input(help="Assumed rate in place of runs; give two.")
     ] = None,
     discordance: Annotated[
-        float | None, Input(help="Share of items that only one of them gets right.")
+        float | None, Input(help="Share of items that only one of the two gets right.")
     ] = None,
     difference: Annotated[
         float | None, Sampling(help="Smallest difference to detect, in (0, 1].")
@@ -110,13 +110,15 @@ def race(
     method: Methods = None,
     suite: Annotated[str, Input(help="Config whose images are right or wrong.")] = "",
     judge: Annotated[str, Model(help="Spec.")] = "",
-    scores: Annotated[list[str] | None, Input(help="NAME=FILE instead; repeatable.")] = None,
+    scores: Annotated[
+        list[str] | None, Input(help="Recorded scores instead of models: NAME=FILE; repeatable.")
+    ] = None,
     metric: Annotated[str, Input(help="Column of --scores, in [0, 1].")] = "score",
     data: Data = "dist/counterprior",
     limit: Limit = None,
     policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
     by: Annotated[
-        str, Sampling(help="label, or number: race on what the judge says, or measures.")
+        str, Sampling(help="What to race on: the judge's label, or the number that it measures.")
     ] = "label",
     rounds: Annotated[int, Sampling(min=1, help="Pulls of ucb.")] = 100,
     alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,

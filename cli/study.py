@@ -76,7 +76,7 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Estimate what a study takes: images, questions, money, disk, time; and what would fail.
+    """Estimate the images, questions, money, disk and time of a study, and list what would fail.
 
     Example: `counterprior study plan study.yaml --probe`
     """

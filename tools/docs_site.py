@@ -144,15 +144,20 @@ def _command(name: str, command: Any) -> Iterator[str]:
 def _parameter(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
     flags = [*parameter.opts, *parameter.secondary_opts] if is_option else []
-    shown = " ".join(f"`{flag}`" for flag in flags) or f"`{parameter.name.upper()}`"
+    shown = " ".join(map(_flag, flags)) or _flag(parameter.name.upper())
     default = parameter.default
     if parameter.required:
         default = "required"
     elif default in (None, "", (), [], False) or callable(default):
         default = ""
     else:
-        default = f"`{_plain(default)}`"
+        default = _flag(_plain(default))
     return f"| {shown} | {default} | {_cell(getattr(parameter, 'help', None) or '')} |"
+
+
+def _flag(text: str) -> str:
+    """Code that a narrow cell does not break."""
+    return f"`{text}`{{ .flag }}"
 
 
 def _plain(default: Any) -> str:

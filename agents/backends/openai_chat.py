@@ -138,7 +138,7 @@ def read_completion(raw: Mapping[str, Any]) -> Completion:
         usage = _usage(raw.get("usage"))
         first = _first_token(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-        raise UnreadableError("the answer is no chat completion") from None
+        raise UnreadableError("the answer is not a chat completion") from None
     if not isinstance(text, str):
         raise UnreadableError("the answer's content is no text")
     return Completion(outcome, text, usage, raw, first)

@@ -104,7 +104,7 @@ def find_device(name: str | None) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(f"device {device!r} is not there; try device=cpu") from None
+        raise UsageError(f"device {device!r} is not available; try device=cpu") from None
     return device
 
 

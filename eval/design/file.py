@@ -572,7 +572,7 @@ def _walk(node: yaml.Node, path: tuple[Any, ...], found: dict[Any, int], source:
             below, line = (*path, key.value), key.start_mark.line + 1
             if below in found:
                 raise StudyError(
-                    f"{source}:{line}: {'.'.join(map(str, below))} stands twice, first in line "
+                    f"{source}:{line}: {'.'.join(map(str, below))} occurs twice, first in line "
                     f"{found[below]}"
                 )
             found[below] = line

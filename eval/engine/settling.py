@@ -46,7 +46,7 @@ def settle(
         raise UsageError("--billed and --worst are two answers: give one")
     log = spending_file(path) if path.is_file() else path / LEDGERS / SPENDING
     if not log.is_file():
-        raise UsageError(f"{path}: nothing was ever paid here: {log} is missing")
+        raise UsageError(f"{path}: nothing was paid for here: {log} is missing")
     ledgers = [path] if path.is_file() else sorted(log.parent.glob("*.jsonl"))
     budget = Budget(PriceTable.read(prices), log=log, alone=True)
     spending = budget.log

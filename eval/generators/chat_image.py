@@ -103,7 +103,7 @@ class ChatImages(SpecAdapter, PaidByImage):
 def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
     """The first choice's message, and the reasons for which it ended, in lower case.
 
-    Raises GeneratorError where the answer is no chat completion.
+    Raises GeneratorError where the answer is not a chat completion.
     """
     try:
         choice = answer["choices"][0]
@@ -112,9 +112,9 @@ def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]
     except (KeyError, IndexError, TypeError, AttributeError):
         error = answer.get("error")
         said = f": {json.dumps(error)[:SHOWN]}" if error else ""
-        raise GeneratorError(f"the answer is no chat completion{said}") from None
+        raise GeneratorError(f"the answer is not a chat completion{said}") from None
     if not isinstance(message, Mapping):
-        raise GeneratorError("the answer is no chat completion")
+        raise GeneratorError("the answer is not a chat completion")
     return message, {str(reason).lower() for reason in reasons if reason}
 
 

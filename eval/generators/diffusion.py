@@ -277,7 +277,7 @@ def _lora(options: Any) -> LoraFile | None:
     given = [name for name in LORA if name in options]
     if "lora" not in options:
         if given:
-            raise UsageError(f"diffusers: {given[0]} is of a LoRA: name it with lora=")
+            raise UsageError(f"diffusers: {given[0]} needs a LoRA: name it with lora=")
         return None
     return LoraFile.find(
         options["lora"],
@@ -322,5 +322,5 @@ def _images(made: Any) -> Values:
 def _image(values: Values) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
-        raise GeneratorError("the image holds numbers that are none: try other steps or dtype")
+        raise GeneratorError("the image contains NaN: try other steps, or another dtype")
     return Image.fromarray((values * 255).round().astype(np.uint8)).convert("RGB")

@@ -76,7 +76,7 @@ class ImageFolder:
         if "layout" in options:
             return LaidOutFolder.from_spec(spec)
         if stray := sorted(options.keys() & {"prompts", "grid", "model", "revision"}):
-            raise UsageError(f"folder: {stray[0]} is of a layout: add layout=")
+            raise UsageError(f"folder: {stray[0]} needs a layout: add layout=")
         manifest = options.pop("manifest", "")
         files = read_manifest(Path(manifest)) if manifest else None
         return cls(Path(spec.argument), manifest=files, **options)
@@ -275,7 +275,7 @@ def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
 def read_manifest(path: Path) -> dict[str, str]:
     """Case id -> file, from a CSV, JSON or JSONL with the columns `case` and `file`.
 
-    Raises DataError naming file and line for a missing column or a case that stands twice.
+    Raises DataError naming file and line for a missing column or a case that occurs twice.
     """
     found: dict[str, str] = {}
     for number, row in read_rows(path):
@@ -283,6 +283,6 @@ def read_manifest(path: Path) -> dict[str, str]:
         if not isinstance(case, str) or not isinstance(file, str) or not case or not file:
             raise DataError(f"{path}:{number}: needs `case` and `file`")
         if case in found:
-            raise DataError(f"{path}:{number}: {case} stands twice")
+            raise DataError(f"{path}:{number}: {case} occurs twice")
         found[case] = file
     return found

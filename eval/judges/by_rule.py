@@ -235,7 +235,7 @@ class RuleJudge(ABC):
         """What was found, and the stated relation, whose subjects are then in its order."""
         axis = _axis(question)
         if axis is None:
-            raise UsageError(f"can't answer a question of the task {question.task}")
+            raise UsageError(f"can't answer questions of the task {question.task}")
         relation = question.facts.get("relation", "")
         if (relation or FIRST[axis]) not in self.RELATIONS:
             raise UsageError(f"has no rule for {relation or FIRST[axis]!r}")

@@ -58,7 +58,7 @@ class LocalJudge(VisionModel):
         try:
             batch, min_mass = int(options.get("batch", 1)), float(options.get("min_mass", 0.5))
         except ValueError:
-            raise UsageError(f"{spec.kind}: batch and min_mass are numbers") from None
+            raise UsageError(f"{spec.kind}: batch and min_mass must be numbers") from None
         if batch < 1 or not 0 <= min_mass <= 1:
             raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
         takes_clips = together_option(spec)

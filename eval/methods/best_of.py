@@ -85,7 +85,7 @@ class BestOf(Method):
         super().check_request(request)
         if request.rate is None and _is_judge(self.by):
             raise UsageError(
-                "best-of: this suite has no right and wrong images: choose by a scorer of picture "
+                "best-of: this suite has no right and wrong images: choose by a scorer of image "
                 "quality instead of a judge"
             )
 

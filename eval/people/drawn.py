@@ -128,7 +128,7 @@ class DrawnSample:
             items = [DrawnItem(**{n: _tuples(v) for n, v in one.items()}) for one in plain["items"]]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
         except (OSError, *MALFORMED) as error:
-            raise DataError(f"{path}: holds no sample of runs ({error})") from None
+            raise DataError(f"{path}: is not a sample of runs ({error})") from None
 
 
 def _tuples(value: Any) -> Any:
@@ -149,7 +149,7 @@ def open_audit(
     if runs or len(paths) > 1:
         raise UsageError("give folders of runs, or one file of rows")
     if n is not None or seed:
-        raise UsageError(f"{paths[0]} is no run: --n and --seed are for what is drawn from runs")
+        raise UsageError(f"{paths[0]} is not a run: --n and --seed need runs to draw from")
     if is_release(paths[0]):
         form = open_form(kind)
         if form is not FORMS["bank"]:
@@ -180,8 +180,8 @@ def drawn_sample(
         asked = (kind, runs, n, seed)
         if (found.kind, found.runs, found.n, found.seed) != asked:
             raise UsageError(
-                f"{path} was drawn otherwise ({found.kind}, --n {found.n}, --seed {found.seed}, of "
-                f"{', '.join(found.names)}): choose another --out"
+                f"{path} was drawn with other settings ({found.kind}, --n {found.n}, "
+                f"--seed {found.seed}, of {', '.join(found.names)}): choose another --out"
             )
         return found
     opened = {name: Run.open(Path(root)) for name, root in runs}

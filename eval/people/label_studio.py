@@ -365,8 +365,8 @@ def _check_file(path: Path) -> None:
     """Raises UsageError for a file that an import did not write."""
     if path.exists() and not all("annotation" in one for one in read_records(path)):
         raise UsageError(
-            f"{path} holds clicks of `audit serve`: name the account otherwise, with --annotator "
-            f"ACCOUNT=NAME"
+            f"{path} holds clicks of `audit serve`: give the account another name, with "
+            f"--annotator ACCOUNT=NAME"
         )
 
 

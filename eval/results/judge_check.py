@@ -121,7 +121,7 @@ def read_checks(root: Path) -> list[JudgeCheck]:
     except DataError as error:
         raise DataError(f"{error}; make it with `counterprior judge-check`") from None
     if not isinstance(found, list):
-        raise DataError(f"{path}: is no list of checked judges")
+        raise DataError(f"{path}: is not a list of checked judges")
     return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
 
 

@@ -309,7 +309,7 @@ def _opened(judge: Any, version: str) -> list[str | Judge]:
         if known in seen:
             what = known if isinstance(known, str) else describe(known)
             raise UsageError(
-                f"two judges are {what}: their verdicts could not be told apart; give functions "
+                f"two judges are {what}, so their verdicts would be mixed up; give functions "
                 f"other names, and objects another identity()"
             )
         seen.append(known)

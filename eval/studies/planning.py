@@ -32,9 +32,11 @@ class PlanSettings:
     def __post_init__(self) -> None:
         """Raises UsageError for what is no share."""
         if self.difference is not None and not 0 < self.difference <= 1:
-            raise UsageError(f"difference {self.difference} is no share above 0, up to 1")
+            raise UsageError(f"difference {self.difference} must be above 0 and at most 1")
         if not 0 < self.alpha < 1 or not 0.5 <= self.power < 1:
-            raise UsageError(f"alpha {self.alpha} is in (0, 1), power {self.power} in [0.5, 1)")
+            raise UsageError(
+                f"alpha {self.alpha} must be in (0, 1), power {self.power} in [0.5, 1)"
+            )
 
 
 def plan(
@@ -68,7 +70,7 @@ def _from_rates(
     Two generators mostly fail on the same items, so that is cautious.
     """
     if not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
-        raise UsageError(f"rates {first} and {second} are no two different shares from 0 to 1")
+        raise UsageError(f"rates {first} and {second} must be two different shares from 0 to 1")
     apart = first * (1 - second) + second * (1 - first) if discordance is None else discordance
     difference = settings.difference or abs(first - second)
     items = paired_items(difference, apart, settings.alpha, settings.power)

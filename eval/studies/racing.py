@@ -189,7 +189,7 @@ def race_live(
     Raises UsageError unless suite, generators and judge are named, and for a bad `by`.
     """
     if live.by not in ("label", "number"):
-        raise UsageError(f"no race by {live.by!r}: choose from label, number")
+        raise UsageError(f"--by {live.by!r}: choose from label, number")
     if not (live.suite and live.generators and live.judge):
         raise UsageError("a race needs --scores, or --suite with --generator and --judge")
     with Lock(out / _LOCK, f"the race {out}"), Live(live, out) as source:

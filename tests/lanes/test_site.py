@@ -1,7 +1,13 @@
-"""The site is built as `make docs` does, without a warning, and fetches nothing from elsewhere."""
+"""The site is built as `make docs` does, without a warning, and fetches nothing from elsewhere.
+
+COUNTERPRIOR_NODE_MODULES: a folder with puppeteer-core and axe-core, for the test of every page on
+phones and of its accessibility.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +23,9 @@ import counterprior
 from counterprior.cli.main import app
 
 pytestmark = pytest.mark.lane
+PAGES = Path(__file__).with_name("site_pages.mjs")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +89,25 @@ def test_examples_of_the_commands_parse(site: Path) -> None:
     shown = [w for line in lines if line[:2] == "$ " and (w := words_of(line[2:])) is not None]
     assert len(shown) > 40
     assert [(words, why) for words in shown if (why := fault(words, group))] == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_fits_a_phone_and_is_accessible(site: Path, theme: str) -> None:
+    modules = os.environ.get("COUNTERPRIOR_NODE_MODULES")
+    if CHROMIUM is None or modules is None:
+        pytest.skip("no Chromium on the path, or COUNTERPRIOR_NODE_MODULES is not set")
+    done = subprocess.run(
+        ["node", PAGES, modules, CHROMIUM, site, theme], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["problems"] == []
+    names = {page.relative_to(site).as_posix() for page in site.rglob("*.html")} - {"404.html"}
+    shown = {(page["name"], page["width"]) for page in seen["pages"]}
+    assert shown == {(name, width) for name in names for width in (390, 1280)}
+    for page in seen["pages"]:
+        where = (page["name"], page["width"])
+        assert page["scheme"] == {"light": "default", "dark": "slate"}[theme], where
+        assert page["needed"] <= page["width"], where
+        assert page["cut"] == [], where
+        assert page["faults"] == [], where

@@ -72,6 +72,24 @@ def test_the_prose_of_the_tutorial_repeats_its_numbers(followed: tuple[Path, str
     high, low = (-end for end in pair["interval"])
     told = f"lower by {-pair['difference']:.1f}, with an interval of {low:.1f} to {high:.1f}"
     assert (pair["first"], pair["second"]) == ("fair", "mine") and told in text
+    (low, high), (lowest, highest) = (signed_index(followed[0], run) for run in ("mine", "fair"))
+    assert f"{low:.1f} to {high:.1f} for the first model, {lowest:.1f} to {highest:.1f} for" in text
+
+
+def signed_index(work: Path, run: str) -> list[float]:
+    """Both ends of its interval."""
+    (judged,) = json.loads((work / "runs" / run / "scores.json").read_text())
+    (score,) = (s for s in judged["scores"] if (s["name"], s["group"]) == ("signed_index", "all"))
+    return list(score["interval"])
+
+
+def test_what_is_left_out_was_missed_by_the_judge(followed: tuple[Path, str]) -> None:
+    (log,) = (followed[0] / "runs" / "mine" / "verdicts").glob("*/verdicts.jsonl")
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    invalid = [v for v in said if (v["probe"], v["label"]) == ("original", "invalid")]
+    assert len(invalid) == 5
+    assert all(" is missing " in v["raw"] for v in invalid)
+    assert sum(v["raw"].startswith("crocodile") for v in invalid) > 0
 
 
 def test_the_example_of_a_case_is_one(followed: tuple[Path, str]) -> None:
@@ -99,7 +117,7 @@ def test_a_judge_is_validated_as_the_page_says(followed: tuple[Path, str], cli: 
     for command in console(page):
         words = words_of(command)
         assert words is not None
-        if words[:2] != ["audit", "serve"]:  # people do that; the lane of the page has them
+        if words[1] not in ("serve", "import"):  # what people do, there or in Label Studio
             done = cli(*words, cwd=work)
             assert done.returncode == 0, (words, done.stdout, done.stderr)
             printed[words[0] + words[1]] = done.stdout

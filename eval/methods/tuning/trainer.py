@@ -202,7 +202,9 @@ class LoraTrainer:
         model.eval()
         found = float(self._accelerator.reduce(loss.detach(), reduction="mean"))
         if found != found:
-            raise RunFailed(f"the loss of step {self.step + 1} is no number: lower --learning-rate")
+            raise RunFailed(
+                f"the loss of step {self.step + 1} is not a number: lower --learning-rate"
+            )
         return found
 
     def _example(self, number: int) -> CaptionedImage:

@@ -44,7 +44,7 @@ def table(column: str, *more: str) -> str:
 
 FAULTS = {
     "another key": (GOOD + "probe: [swap]\n", "12: probe: no key 'probe': did you mean probes?"),
-    "a key twice": (but("b:", "a:"), "7: generators.a stands twice, first in line 6"),
+    "a key twice": (but("b:", "a:"), "7: generators.a occurs twice, first in line 6"),
     "no YAML": (but('"render:"', '"render:'), "7: no YAML"),
     "missing": (but("data: rel\n", ""), "data: missing"),
     "a number": (but("limit: 2", "limit: 0"), "3: suites.t2i_homogenization.limit: "),

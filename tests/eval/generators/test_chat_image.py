@@ -135,7 +135,7 @@ def test_what_was_said_is_reported_and_never_saved(server: Any, fault: Any, naps
         ({"images": [part("data:text/html,<b>")]}, {}, "error", "no base64 image"),
         ({"images": [part("data:image/png;base64,AAAA")]}, {}, "error", "no readable image"),
         ({"images": [part(data(size=4))]}, {}, "error", "a side below 16"),
-        ("hello", {}, "error", "no chat completion"),
+        ("hello", {}, "error", "not a chat completion"),
     ],
 )
 def test_refusals_and_answers_without_image_are_told_apart(
@@ -150,7 +150,7 @@ def test_refusals_and_answers_without_image_are_told_apart(
 @pytest.mark.parametrize("reply", [{}, {"choices": []}, {"error": {"message": "no credit"}}])
 def test_an_answer_that_is_no_completion_is_an_error(server: Any, reply: dict[str, Any]) -> None:
     server.reply = lambda path, body: reply
-    with pytest.raises(GeneratorError, match="no chat completion") as caught:
+    with pytest.raises(GeneratorError, match="not a chat completion") as caught:
         draw(server)
     assert caught.value.status == "error"
     assert "no credit" in str(caught.value) or "error" not in reply

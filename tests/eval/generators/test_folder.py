@@ -66,7 +66,7 @@ def test_a_manifest_can_not_leave_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("case,file\na,b\na,c\n", "a stands twice"),
+        ("case,file\na,b\na,c\n", "a occurs twice"),
         ("case,image\na,b\n", "needs `case` and `file`"),
     ],
 )

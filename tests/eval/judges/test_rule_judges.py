@@ -411,7 +411,7 @@ def test_without_a_stated_relation_both_orders_are_measured() -> None:
         assert said(judge, question)[0] == label
     other = Question(**{**vars(neutral), "task": "yes_no", "facts": {}})
     ((_, verdict),) = judge.judge([other])
-    assert verdict.label == "error" and "can't answer a question of the task yes_no" in verdict.raw
+    assert verdict.label == "error" and "can't answer questions of the task yes_no" in verdict.raw
 
 
 def test_depth_needs_an_estimator_and_hiding_needs_touching() -> None:

@@ -223,11 +223,11 @@ def test_bfloat16_is_an_option(
         ("hf-vlm:{empty}", "holds no config.json"),
         ("hf-vlm:{llava}?temperature=0", "no option 'temperature'"),
         ("hf-vlm:{llava}?batch=0", "batch is 1 or more"),
-        ("hf-vlm:{llava}?batch=few", "are numbers"),
+        ("hf-vlm:{llava}?batch=few", "must be numbers"),
         ("hf-vlm:{llava}?min_mass=2", "min_mass from 0 to 1"),
         ("hf-vlm:{llava}?dtype=int8", "dtype 'int8': choose from float32"),
-        ("hf-vlm:{llava}?device=cuda:7", "device 'cuda:7' is not there"),
-        ("hf-vlm:{llava}?device=abacus", "device 'abacus' is not there"),
+        ("hf-vlm:{llava}?device=cuda:7", "device 'cuda:7' is not available"),
+        ("hf-vlm:{llava}?device=abacus", "device 'abacus' is not available"),
     ],
 )
 def test_a_wrong_spec_says_what_is_wrong(

@@ -291,7 +291,7 @@ def test_images_of_several_models_stand_apart(tmp_path: Path) -> None:
         ("layout=imagedataset", "neither parquet files nor metadata.jsonl"),
         ("layout=geneval&revision=v1", "is a folder and has no revision"),
         ("layout=geneval&template={row}", "choose one of template, manifest and layout"),
-        ("grid=2", "grid is of a layout: add layout="),
+        ("grid=2", "grid needs a layout: add layout="),
         ("layuot=geneval", "no option 'layuot': write folder:DIR.*layout=NAME, of dpg-grid"),
     ],
 )

@@ -92,11 +92,11 @@ def test_what_may_be_chance_is_named(tmp_path: Path) -> None:
     ("rates", "discordance", "settings", "reason"),
     [
         ((0.7,), None, {}, "two judged runs, or two rates"),
-        ((0.7, 0.7), None, {}, "no two different shares"),
-        ((0.7, 1.2), None, {}, "no two different shares"),
+        ((0.7, 0.7), None, {}, "must be two different shares"),
+        ((0.7, 1.2), None, {}, "must be two different shares"),
         ((0.7, 0.9), 0.1, {}, r"difference 0\.2 must be within the discordance 0\.1"),
         ((0.7, 0.9), None, {"power": 1.0}, "power 1"),
-        ((0.7, 0.9), None, {"difference": 0.0}, "no share above 0"),
+        ((0.7, 0.9), None, {"difference": 0.0}, "must be above 0"),
     ],
 )
 def test_what_can_not_be_planned_says_why(
