@@ -284,7 +284,8 @@ if __name__ == "__main__":
         case ["worlds", release, out, *again]:
             world_sheets(Path(release), Path(out), again)
         case ["confusion", release]:
-            confusion(Path(release))
+            if has_config(Path(release), PAIRS):
+                confusion(Path(release))
             if has_config(Path(release), WORLDS):
                 world_confusion(Path(release))
         case ["record", folder, *answers] if answers:
