@@ -441,16 +441,8 @@ class Run:
 
     def check_made(self) -> None:
         """Raises RunFailed where there is no image at all to judge."""
-        counts: Counter[str] = Counter()
-        first = ""
-        for image in self.images().values():
-            if image.status == "made":
-                return
-            counts[image.status] += 1
-            first = first or image.message
-        if counts:
-            what = ", ".join(f"{n:,} {status}" for status, n in sorted(counts.items()))
-            raise RunFailed(f"no image to judge ({what}); the first: {first}")
+        if why := self._nothing_to_judge():
+            raise RunFailed(why)
 
 
 def _plain(case: Case) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path,
     assert head["license"] == ["cc-by-4.0", "cc0-1.0"]
     assert "The 3 images of `consistency` were provided" in card
     assert "provided its 3 images" in (out / "datasheet.md").read_text()
-    assert "a PNG drawn with a known layout (0 images in all)" in (out / "datasheet.md").read_text()
+    assert "a PNG drawn with a known truth (0 images in all)" in (out / "datasheet.md").read_text()
     croissant = json.loads((out / "croissant.json").read_text())
     assert "its images were provided" in str(croissant["rai:personalSensitiveInformation"])
     fields = {f["name"]: f for r in croissant["recordSet"][1:] for f in r["field"]}

@@ -129,7 +129,7 @@ BAD = {
     "no JSON": ("<html>", "no JSON object"),
     "bytes that are no text": ("\udcff\udcfe", "no JSON object"),
     "a list": ("[]", "no JSON object"),
-    "no choices": ('{"choices": []}', "no chat completion"),
+    "no choices": ('{"choices": []}', "not a chat completion"),
     "content that is no text": (openai(text=["1"]), "no text"),
 }
 

@@ -161,7 +161,7 @@ def test_a_person_settles_from_the_command_line(
     assert cli("settle", tmp_path / "r", "--billed", "-1").returncode == 2
     with pytest.raises(UsageError, match="two answers"):
         settle(tmp_path / "r", Decimal(1), worst=True)
-    with pytest.raises(UsageError, match="nothing was ever paid"):
+    with pytest.raises(UsageError, match="nothing was paid for here"):
         settle(tmp_path)
 
 

@@ -33,7 +33,7 @@ LOSSES = "losses.jsonl"
 WEIGHTS = "pytorch_lora_weights.safetensors"
 
 AfterStep = Callable[[int], None]
-"""Called with the number of steps done: 0 before the first one."""
+"""Called with the number of steps done: 0 before the first one, and again after a resume."""
 
 
 class LoraTrainer:
@@ -94,8 +94,7 @@ class LoraTrainer:
         """
         self._encode(progress)
         with self._resting(), RecordLog(self._out / LOSSES) as log:
-            if self.step == 0:
-                after_step(0)
+            after_step(self.step)  # also where a kill came between a checkpoint and this
             while self.step < self._recipe.steps:
                 loss = self._one_step()
                 self.step += 1

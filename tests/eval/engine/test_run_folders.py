@@ -66,7 +66,7 @@ def test_a_run_without_an_image_asks_for_no_judge(text_release: Path, tmp_path: 
     (tmp_path / "empty").mkdir()
     asked = settings_of(text_release, tmp_path / "run")
     evaluate_run(asked, as_generator(f"folder:{tmp_path}/empty"), [as_judge(says_first, "1")])
-    with pytest.raises(RunError, match=r"no image to judge \(8 missing\); the first: .* has no "):
+    with pytest.raises(RunError, match=r"no image to judge \(\d missing\); the first: .* has no "):
         score_run(tmp_path / "run", ScoreSettings())
 
 

@@ -89,7 +89,7 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
     assert drawn_sample(runs, "quality", tmp_path / "b", 10, seed=3).items == first.items
     other = drawn_sample(runs, "quality", tmp_path / "c", 10, seed=4)
     assert {item.case for item in other.items} != {item.case for item in first.items}
-    with pytest.raises(UsageError, match="was drawn otherwise"):
+    with pytest.raises(UsageError, match="was drawn with other settings"):
         drawn_sample(runs, "quality", tmp_path / "a", 11, seed=3)
     with pytest.raises(UsageError, match="can't draw 41 of 40 cases"):
         drawn_sample(runs, "quality", tmp_path / "d", 41)
@@ -97,7 +97,7 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
         drawn_sample(runs[:1], "compare", tmp_path / "d", 4)
     with pytest.raises(UsageError, match="given twice"):
         drawn_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
-    with pytest.raises(UsageError, match="is no run: --n"):
+    with pytest.raises(UsageError, match="is not a run: --n"):
         open_audit([tmp_path / "rows.jsonl"], "quality", tmp_path / "d", n=4)
     with pytest.raises(UsageError, match="folders of runs, or one file"):
         open_audit([runs[0], tmp_path / "rows.jsonl"], "quality", tmp_path / "d")

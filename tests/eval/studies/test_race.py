@@ -537,5 +537,5 @@ def test_paid_generators_race_by_pse_under_one_cap(
     assert go(2, "number") == result and len(server.asked) == sum(result["images"].values())
     with pytest.raises(UsageError, match="holds another race"):
         go(2, "label")  # by label both are right: PSE is above one half
-    with pytest.raises(UsageError, match="no race by 'worth'"):
+    with pytest.raises(UsageError, match="--by 'worth': choose from"):
         go(2, "worth")

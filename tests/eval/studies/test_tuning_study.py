@@ -55,6 +55,9 @@ def test_a_flip_set_becomes_weights_and_a_curve(
     assert tune(settings) == found  # nothing is trained or judged again
     records = (tmp_path / "lora" / "validation.jsonl").read_text()
     assert len(records.splitlines()) == 3
+    lost = records.splitlines(keepends=True)[:2]  # as a kill between checkpoint and validation
+    (tmp_path / "lora" / "validation.jsonl").write_text("".join(lost))
+    assert tune(settings) == found
     with pytest.raises(ValueError, match="other data, model or settings"):
         tune(replace(settings, recipe=replace(settings.recipe, mirrored=False)))
     tuned = apply_methods(settings.model, [f"lora:{tmp_path / 'lora'}"])
