@@ -157,7 +157,7 @@ def _judge(card: JudgeCard) -> str:
     parts = [
         f"{card.asked:,} questions",
         f"{_share(card.parse_rate)} parsed",
-        f"first-named {_share(card.first_named)}",
+        f"answered with the question's first subject {_share(card.first_named)}",
     ]
     parts += [f"{n:,} {label}" for label, n in card.failures.items()]
     for probe, found in card.probes.items():
