@@ -19,7 +19,7 @@ from ..prompts.frames import SEEN
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
 from ..tallies.scores import (
-    cluster_labels,
+    cluster_numbers,
     in_groups,
     mean_worth,
     statistics,
@@ -133,7 +133,7 @@ class Correctness(Suite[R]):
         difference = both[:, 0] - both[:, 1]
         n = int((~np.isnan(difference)).sum())
         only = int((difference > 0).sum()), int((difference < 0).sum())
-        clusters = cluster_labels(list(first.values()))
+        clusters = cluster_numbers(list(first.values()))
         excluded = {"not_valid_in_both": len(both) - n}
         yield from statistics(
             ("delta_paired",),
@@ -155,7 +155,7 @@ RightPattern = tuple[float, ...]
 def kinds(
     patterns: Mapping[str, Sequence[RightPattern]],
     values: Array,
-    clusters: NDArray[np.str_],
+    clusters: NDArray[np.intp],
     group: str,
     excluded: Mapping[str, int],
 ) -> Iterator[Score]:
@@ -238,7 +238,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
             for column, key in enumerate(product(linked.split("/"), ORDERS)):
                 if key in found:
                     values[place, column] = self.correctness(found[key])
-        clusters = cluster_labels([next(iter(found.values())) for found in twins.values()])
+        clusters = cluster_numbers([next(iter(found.values())) for found in twins.values()])
         lost = {"not_valid_in_all_four": int(np.isnan(values).any(axis=1).sum())}
         yield from kinds(TWINS, values, clusters, group, lost)
 

@@ -24,7 +24,7 @@ from ..tallies.scores import (
     in_groups,
     mean_score,
     mean_worth,
-    member_labels,
+    member_numbers,
     valid_score,
     variant_scores,
 )
@@ -106,7 +106,7 @@ class Homogenization(Suite[R]):
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """Hom, the signed index behind it, and how many images were valid."""
         ((question, worth),) = self.worths.items()
-        members = member_labels(outcomes)
+        members = member_numbers(outcomes)
         wide = NOTHING
         if members is not None:
             signs = values_of(outcomes, question, worth)
