@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ..schema import Row, Struct
 from .bank import BankError, read_entries
@@ -21,6 +23,10 @@ class Change(Struct):
     """One sentence each."""
 
 
+Count = Annotated[int, Field(ge=0, le=10**12)]
+"""Of entries, rows or images; a forged manifest may hold any number."""
+
+
 class ReviewRound(Struct):
     """One round of review of bank content."""
 
@@ -28,11 +34,11 @@ class ReviewRound(Struct):
     """What was read."""
     by: Literal["author", "reviewer-model", "human"]
     """Who read it: who wrote it, a second language model, or a person."""
-    read: int
+    read: Annotated[Count, Field(ge=1)]
     """Entries read."""
-    mended: int
+    mended: Count
     """Entries changed among them."""
-    dropped: int
+    dropped: Count
     """Entries removed among them."""
 
 
@@ -41,11 +47,11 @@ class SeedCheck(Struct):
 
     judge: dict[str, str]
     """Identity of the judge that affirmed each kept image."""
-    scenes: int
+    scenes: Count
     """Different seed images that the rows ask for."""
-    kept: int
+    kept: Count
     """Scenes with an image."""
-    drawn: int
+    drawn: Count
     """Images that were drawn for them."""
     refused: dict[str, int]
     """Tries without a kept image, by reason."""
@@ -114,7 +120,7 @@ class BuiltConfig:
     """Config name, a key of `schema.ROWS`."""
     rows: list[Row]
     """Rows of the config's type, in release order."""
-    planned: int
+    planned: Count
     """Rows of the config when complete."""
     source: str
     """Paper and section that defines it."""
@@ -126,7 +132,7 @@ class BuiltConfig:
     """Columns by whose values the card counts the rows."""
     composition: Composition | None
     """How the datasheet tabulates them; None if the card says enough."""
-    elsewhere: int = 0
+    elsewhere: Count = 0
     """Rows in the other folder of a hold-out."""
 
 
