@@ -120,7 +120,7 @@ class BuiltConfig:
     """Config name, a key of `schema.ROWS`."""
     rows: list[Row]
     """Rows of the config's type, in release order."""
-    planned: Count
+    planned: int
     """Rows of the config when complete."""
     source: str
     """Paper and section that defines it."""
@@ -132,7 +132,7 @@ class BuiltConfig:
     """Columns by whose values the card counts the rows."""
     composition: Composition | None
     """How the datasheet tabulates them; None if the card says enough."""
-    elsewhere: Count = 0
+    elsewhere: int = 0
     """Rows in the other folder of a hold-out."""
 
 

@@ -291,10 +291,7 @@ class CaseRecords:
     ) -> Parsed:
         """What `read` makes of a record and its place. Raises DataError, which names file and line,
         where it makes nothing of it."""
-        try:
-            return read(record, "")
-        except DataError:  # looking for the line takes its time
-            return read(record, self.where(record))
+        return parsed(read, record, lambda: self.where(record))
 
     def where(self, record: Mapping[str, Any]) -> str:
         """File and line of a record, for messages."""
@@ -309,6 +306,19 @@ class CaseRecords:
         record = self._files[log].record(place)
         record.pop(SESSION, None)
         return record
+
+
+def parsed(
+    read: Callable[[Mapping[str, Any], str], Parsed],
+    record: Mapping[str, Any],
+    where: Callable[[], str],
+) -> Parsed:
+    """What `read` makes of a record and its place. Raises DataError, which names what `where` says,
+    where it makes nothing of it."""
+    try:
+        return read(record, "")
+    except DataError:  # looking for the line takes its time
+        return read(record, where())
 
 
 class _Reader:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from .records import (
     CaseRecords,
     RunLock,
     RunShard,
+    parsed,
     part_of,
     read_by_case,
     read_cases,
@@ -252,15 +253,15 @@ class Run:
         nothing."""
         found = read_by_case(self.root, IMAGES)
         with collector_paused():
-            images = {case: self._image(of_case[-1]) for case, of_case in found.items()}
+            images = {
+                case: parsed(_made, of_case[-1], partial(self._where, of_case[-1]))
+                for case, of_case in found.items()
+            }
         self._held = read_cases(self.root / CASES), images
         return self
 
-    def _image(self, record: Mapping[str, Any]) -> MadeImage:
-        try:
-            return _made(record, "")
-        except DataError:  # looking for the line takes its time
-            return Images(self._records).of(record)
+    def _where(self, record: Mapping[str, Any]) -> str:
+        return self._records.where(record)
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""

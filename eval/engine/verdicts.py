@@ -16,7 +16,7 @@ from ...storage import RecordLog, collector_paused, write_json
 from ...tables import Digest, parse_as
 from ..core import BY, Judge, Question, Verdict, check_by, describe, identity_digest
 from ..video.frames import USUAL
-from .records import CaseRecords, RunShard, holds_record, read_by_case, shard_log
+from .records import CaseRecords, RunShard, holds_record, parsed, read_by_case, shard_log
 
 HEADER = "judge.json"
 VERDICTS = shard_log("verdicts", None)
@@ -230,10 +230,7 @@ class VerdictLog:
             yield from _about(self.of(case).values(), image)
 
     def _read(self, record: Mapping[str, Any]) -> Answered:
-        try:
-            return self._own(record, "")
-        except DataError:  # looking for the line takes its time
-            return self._records.parse(self._own, record)
+        return parsed(self._own, record, lambda: self._records.where(record))
 
     def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
