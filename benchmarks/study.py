@@ -220,20 +220,30 @@ def write_verdicts(run: Run, seed: int) -> None:
 
 
 def score(runs: int, images: int) -> None:
-    from counterprior.eval.results.scoring import ScoreSettings, score_runs
+    from counterprior.eval.results.scoring import ScoreSettings
+    from counterprior.eval.results.several import score_results
 
     with judged_runs(runs, images) as roots:
         files = [p for root in roots for p in root.rglob("*.jsonl")]
         start = time.perf_counter()
         lines = sum(1 for path in files for line in path.read_bytes().splitlines() if parsed(line))
         read = time.perf_counter() - start
-        start, cpu = time.perf_counter(), time.process_time()
-        score_runs(roots, ScoreSettings())
-        taken, used = time.perf_counter() - start, time.process_time() - cpu
+        start, cpu = time.perf_counter(), cpu_with_workers()
+        score_results(roots, ScoreSettings())
+        taken, used = time.perf_counter() - start, cpu_with_workers() - cpu
     print(
         f"score of {runs} runs x {images:,} images x {JUDGES} judges: {taken:.1f} s ({used:.1f} s "
         f"CPU); parsing their {lines:,} lines alone {read:.1f} s: {taken / read:.1f}x"
     )
+
+
+def cpu_with_workers() -> float:
+    """CPU seconds of this process and of the workers that have ended."""
+    own, workers = (
+        resource.getrusage(resource.RUSAGE_SELF),
+        resource.getrusage(resource.RUSAGE_CHILDREN),
+    )
+    return own.ru_utime + own.ru_stime + workers.ru_utime + workers.ru_stime
 
 
 def parsed(line: bytes) -> Any:

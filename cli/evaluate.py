@@ -151,7 +151,8 @@ def score(
 
     Example: `counterprior score run --labels labels.csv --json`
     """
-    from ..eval.results.scoring import ScoreSettings, results_json, score_runs, write_results
+    from ..eval.results.scoring import ScoreSettings, results_json, write_results
+    from ..eval.results.several import score_results
 
     settings = ScoreSettings(
         labels=labels,
@@ -161,7 +162,8 @@ def score(
         across_judges=across_judges,
         partial=partial,
     )
-    results = [judged.result for judged in score_runs(runs, settings)]
+    with progress_bar() as progress:
+        results = score_results(runs, settings, progress)
     write_results(results)
     if json:
         print(results_json(results))

@@ -25,7 +25,7 @@ from ..core import BOTH, INVALID, ORIGINAL, Case
 from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
 from ..results.contents import RunContents
-from ..workers.farm import Numbered, Scale, farm
+from ..workers.farm import Numbered, Scale, available_cpus, farm
 from .players import still_of
 
 THUMBNAILS = "thumbnails"
@@ -152,11 +152,10 @@ def make_thumbnails(
         if name not in ready
     ]
     there &= ready
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    several = len(missing) >= ENOUGH_FOR_WORKERS and (cores or 1) > 1
+    workers = available_cpus() if len(missing) >= ENOUGH_FOR_WORKERS else 1
     done = len(wanted) - len(missing)
     progress("thumbnails", done, len(wanted))
-    with closing(_make_missing(missing, (cores or 1) if several else 1)) as made:
+    with closing(_make_missing(missing, workers)) as made:
         for number, (target, is_made) in enumerate(made, done + 1):
             progress("thumbnails", number, len(wanted))
             if is_made:

@@ -123,10 +123,13 @@ def _resampled(
     filled = sums
     if len(groups) == 2:
         groups = [kinds // counts[1], kinds % counts[1]]
+    columns = np.ascontiguousarray(filled.T)
     size = max(1, _CELLS // max(1, len(filled)))
     for start in range(0, resamples, size):
         drawn = [_weights(count, min(size, resamples - start), rng) for count in counts]
-        if len(groups) == 1:
-            yield drawn[0] @ filled
-        else:
-            yield (drawn[0][:, groups[0]] * drawn[1][:, groups[1]]) @ filled
+        weights = drawn[0]
+        if len(groups) == 2:
+            weights = drawn[0][:, groups[0]] * drawn[1][:, groups[1]]
+        # As fast as @ with few columns, and without BLAS, whose threads take the cores of other
+        # runs that are scored at the same time.
+        yield np.einsum("dc,kc->dk", weights, columns)
