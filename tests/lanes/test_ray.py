@@ -5,21 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 pytestmark = pytest.mark.lane
 
+CLUSTER = Path(__file__).parents[2] / "examples" / "ray-cluster.yaml"
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
 
 
@@ -37,8 +42,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_ray_writes_the_same_bytes(python: Path, tmp_path: Path, workers: str) -> None:
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    """Six shards."""
     pytest.importorskip("daft")
     texts = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()]
     source = tmp_path / "captions"
@@ -47,10 +53,21 @@ def test_ray_writes_the_same_bytes(python: Path, tmp_path: Path, workers: str) -
         part = texts[number::6]
         urls = [f"http://x/{number}/{i}" for i in range(len(part))]
         pq.write_table(pa.table({"url": urls, "caption": part}), source / f"{number}.parquet")
+    return source
+
+
+def pairs_of(mined: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((mined / "pairs").iterdir())}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ray_writes_the_same_bytes(
+    python: Path, captions: Path, tmp_path: Path, workers: str
+) -> None:
     found = {}
     for engine, interpreter in (("ray", python), ("local", Path(sys.executable))):
         out = tmp_path / engine
-        command = [interpreter, "-m", "counterprior", "mine", source, "--out", out]
+        command = [interpreter, "-m", "counterprior", "mine", captions, "--out", out]
         done = subprocess.run(
             [*command, "--engine", engine, "--workers", workers],
             capture_output=True,
@@ -58,9 +75,62 @@ def test_ray_writes_the_same_bytes(python: Path, tmp_path: Path, workers: str) -
             timeout=400,
         )
         assert done.returncode == 0, done.stderr[-3000:]
-        found[engine] = {p.name: p.read_bytes() for p in sorted((out / "pairs").iterdir())}
+        found[engine] = pairs_of(out)
     assert found["ray"] == found["local"]
     assert len(found["ray"]) == 6
+
+
+def test_a_cluster_of_two_nodes_mines_what_one_machine_does(
+    python: Path, captions: Path, tmp_path: Path
+) -> None:
+    plan = yaml.safe_load(CLUSTER.read_text())
+    check = "import json, sys; from ray.autoscaler._private import util; "
+    check += "util.validate_config(util.prepare_config(json.load(sys.stdin)))"
+    subprocess.run([python, "-c", check], input=json.dumps(plan), text=True, check=True)
+    mine = ["-m", "counterprior", "mine", captions, "--out"]
+    subprocess.run([sys.executable, *mine, tmp_path / "here"], check=True, timeout=400)
+    # Each node is a Ray of its own, started by the file's own lines, with two CPUs: three workers
+    # have room on no one of them.
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:  # names of sockets must be short
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
+            "RAY_HEAD_IP": "127.0.0.1",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_TMPDIR": folder,
+            "RAY_AUTH_MODE": "token",
+            "RAY_ADDRESS": "127.0.0.1:6379",
+        }
+        nodes = []
+        try:
+            for kind in ("head", "worker"):
+                stop, start = plan[f"{kind}_start_ray_commands"]
+                assert stop == "ray stop"
+                without = {k: v for k, v in environment.items() if k != "RAY_ADDRESS"}
+                line = ["sh", "-c", f"exec env {start} --num-cpus=2 --block"]
+                nodes.append(subprocess.Popen(line, env=without, stdout=subprocess.DEVNULL))
+                await_nodes(python, environment, len(nodes))
+            words = [*mine, tmp_path / "there", "--engine", "ray", "--workers", "3"]
+            subprocess.run([python, *words], env=environment, check=True, timeout=400)
+        finally:
+            for node in reversed(nodes):
+                node.terminate()
+                node.wait(60)
+    assert pairs_of(tmp_path / "there") == pairs_of(tmp_path / "here")
+    assert len(pairs_of(tmp_path / "there")) == 6
+
+
+def await_nodes(python: Path, environment: Mapping[str, str], number: int) -> None:
+    """Until so many nodes have joined."""
+    ask = "import ray; ray.init(); print(sum(node['Alive'] for node in ray.nodes()))"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        command = [str(python), "-c", ask]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if told.stdout.strip() == str(number):
+            return
+        time.sleep(1)
+    pytest.fail(f"{number} nodes have not joined: {told.stdout}{told.stderr[-2000:]}")
 
 
 def contents(run: Path) -> tuple[dict[str, str], list[str]]:
