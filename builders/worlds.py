@@ -169,13 +169,13 @@ def world_prompts(
     return made
 
 
-def time_clause(scene: CounterfactualScene) -> bool:
-    """Whether the scene, as the prompt tells it, says what went before the moment of the image.
+def time_clause(scene: str) -> bool:
+    """Whether a scene, as a prompt tells it, says what went before the moment of the image.
 
     It does so by a tense ("that has lain"), a word of time ("ago", "just lifted", "after a shower")
     or a span ("for an hour"); not by a date, a time of day or a participle alone ("a cut melon").
     """
-    return _TIME.search(scene.scene) is not None
+    return _TIME.search(scene) is not None
 
 
 def read_worlds(bank: Path) -> dict[str, WorldEntry]:

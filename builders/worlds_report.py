@@ -90,7 +90,7 @@ class WorldsFile:
         return {
             "naive": sum(entry.naive_outcome for entry in entries),
             "timed": sum(
-                time_clause(shortened(*self.groups[name], entry.short)[1])
+                time_clause(shortened(*self.groups[name], entry.short)[1].scene)
                 for name, entry in self.entries.items()
             ),
             "short": sum(entry.short is not None for entry in entries),

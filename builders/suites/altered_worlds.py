@@ -59,7 +59,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             control=control.id if level == "L0" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
-            timed=time_clause(told),
+            timed=time_clause(told.scene),
             presence=entry.presence,
             **asked,
             status=scene.status,
