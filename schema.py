@@ -504,7 +504,7 @@ class AlteredWorld(Row):
     naive_outcome: bool
     """Whether a naive image of the scene already shows the altered world."""
     timed: bool
-    """Whether the scene tells what went before, which an image of one moment can't show."""
+    """Whether the prompt's scene says what went before, which an image of one moment can't show."""
     presence: str
     """Asks whether the things of the scene are there. Answered yes in both worlds."""
     point_factual: KeyedQuestion

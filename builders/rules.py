@@ -65,6 +65,11 @@ def rule_faults(rule: Rule) -> Iterator[str]:
     for variant in rule.variants:
         if set(variant.slots) != needed:
             yield f", {variant.id}: slots must be {sorted(needed)}"
+            return
+    points = [rule.shows.format(**variant.slots) for variant in rule.variants]
+    for variant, point in zip(rule.variants, points, strict=True):
+        if points.count(point) > 1:
+            yield f", {variant.id}: another variant shows the same: {point!r}"
 
 
 def _slots(text: str) -> set[str]:

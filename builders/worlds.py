@@ -50,14 +50,30 @@ _UNCHANGED = re.compile(
     r"^(?!.*\b(while|but)\b).*\bstill (?!water|air|lake|sea|pond)", re.IGNORECASE
 )
 _QUESTION = re.compile(r"(?:Is|Are|Do|Does|Has|Have|Can)\b.*\?")
+_PAST = (
+    r"(?:\w+[^e]ed|been|begun|blown|broken|brought|come|cut|drawn|driven|dug|eaten|fallen|flown|"
+    r"frozen|given|gone|grown|held|hit|hung|kept|laid|lain|left|let|lit|lost|made|met|put|risen|"
+    r"run|seen|set|shrunk|slid|split|spread|stood|struck|sunk|taken|thrown|torn|wound)"
+)
+"""A past participle; a form like "need" is none."""
+_SPAN = (
+    r"(?:(?:(?:an?|one|half|whole|quarter|of) )+(?:second|minute|hour|day|night|week|month|year|"
+    r"century)|(?:(?!at |by |each |every |from |in |on |the |to |with )\w+ ){0,3}"
+    r"(?:seconds|minutes|hours|days|nights|weeks|months|years|centuries))(?!-)"
+)
+"""How long; "for each day" and "for a rainy day" are no span."""
 _TIME = re.compile(
-    r"\b(ago|after|since|overnight|until|(has|have|had|was|were) just|just (after|before|now)|"
-    r"(has|have|had) (\w+ )?(been|lain|stood|hung|soaked|grown|burned|dried|kept|held|frozen)|"
-    r"(for|in|within|every|a|an|the|two|three|four|five|six|ten|twenty|several|many|some|few|half|"
-    r"whole) (\w+ )?(seconds?|minutes?|hours?|days?|nights?|weeks?|months?|years?|centuries)|"
-    r"(that|which|who) (was|were) \w+(ed|t|n))\b",
+    r"\b(?:ago|had|later|last week(?! of)|now|overnight|since|until|was|were|yesterday|"
+    rf"(?:has|have) (?:not |\w+ly |just |ever |never |long )?{_PAST}|"
+    rf"(?:just|then) (?:being )?{_PAST}(?! of\b)|"
+    r"after (?!another|the (?:last|other)|new moon|full moon|sun(?:set|rise)|dark)|"
+    rf"for {_SPAN}|from {_SPAN} in|{_SPAN} into|by (?:days|weeks|months|years|centuries) of|"
+    r"all (?:morning|afternoon|night)|(?:once|twice) an? (?:minute|hour|day|week|month|year)|"
+    r"(?:that|(?<!in |on |to |of )which|who|he|she|it|they|someone|nobody|which (?:an?|the) \w+) "
+    r"(?:\w+[^e]ed|came|drew|fell|hung|lay|ran|stood|took|went|wore))\b",
     re.IGNORECASE,
 )
+"""A past or perfect tense, a moment before, an event that is over, or how long something lasted."""
 
 
 class ShortForm(Struct):
@@ -153,9 +169,13 @@ def world_prompts(
     return made
 
 
-def time_clause(scene: CounterfactualScene) -> bool:
-    """Whether the scene tells what went before, which an image of one moment can't show."""
-    return _TIME.search(scene.scene) is not None
+def time_clause(scene: str) -> bool:
+    """Whether a scene, as a prompt tells it, says what went before the moment of the image.
+
+    It does so by a tense ("that has lain"), a word of time ("ago", "just lifted", "after a shower")
+    or a span ("for an hour"); not by a date, a time of day or a participle alone ("a cut melon").
+    """
+    return _TIME.search(scene) is not None
 
 
 def read_worlds(bank: Path) -> dict[str, WorldEntry]:

@@ -29,6 +29,7 @@ from .worlds import (
     entry_faults,
     premise,
     question_faults,
+    shortened,
     time_clause,
 )
 
@@ -88,7 +89,10 @@ class WorldsFile:
         entries = self.entries.values()
         return {
             "naive": sum(entry.naive_outcome for entry in entries),
-            "timed": sum(time_clause(self.groups[name][1]) for name in self.entries),
+            "timed": sum(
+                time_clause(shortened(*self.groups[name], entry.short)[1].scene)
+                for name, entry in self.entries.items()
+            ),
             "short": sum(entry.short is not None for entry in entries),
             "described": sum(entry.described is not None for entry in entries),
         }

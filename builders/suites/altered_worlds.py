@@ -14,7 +14,7 @@ from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law
 from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
-from ..worlds import KEYED, PHRASINGS, time_clause, world_prompts
+from ..worlds import KEYED, PHRASINGS, shortened, time_clause, world_prompts
 from .counterfactual import GROUPS, groups
 
 LEVELS: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
@@ -40,6 +40,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
     if control is None:
         raise BankError(f"worlds/{file}.yaml: {scene.id}: control: no law {entry.control!r}")
     texts = world_prompts(law, scene, entry, control)
+    _, told = shortened(law, scene, entry.short)
     asked: dict[str, Any] = {
         name: KeyedQuestion(
             text=getattr(scene, f"q_{name}").text,
@@ -58,7 +59,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             control=control.id if level == "L0" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
-            timed=time_clause(scene),
+            timed=time_clause(told.scene),
             presence=entry.presence,
             **asked,
             status=scene.status,

@@ -180,6 +180,7 @@ def test_every_rule_varies_in_the_papers_proportions() -> None:
     [
         ("factual: true", "factual: false", "needs 1-2 factual"),
         ("      surface: floor", "      wall: floor", "slots must be"),
+        ("surface: ceiling of", "surface: floor of", "another variant shows the same"),
     ],
 )
 def test_a_faulty_rule_is_named(bank: Path, old: str, new: str, reason: str) -> None:

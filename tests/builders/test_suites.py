@@ -13,7 +13,7 @@ from counterprior.builders.build import suite_faults
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
 from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
-from counterprior.builders.worlds import PHRASINGS
+from counterprior.builders.worlds import PHRASINGS, time_clause
 from counterprior.schema import Entity, Row, rows_digest, to_record
 
 OFTEN = ("t2i_correctness", "i2i_homogenization", "spatial_uc", "spatial_3d", "rule_decoupling")
@@ -236,6 +236,7 @@ def test_altered_worlds_ask_what_counterfactual_asks_for_both_worlds() -> None:
         assert worlds == ["real"] * 2 and row.point_counterfactual.world == "altered"
         assert bool(row.control) == (row.level == "L0") and row.control != row.law
         told.setdefault(row.law, Counter())[row.phrasing] += 1
+        assert row.level != "L1" or row.timed == time_clause(row.prompt), row.group
     for counts in told.values():
         assert max(counts.values()) - min(counts[p] for p in PHRASINGS) <= 4  # rows of one group
     same = [r for r in controlled if r.level == "L2" and r.phrasing == "template"]
