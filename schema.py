@@ -278,7 +278,8 @@ class T2ICorrectness(Row):
     tell_right: str
     """How a judge recognizes the right thing in an image."""
     text_bound: bool
-    """Whether the two are told apart only by reading digits or letters."""
+    """Whether the two are told apart only by reading digits or letters; False where the look of one
+    of them decides."""
     mirror_safe: bool
     """True if the two can be told apart in the mirror image as well: nothing needs to be read."""
     scope: str
