@@ -33,7 +33,7 @@ GOLD = Path(__file__).parent / "gold" / "captions.jsonl"
 Half = Literal["tuned", "held-out"]
 """Captions that rules may be tuned on, and captions that they may not."""
 
-WHOLE: dict[int, Half] = {3: "tuned", 4: "held-out"}
+WHOLE: dict[int, Half] = {3: "tuned", 4: "tuned"}
 """Draws that are in one half as a whole: the third was held out until its mistakes were read."""
 
 
