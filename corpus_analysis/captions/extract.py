@@ -43,7 +43,10 @@ from .words import (
     LINKS,
     MEATS,
     MINDING,
+    MOVING,
+    NO_ACTS,
     OFFSPRING,
+    PICKING,
     PLAYED,
     POSTURES,
     PRODUCTS,
@@ -53,6 +56,7 @@ from .words import (
     SETS,
     STUFFED,
     SURROUNDING,
+    TITLES,
     TOYS,
     WATCHING,
 )
@@ -102,6 +106,8 @@ _BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN VBD VBG NN NNP HYPH".split(
 """Tags of what may stand between a conjunction and its noun."""
 _ACTING = frozenset(("dobj", "nsubj", "nsubjpass"))
 _DETERMINERS = frozenset(("DT", "PRP$", "CD"))
+_SENTENCE = frozenset(("DT", "PRP$", "NN", "NNS", "VBZ", "VBN", "VBG"))
+"""Tags of words that begin with a capital in titles only."""
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
 _AND = frozenset(("and", "&", "+", "or"))
@@ -206,6 +212,8 @@ class Extractor:
                 yield from self._preposition(doc, text, token)
             elif token.dep_ == "nmod":
                 yield from self._slash(doc, text, token)
+            elif token.dep_ == "prt":
+                yield from self._particle(doc, text, token)
 
     def _by_place(self, doc: Sequence[Word], text: str, joined: set[int]) -> Iterator[_Link]:
         """Names with only a conjunction between them, which the tree links to nothing.
@@ -227,6 +235,8 @@ class Extractor:
             second = self._resolve(doc, text, token)
             conjunction = None if second is None else self._conjunction(doc, second.begin)
             if second is None or conjunction is None or second.head.i != token.i:
+                continue
+            if conjunction.text == "," and _is_keyword(doc, token):
                 continue
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
@@ -253,7 +263,9 @@ class Extractor:
             if word.lower_ in _AND or (word.text == "," and _goes_on(doc, name)):
                 return word
             named = word.tag_ in NOUNS and word.lower_ in self.ontology.by_last
-            if word.tag_ not in _BEFORE_NOUNS or named or _acts(doc, word):
+            # "with storage beautiful kitchen islands"
+            ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
+            if word.tag_ not in _BEFORE_NOUNS or named or ends or _acts(doc, word):
                 return None
         return None
 
@@ -288,22 +300,37 @@ class Extractor:
     def _slash(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
         """Two names with a slash between, which the parser takes for one: "sofa/chair"."""
         noun = token.head
-        if noun.i != token.i + 2 or text[_end(token) : noun.idx] != "/":
+        of_next = noun.dep_ == "compound"  # "a rice/wheat seeder"
+        if of_next or noun.i != token.i + 2 or text[_end(token) : noun.idx] != "/":
             return
         first, second = self._resolve(doc, text, token), self._resolve(doc, text, noun)
         if first is not None and second is not None:
             yield first, second, "coordination", "/"
 
+    def _particle(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
+        """Who moves past what, where the parser takes the preposition for the verb's particle: "a
+        train is passing over a bridge"."""
+        verb = token.head
+        if token.lower_ not in SPATIAL or verb.lower_ not in MOVING:
+            return
+        target = next((t for t in verb.rights if t.dep_ == "dobj" and t.i > token.i), None)
+        subject = subject_of(verb, self._names_end)
+        if target is None or subject is None:
+            return
+        first, second = self._resolve(doc, text, subject), self._resolve(doc, text, target)
+        if first is not None and second is not None:
+            yield first, second, "preposition", token.lower_
+
     def _preposition(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[_Link]:
         """The object of a spatial preposition and each noun that the phrase modifies."""
-        word, above = token.lower_, token.head
+        word, above = token.lower_, _above(doc, token)
         if token.dep_ == "agent":
             if above.lower_ not in SURROUNDING:
                 return
         elif word not in SPATIAL and not (word in LINKS and is_place(above)):
             return
         target = _object(token)
-        if target is None or not _of_place(token, target):
+        if target is None or not _of_place(token, above, target):
             return
         if is_place(target):
             return  # "with a ball on the right and two cones on the left"
@@ -366,7 +393,7 @@ class Extractor:
         self, doc: Sequence[Word], text: str, token: Word, second: _Found
     ) -> tuple[Word, _Found] | None:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
-        above = token.head
+        above = _above(doc, token)
         subject: Word | None = None
         put = token.lower_ in ("on", "over", "above", "inside") and above.lower_ in PUTTING
         filled = token.lower_ == "with" and above.lower_ in FILLING and not second.entity.animate
@@ -377,8 +404,9 @@ class Extractor:
         if subject is None:
             return None
         found = self._resolve(doc, text, subject)
-        if found is None and subject.dep_ in ("pobj", "conj") and token.lower_ not in _NEAREST:
-            # "a woman with long hair next to a bird"
+        inner = ("pobj", "conj", "dobj")
+        if found is None and subject.dep_ in inner and token.lower_ not in _NEAREST:
+            # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
             subject = noun_above(subject, self._names_end)
             found = None if subject is None else self._resolve(doc, text, subject)
         return None if subject is None or found is None else (subject, found)
@@ -430,6 +458,8 @@ class Extractor:
         eaten = first.entity.category == "food_kitchen" and second.entity.animate
         worn = subject.dep_ in ("pobj", "conj", "dobj") and first.entity.category == "everyday"
         held = first.entity.category in ("food_kitchen", "devices_leisure")
+        if token.lower_ == "with" and subject.head.lower_ in LINKS:
+            worn = False  # "a cow next to a tree with leaves"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
 
@@ -557,12 +587,12 @@ class Extractor:
         if figure is not None:
             return self._named(doc, text, figure)
         shown = word in DEPICTIONS and token.dep_ in _SHOWN
-        if word in QUANTITIES or shown:
+        if word in QUANTITIES or word in PICKING or shown:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
             found = self._resolve(doc, text, inner) if inner else None
             if found is not None:
-                quantity = found.quantity or (token if word in QUANTITIES else None)
+                quantity = found.quantity or (None if shown else token)
                 return replace(found, quantity=quantity)
             if shown or (of is not None and word in GROUPS):
                 return None  # "picture with a dog" is the image; "a group of letters" is no people
@@ -588,6 +618,8 @@ class Extractor:
                     break
             else:
                 if form.entity is None or _is_surname(doc, token, form.entity):
+                    return None
+                if _in_title(doc, token):
                     return None
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
                     return None
@@ -683,6 +715,8 @@ def _is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
     if token.tag_ in NOUNS:
         return True
+    if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
+        return any(t.dep_ in _MODIFYING for t in token.lefts)
     if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in _AND:
         return False
     after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
@@ -738,12 +772,29 @@ def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
 def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
     """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
     before = doc[token.i - 1] if token.i else None
-    if before is None or entity.category != "animals" or not token.tag_.startswith("NNP"):
+    if before is not None and before.text == "." and token.i > 1:
+        before = doc[token.i - 2]
+    if before is None or not entity.animate or not token.tag_.startswith("NNP"):
+        return False
+    if before.lower_.rstrip(".") in TITLES and before.text[0].isupper() and token.text[0].isupper():
+        return True  # "Princess Python"
+    if entity.category != "animals":
         return False
     if before.dep_ != "compound" or not (before.text[0].isupper() and token.text[0].isupper()):
         return False
     words = [t.text for t in doc if t.text.isalpha()]
     return 2 * sum(word.islower() for word in words) > len(words)
+
+
+def _in_title(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a name is part of a work's title, in a caption that is none: "on The Real Wives"."""
+    for word in token.lefts:
+        at = word.i
+        if word.dep_ not in ("det", "poss") or not word.text.istitle() or not at:
+            continue
+        if word.tag_ in _DETERMINERS and doc[at - 1].text.islower():
+            return any(t.tag_ in _SENTENCE and t.text.islower() for t in doc)
+    return False
 
 
 def _figure(token: Word) -> Word | None:
@@ -778,7 +829,8 @@ def _noun_of(token: Word) -> Word:
     if token.lower_ in ACTING and modifiers and modifiers[-1].i == token.i - 1:
         return modifiers[-1]  # "a cricketer standing next to a wicket"
     for word in modifiers:
-        inner = word.lefts if word.lower_.endswith("ing") else ()
+        acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
+        inner = word.lefts if acts else ()
         for noun in inner:
             if noun.dep_ == "compound" and noun.i + 1 == word.i:
                 return noun
@@ -798,9 +850,20 @@ def _object(token: Word) -> Word | None:
     return None
 
 
-def _of_place(token: Word, target: Word) -> bool:
+def _above(doc: Sequence[Word], token: Word) -> Word:
+    """What a preposition attaches to; for "with", the noun right before it rather than its place.
+
+    "To the right of a plate with toast on it", where the parser chose "right".
+    """
+    before = doc[token.i - 1]
+    of = before.head
+    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
+    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
+
+
+def _of_place(token: Word, above: Word, target: Word) -> bool:
     """Whether a preposition says where something is, rather than who made it or what for."""
-    word, above = token.lower_, token.head
+    word = token.lower_
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
     if word == "against" and above.lower_ in PLAYED | FIGHTING:
@@ -905,8 +968,8 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
     one, other = first.entity, second.entity
     words = relation.split()
-    if words[0] in ("to", "from") and len(words) > 2 and _BESIDES.isdisjoint(words):
-        return False  # "steps to the edge of a table"
+    if words[0] in ("to", "from", "up", "down") and len(words) > 2 and _BESIDES.isdisjoint(words):
+        return False  # "steps to the edge of a table", "rides up the side of a ramp"
     if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
@@ -985,7 +1048,7 @@ def _in_clause(noun: Word) -> bool:
 
 def _complement(token: Word, conjunct: Word) -> Word:
     """The noun that a conjunct really joins where it attaches to a verb: "there is a cat and …"."""
-    if token.tag_ in NOUNS:
+    if token.tag_ in NOUNS or token.dep_ in ("pobj", "dobj"):
         return token
     nouns = [t for t in token.rights if t.dep_ in ("attr", "dobj") and t.i < conjunct.i]
     return nouns[-1] if nouns else token

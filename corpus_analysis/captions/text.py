@@ -17,6 +17,12 @@ DIRTY = r"[^ -~]|  |^ | $|[A-Za-z][&+][A-Za-z]|&#?\w+;"
 
 _ENTITY = re.compile(r"&#?\w+;")
 _GLUE = re.compile(r"(?<=[^\W\d_])([&+])(?=[^\W\d_])")
+_AGENCY = re.compile(
+    r"(?i)(?<=\w)\W*\s(?:(?:free|premium|vector)\s+)?(?:royalty[- ]free\s+)?"
+    r"(?:stock|royalty[- ]free)\s+(?:(?:vector|video)\s+)?(?:photos?|photography|photographs?|"
+    r"images?|pictures?|illustrations?|vectors?|footage|video|graphics?)[\W\d]*$"
+)
+"""What agencies write after a caption: "- Royalty Free Stock Photo #1234"."""
 _INVISIBLE = dict.fromkeys(
     i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
 )
@@ -71,9 +77,15 @@ def normalize(caption: str) -> str:
 
 
 def readable(text: str) -> str:
-    """What the parser reads, of the same length: capitals alone would make every word a name.
+    """What the parser reads: the text from its start, to which all offsets refer.
+
+    Capitals alone would make every word a name, and an agency's words would be what it is about.
 
     >>> readable("A CAT AND A DOG"), readable("A cat at CERN")
     ('a cat and a dog', 'A cat at CERN')
+    >>> readable("Girl with gift box Royalty Free Stock Photo"), readable("Stock photo")
+    ('Girl with gift box', 'Stock photo')
     """
+    if "tock" in text or "oyalty" in text or text.isupper():
+        text = _AGENCY.sub("", text)
     return text.lower() if text.isascii() and text.isupper() else text

@@ -5,16 +5,34 @@ from __future__ import annotations
 QUANTITIES = frozenset(
     "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen "
     "dozens number lot lots variety hundreds thousands handful pairs groups rows stacks piles "
-    "bunches heap set sets slice slices piece pieces kind kinds type types selection "
+    "bunches heap bundle bundles set sets slice slices piece pieces kind kinds type types selection "
     "assortment collection array plenty family".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
+
+PICKING = frozenset("one two three some many most several each both few".split())
+"""Before "of the X" they pick some of X: "with one of the animals"."""
 
 GROUPS = frozenset(("group", "team", "squad", "trio", "pair", "number"))
 """Quantities that on their own are people: "a group under umbrellas", but not "a group of X"."""
 
 SETS = frozenset(("set", "sets", "combo"))
 """After the last of several things, they hold all of them: "a washer and dryer set"."""
+
+MOVING = frozenset(
+    "pass passes passing passed fly flies flying flew jump jumps jumping jumped leap leaps leaping "
+    "walk walks walking walked run runs running ride rides riding drive drives driving sail sails "
+    "sailing travel travels traveling cross crosses crossing climb climbs climbing skate skates "
+    "skating step steps stepping crawl crawls crawling soar soars soaring".split()
+)
+"""Verbs whose particle says where: "passing over a bridge"."""
+
+NO_ACTS = frozenset(
+    "dressing pudding stuffing filling topping icing frosting seating lighting bedding wedding "
+    "clothing painting drawing building ceiling morning evening spring string wing ring king "
+    "sibling wiring flooring railing lining coating dining living".split()
+)
+"""Words in "-ing" that nobody does: "lemon dressing recipe", but "a lady cutting pizza"."""
 
 ACTING = frozenset(
     "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
@@ -136,6 +154,12 @@ HUES = frozenset(
 )
 """Things that are colors as well: "orange & green"."""
 
+TITLES = frozenset(
+    "princess prince baron baroness doctor dr captain lord lady sir mr mrs ms miss professor count "
+    "countess duke duchess saint st uncle aunt general colonel major sergeant".split()
+)
+"""Before a capital they make it a name: "Princess Python"."""
+
 IDIOMS = frozenset(
     {
         ("rock", "roll"),
@@ -155,6 +179,9 @@ IDIOMS = frozenset(
         ("nuts", "bolts"),
         ("bread", "butter"),
         ("ball", "chain"),
+        ("mommy", "me"),
+        ("mom", "me"),
+        ("daddy", "me"),
     }
 )
 """Two words that "and" makes one, of what need not be there."""
