@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
+from .words import ACTING
 
 
 class Word(Protocol):
@@ -40,7 +41,7 @@ PARTS = frozenset(
 
 POSSESSIVES = frozenset(("his", "her", "their"))
 
-_CLIMBED = frozenset(("advmod", "prep", "pobj", "acl", "amod", "acomp", "prt"))
+_CLIMBED = frozenset(("advmod", "prep", "agent", "pobj", "acl", "amod", "acomp", "prt"))
 _CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp", "pcomp"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
@@ -67,7 +68,7 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
         if place or token.dep_ in _CLIMBED:
             above = token.head
         else:
-            subject = _verb_subject(token)
+            subject = _verb_subject(token) or _acting(token)
             if subject is not None:
                 relative = token.dep_ == "relcl" and subject.tag_ in _RELATIVE
                 return token.head if relative else subject
@@ -88,6 +89,12 @@ def _verb_subject(verb: Word) -> Word | None:
             return there
     subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
     return subjects[-1] if subjects else None
+
+
+def _acting(verb: Word) -> Word | None:
+    """Who acts where the parser takes a name for part of the verb: "a dragon landing on a roof"."""
+    before = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
+    return before[-1] if before and verb.lower_ in ACTING else None
 
 
 def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:

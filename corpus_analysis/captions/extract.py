@@ -26,6 +26,7 @@ from .ontology import SOMEBODY, CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
 from .words import (
     ACTING,
+    BODY,
     COLORS,
     DEALING,
     DEPICTIONS,
@@ -121,6 +122,10 @@ _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
+_WEIGHT = re.compile(
+    r"(?i)(?:\W+[a-z]+){0,2}\W+\d[\d.]*\s?(?:oz|ounces?|k?g|ml|l|lbs?|pounds?|ct|count|pack)\b"
+)
+"""How much of a product there is, right after its name."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -236,7 +241,10 @@ class Extractor:
             conjunction = None if second is None else self._conjunction(doc, second.begin)
             if second is None or conjunction is None or second.head.i != token.i:
                 continue
-            if conjunction.text == "," and _is_keyword(doc, token):
+            worn = second.entity.category == "everyday"  # lists of what is in an outfit
+            if conjunction.text == "," and not worn and _is_keyword(doc, token):
+                continue
+            if _begins_clause(doc, token) or _is_choice(conjunction.lower_, second):
                 continue
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
@@ -245,12 +253,13 @@ class Extractor:
             if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._resolve(doc, text, before)
-            if first is None or first.head.i != before.i or self._heads_both(doc, second):
+            if first is None or first.head.i != before.i or self._heads_both(doc, text, first, second):
                 continue
             past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
             if past and first.entity.category != second.entity.category:
                 continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
-            if not (_one_person(first, second) or _one_dish(doc, first, second)):
+            one = _one_person(doc, first, second) or _one_dish(doc, first, second)
+            if not one and not _is_flavor(text, first, second):
                 yield first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
@@ -273,9 +282,11 @@ class Extractor:
         """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
         second = self._resolve(doc, text, token)
         coordinator = _coordinator(doc, token)
-        if second is None or not coordinator or _unseen(token) or self._heads_both(doc, second):
+        if second is None or not coordinator or _unseen(token):
             return
-        if coordinator == "," and _is_keyword(doc, token):
+        if (coordinator == "," and _is_keyword(doc, token)) or _begins_clause(doc, token):
+            return
+        if _is_choice(coordinator, second):
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
@@ -287,9 +298,10 @@ class Extractor:
             first = self._resolve(doc, text, _complement(earlier, token))
             if first is not None:
                 nearer = self._nearer(doc, text, earlier, token, first, second)
-                if nearer is None:
+                if nearer is None or self._heads_both(doc, text, nearer, second):
                     return
-                if not _one_person(nearer, second) and not _one_dish(doc, nearer, second):
+                one = _one_person(doc, nearer, second) or _one_dish(doc, nearer, second)
+                if not one and not _is_flavor(text, nearer, second):
                     yield nearer, second, "coordination", coordinator
                 return
             # Only neighbors are linked, but "and" also reaches over what isn't known.
@@ -327,7 +339,7 @@ class Extractor:
         if token.dep_ == "agent":
             if above.lower_ not in SURROUNDING:
                 return
-        elif word not in SPATIAL and not (word in LINKS and is_place(above)):
+        elif word not in SPATIAL and not (word in LINKS and _is_placing(above)):
             return
         target = _object(token)
         if target is None or not _of_place(token, above, target):
@@ -369,6 +381,12 @@ class Extractor:
     def _first_named(self, doc: Sequence[Word], text: str, target: Word) -> _Found | None:
         """What a word or else the next thing joined to it names: "with long hair and a hat", but
         not "with a grin holding an apple and a dahlia"."""
+        joined = [t for t in target.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
+        for noun in joined:  # "with a scooter and tennis racket"
+            found = self._resolve(doc, text, noun) if any(noun.rights) else None
+            whole = self._resolve(doc, text, target)
+            if found and whole and not self._heads_both(doc, text, found, whole):
+                return found
         for noun in (target, *conjuncts(target)):
             found = self._resolve(doc, text, noun)
             between = doc[target.i + 1 : noun.i]
@@ -405,6 +423,8 @@ class Extractor:
             return None
         found = self._resolve(doc, text, subject)
         inner = ("pobj", "conj", "dobj")
+        if token.lower_ == "on" and subject.lower_ in BODY:
+            return None  # "puts a hand on a dog"
         if found is None and subject.dep_ in inner and token.lower_ not in _NEAREST:
             # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
             subject = noun_above(subject, self._names_end)
@@ -476,7 +496,11 @@ class Extractor:
         found = self._resolve(doc, text, before)
         if found is None or found.entity.animate:
             return None
-        joined = any(one.i == before.i for one in conjuncts(subject))
+        above = noun_above(subject, self._names_end)
+        wearer = None if above is None else self._resolve(doc, text, above)
+        clad = wearer is not None and wearer.entity.animate
+        # "a woman in a dress and hat with a bag"
+        joined = not clad and any(one.i == before.i for one in conjuncts(subject))
         return (before, found) if joined or found.entity.category == "furniture" else None
 
     def _before(
@@ -554,13 +578,23 @@ class Extractor:
                 return inner
         return first
 
-    def _heads_both(self, doc: Sequence[Word], second: _Found) -> bool:
-        """Whether "and" joins two modifiers: "fish and flowers t-shirt", "corn and bean soup".
+    def _heads_both(
+        self, doc: Sequence[Word], text: str, first: _Found, second: _Found
+    ) -> bool:
+        """Whether "and" joins two modifiers: "fish and flowers t-shirt", "corn and bean soup", also
+        further on in a list: "a zucchini, asparagus and carrot salad".
 
-        The word after the conjunction is an entity, but not the head, and no article is between.
+        The word after the conjunction is an entity, but not the head, and no article is between. A
+        plural joined to a singular is no modifier: "plates and coffee mugs".
         """
-        word = _bare_modifier(doc, second)
-        if word is None:
+        if _are_food(first, second) and _is_plain(first) and _is_plain(second):
+            *_, last = (second.head, *conjuncts(second.head))
+            if last.i != second.head.i:
+                named = self._named(doc, text, last)
+                word = _bare_modifier(doc, last, named.begin if named else last)
+                return word is not None and word.lower_ in self.ontology.by_last
+        word = _bare_modifier(doc, second.head, second.begin)
+        if word is None or (first.head.tag_[-1] == "S" and word.tag_[-1] != "S"):
             return False
         near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in _AND
         titled = near and word.text[0].isupper() and second.head.text[0].isupper()
@@ -687,6 +721,9 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
     after = doc[token.i + 1] if token.i + 1 < len(doc) else None
     if token.lower_ == "book" and after is not None and after.tag_ == "CD":
         return True  # "Ranger's Apprentice, Book 4"
+    if after is not None and after.text == "-" and after.idx == _end(token):
+        joined = doc[token.i + 2] if token.i + 2 < len(doc) else None
+        return joined is not None and joined.idx == after.idx + 1 and joined.text.isalpha()
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
     if _in_set(doc, token):
@@ -812,7 +849,8 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
     on a bench", "framed picture above a sofa"."""
     first = token.head
-    if first.i or first.tag_ not in ("VBN", "VBD", "VB"):
+    resting = first.tag_ == "VBG" and first.lower_ in POSTURES  # "resting gulls on a dock"
+    if first.i or not (resting or first.tag_ in ("VBN", "VBD", "VB")):
         return None
     nouns = [t for t in first.rights if t.dep_ == "dobj" and t.i < token.i]
     direct = len(nouns) == 1 and all(t.tag_ in _BEFORE_NOUNS for t in doc[1 : nouns[0].i])
@@ -826,15 +864,20 @@ def _noun_of(token: Word) -> Word:
     "A couch playing wii" and "a racket waits" aren't nouns with two modifiers.
     """
     modifiers = [t for t in token.lefts if t.dep_ == "compound"]
-    if token.lower_ in ACTING and modifiers and modifiers[-1].i == token.i - 1:
-        return modifiers[-1]  # "a cricketer standing next to a wicket"
+    if token.lower_ in ACTING:
+        if modifiers and modifiers[-1].i == token.i - 1:
+            return modifiers[-1]  # "a cricketer standing next to a wicket"
+        several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
+        *_, token = (token, *several, *(one for noun in several for one in conjuncts(noun)))
+        return token  # "giraffe and zebra grazing next to plants"
     for word in modifiers:
         acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
         inner = word.lefts if acts else ()
         for noun in inner:
             if noun.dep_ == "compound" and noun.i + 1 == word.i:
                 return noun
-    if token.tag_ == "NNS" and modifiers and any(t.lower_ in ("a", "an") for t in token.lefts):
+    verb = token.tag_ == "NNS" and token.lower_.endswith("s")
+    if verb and modifiers and any(t.lower_ in ("a", "an") for t in token.lefts):
         return modifiers[-1]
     return token
 
@@ -848,6 +891,11 @@ def _object(token: Word) -> Word | None:
         if below.dep_ == "pcomp":
             return next((t for t in below.lefts if t.dep_ in ("nsubj", "nsubjpass")), None)
     return None
+
+
+def _is_placing(token: Word) -> bool:
+    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
+    return is_place(token) or token.lower_ == "outside"
 
 
 def _above(doc: Sequence[Word], token: Word) -> Word:
@@ -896,7 +944,7 @@ def _unseen(conjunct: Word) -> bool:
     while root.dep_ in ("conj", "appos") and root.head.i != root.i:
         root = root.head
     if root.dep_ != "pobj":
-        return root.dep_ in ("compound", "nmod")
+        return root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
     made = root.head.head.lower_ if root.head.lower_ == "of" else ""
     return root.head.lower_ == "for" or made in ("made", "out")
 
@@ -909,10 +957,19 @@ def _below(token: Word) -> Iterator[Word]:
         yield from _below(right)
 
 
-def _bare_modifier(doc: Sequence[Word], found: _Found) -> Word | None:
-    """The noun between a conjunction and a name that it modifies, if nothing else is there."""
-    first = min([*_modifiers(found.head), found.begin], key=lambda t: t.i)
-    bare = first.i < found.begin.i and first.dep_ == "compound" and first.tag_ in NOUNS
+def _is_plain(found: _Found) -> bool:
+    """Whether a name is a singular without anything before it."""
+    alone = found.head.i == found.begin.i and not any(found.head.lefts)
+    return alone and found.head.tag_ in ("NN", "NNP")
+
+
+def _bare_modifier(doc: Sequence[Word], head: Word, begin: Word) -> Word | None:
+    """The noun between a conjunction and a name that it modifies, if nothing else is there.
+
+    begin: the name's first token; head: its last.
+    """
+    first = min([*_modifiers(head), begin], key=lambda t: t.i)
+    bare = first.i < begin.i and first.dep_ == "compound" and first.tag_ in NOUNS
     joined = first.i > 0 and doc[first.i - 1].lower_ in ("and", "&", ",")
     return first if bare and joined else None
 
@@ -932,18 +989,26 @@ def _somebody(first: _Found, second: _Found, relation: str) -> bool:
     return roles and heads == {SOMEBODY} and names.count("person") == 1
 
 
+def _are_food(first: _Found, second: _Found) -> bool:
+    """Whether both names are eaten: "chicken and rice"."""
+    both = (first.entity, second.entity)
+    return all(one.category == "food_kitchen" or one.name in MEATS for one in both)
+
+
 def _one_dish(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
     """Whether two names of food are one dish: "peanut and ginger chicken"."""
-    dishes = [
-        one.entity.category == "food_kitchen" or one.entity.name in MEATS for one in (first, second)
-    ]
-    if not all(dishes):
+    if not _are_food(first, second):
         return False
     determined = any(t.dep_ in _QUANTIFYING for t in first.head.lefts)
-    return not determined and _bare_modifier(doc, second) is not None
+    return not determined and _bare_modifier(doc, second.head, second.begin) is not None
 
 
-def _one_person(first: _Found, second: _Found) -> bool:
+def _is_flavor(text: str, first: _Found, second: _Found) -> bool:
+    """Whether two names of food say what a product tastes of: "Chicken & Rice 15kg"."""
+    return _are_food(first, second) and _WEIGHT.match(text, _end(second.head)) is not None
+
+
+def _one_person(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
     """Whether two roles name one person: "the singer and composer performs", "Ann Lee, author and
     actor"."""
     if {first.entity.category, second.entity.category} != {"people"}:
@@ -953,7 +1018,8 @@ def _one_person(first: _Found, second: _Found) -> bool:
         at = at.head
     if any(t.dep_ in ("det", "poss") for t in second.head.lefts) or second.head.tag_[-1] == "S":
         return False
-    named = (at.dep_ in ("appos", "conj") and _is_name(at.head)) or any(
+    at_name = any(_is_name(t) and doc[t.i + 1].text in ",(" for t in doc[: first.head.i - 1])
+    named = at_name or (at.dep_ in ("appos", "conj") and _is_name(at.head)) or any(
         t.dep_ == "appos" and _is_name(t) and t.left_edge.i <= second.head.i + 2 for t in at.rights
     )
     return named or (at.dep_ == "nsubj" and at.head.tag_ == "VBZ")
@@ -968,8 +1034,10 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
     one, other = first.entity, second.entity
     words = relation.split()
-    if words[0] in ("to", "from", "up", "down") and len(words) > 2 and _BESIDES.isdisjoint(words):
-        return False  # "steps to the edge of a table", "rides up the side of a ramp"
+    if words[0] in ("to", "from") and len(words) > 2 and _BESIDES.isdisjoint(words):
+        return False  # "steps to the edge of a table"
+    if words[0] in ("up", "down"):
+        return False  # "rides up the side of a ramp"
     if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
@@ -998,6 +1066,22 @@ def _listed(token: Word) -> bool:
         and token.head.lower_ not in QUANTITIES
         and any(t.dep_ == "conj" for t in token.rights)
     )
+
+
+def _is_choice(coordinator: str, second: _Found) -> bool:
+    """Whether a name is only another one for what stands there: "a snack or appetizer"."""
+    bare = not any(t.dep_ in _QUANTIFYING for t in second.head.lefts)
+    return coordinator == "or" and bare and second.head.tag_ in ("NN", "NNP")
+
+
+def _begins_clause(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a conjunct is the subject of the next clause: "it is a dog and a cat is near"."""
+    root = token
+    while root.dep_ == "conj" and root.head.i != root.i:
+        root = root.head
+    after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else ""
+    said = root.dep_ in ("attr", "dobj") and root.head.tag_ in ("VBZ", "VBP", "VBD")
+    return said and after in ("VBZ", "VBP", "MD")
 
 
 def _is_measured(noun: Word, conjunct: Word) -> bool:
@@ -1072,7 +1156,7 @@ def _coordinator(doc: Sequence[Word], token: Word) -> str:
 def _relation(doc: Sequence[Word], token: Word) -> str:
     """The preposition with the words that belong to it: "next to", "to the left of"."""
     start, at = token.i, token.head
-    while at.i < start and (is_place(at) or at.dep_ == "prep"):
+    while at.i < start and (_is_placing(at) or at.dep_ == "prep"):
         if token.i - at.i >= _MAX_RELATION:
             break
         start, at = at.i, at.head

@@ -21,8 +21,10 @@ _AGENCY = re.compile(
     r"(?i)(?<=\w)\W*\s(?:(?:free|premium|vector)\s+)?(?:royalty[- ]free\s+)?"
     r"(?:stock|royalty[- ]free)\s+(?:(?:vector|video)\s+)?(?:photos?|photography|photographs?|"
     r"images?|pictures?|illustrations?|vectors?|footage|video|graphics?)[\W\d]*$"
+    r"|(?<=\w)\s+[-–—|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
 )
-"""What agencies write after a caption: "- Royalty Free Stock Photo #1234"."""
+"""What agencies write after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
+_CLOSE_UP = re.compile(r"\b[Cc]lose[- ]up(?= (?:of|view|shot|photo)\b)")
 _INVISIBLE = dict.fromkeys(
     i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
 )
@@ -79,13 +81,20 @@ def normalize(caption: str) -> str:
 def readable(text: str) -> str:
     """What the parser reads: the text from its start, to which all offsets refer.
 
-    Capitals alone would make every word a name, and an agency's words would be what it is about.
+    Capitals alone would make every word a name, an agency's words would be what a caption is about,
+    and what a close-up shows would belong to "up", so that another word of its length stands there.
 
     >>> readable("A CAT AND A DOG"), readable("A cat at CERN")
     ('a cat and a dog', 'A cat at CERN')
-    >>> readable("Girl with gift box Royalty Free Stock Photo"), readable("Stock photo")
-    ('Girl with gift box', 'Stock photo')
+    >>> readable("Girl with a box Royalty Free Stock Photo"), readable("Stock photo")
+    ('Girl with a box', 'Stock photo')
+    >>> readable("Cat on a mat - Photo"), readable("Close up of a cat")
+    ('Cat on a mat', 'Snapshot of a cat')
     """
-    if "tock" in text or "oyalty" in text or text.isupper():
-        text = _AGENCY.sub("", text)
-    return text.lower() if text.isascii() and text.isupper() else text
+    if text.isascii() and text.isupper():
+        text = text.lower()
+    return _CLOSE_UP.sub(_snapshot, _AGENCY.sub("", text))
+
+
+def _snapshot(close_up: re.Match[str]) -> str:
+    return "Snapshot" if close_up[0][0].isupper() else "snapshot"

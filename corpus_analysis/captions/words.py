@@ -27,6 +27,8 @@ MOVING = frozenset(
 )
 """Verbs whose particle says where: "passing over a bridge"."""
 
+BODY = frozenset("finger fingers hand hands eye eyes arm arms leg legs foot feet head".split())
+
 NO_ACTS = frozenset(
     "dressing pudding stuffing filling topping icing frosting seating lighting bedding wedding "
     "clothing painting drawing building ceiling morning evening spring string wing ring king "
@@ -37,7 +39,8 @@ NO_ACTS = frozenset(
 ACTING = frozenset(
     "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
     "drinking riding hopping crouching kneeling leaning perching climbing dancing posing grazing "
-    "playing looking hiding waiting".split()
+    "playing looking hiding waiting landing roaring barking howling floating hanging hovering diving "
+    "smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
