@@ -120,6 +120,7 @@ _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
+_DIRECTIONS = frozenset(("to", "from", "onto", "into"))
 _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
 _WEIGHT = re.compile(
@@ -337,7 +338,7 @@ class Extractor:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, _above(doc, token)
         if token.dep_ == "agent":
-            if above.lower_ not in SURROUNDING:
+            if above.lower_ not in SURROUNDING | POSTURES:
                 return
         elif word not in SPATIAL and not (word in LINKS and _is_placing(above)):
             return
@@ -454,6 +455,11 @@ class Extractor:
         near = self._furniture(doc, text, token, subject)
         if near is not None:
             return near
+        before = doc[token.i - 1]
+        if token.lower_ == "with" and before.tag_ in NOUNS and before.i != subject.i:
+            of_it = any(t.lower_ in _INSIDE for t in _below(second.head))
+            if of_it and self._resolve(doc, text, before) is None:
+                return None  # "a train next to a platform with people on it"
         above = noun_above(subject, self._names_end)
         found = None if above is None else self._resolve(doc, text, above)
         if above is None or found is None:
@@ -596,6 +602,8 @@ class Extractor:
         word = _bare_modifier(doc, second.head, second.begin)
         if word is None or (first.head.tag_[-1] == "S" and word.tag_[-1] != "S"):
             return False
+        if word.lower_ in OFFSPRING and second.entity.animate:
+            return False  # "a mother and baby son"
         near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in _AND
         titled = near and word.text[0].isupper() and second.head.text[0].isupper()
         return titled or word.lower_ in self.ontology.by_last
@@ -643,7 +651,7 @@ class Extractor:
         if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
             return None
         for form in forms:
-            if not form.before and (not _is_noun(doc, token) or _is_stuff(token)):
+            if not form.before and (not _is_noun(doc, token) or _is_stuff(doc, token)):
                 return None
             at = token.i
             for word in form.before:
@@ -653,8 +661,9 @@ class Extractor:
             else:
                 if form.entity is None or _is_surname(doc, token, form.entity):
                     return None
-                if _in_title(doc, token):
-                    return None
+                acts = form.entity.category == "people" and token.tag_.startswith("VB")
+                if acts or _in_title(doc, token):
+                    return None  # "dice an onion and cook in butter"
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
                     return None
                 return self._of_its_kind(_Found(form.entity, token, doc[at], None, form.entity))
@@ -662,14 +671,16 @@ class Extractor:
 
     def _is_imprint(self, doc: Sequence[Word], token: Word) -> bool:
         """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
-        last = all(not t.text.isalpha() for t in doc[token.i + 1 :])
-        return last and any(
+        return _ends_caption(doc, token) and any(
             t.dep_ == "compound" and t.lower_ in self.ontology.by_last for t in token.lefts
         )
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
         after = doc[token.i + 1] if token.i + 1 < len(doc) else None
+        before = doc[token.i - 1]
+        if token.lower_ in IMPRINTS and before.head.i == token.i and _ends_caption(doc, token):
+            return before  # "a bulldog near window photo"
         if after is not None and any(
             form.before == (token.lower_,) and form.entity
             for form in self.ontology.by_last.get(after.lower_, ())
@@ -704,9 +715,11 @@ def _stands_alone(text: str, token: Word) -> bool:
     return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
 
 
-def _is_stuff(token: Word) -> bool:
-    """Whether a word says what something is made of: "glass" without anything before it."""
-    return token.lower_ == "glass" and not any(t.dep_ in _MODIFYING for t in token.lefts)
+def _is_stuff(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word says what something is made of: "glass" alone, but not "glass of wine"."""
+    alone = not any(t.dep_ in _MODIFYING for t in token.lefts)
+    filled = token.i + 1 < len(doc) and doc[token.i + 1].lower_ == "of"
+    return token.lower_ == "glass" and alone and not filled
 
 
 def _modifies(doc: Sequence[Word], token: Word) -> bool:
@@ -726,7 +739,7 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return joined is not None and joined.idx == after.idx + 1 and joined.text.isalpha()
     if after is None or after.idx != _end(token) + 1 or not after.text.isalpha():
         return False
-    if _in_set(doc, token):
+    if _in_set(doc, token) or (after.lower_ in IMPRINTS and _ends_caption(doc, after)):
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
         return after.tag_ in NOUNS and after.lower_ not in IMPRINTS
@@ -773,6 +786,11 @@ def _ends_field(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is the last of its field: "a cat and a dog - stock photo"."""
     after = doc[token.i + 1].text if token.i + 1 < len(doc) else ""
     return bool(after) and after in "-|\u2013\u2014"
+
+
+def _ends_caption(doc: Sequence[Word], token: Word) -> bool:
+    """Whether no word follows."""
+    return not any(t.text.isalpha() for t in doc[token.i + 1 :])
 
 
 def _in_idiom(doc: Sequence[Word], token: Word) -> bool:
@@ -1034,8 +1052,10 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
     one, other = first.entity, second.entity
     words = relation.split()
-    if words[0] in ("to", "from") and len(words) > 2 and _BESIDES.isdisjoint(words):
+    if words[0] in _DIRECTIONS and len(words) > 2 and _BESIDES.isdisjoint(words):
         return False  # "steps to the edge of a table"
+    if other.name == "picture" and not _BESIDES.isdisjoint(words):
+        return False  # "to the left of this picture"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
     if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:

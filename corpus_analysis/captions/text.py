@@ -24,6 +24,9 @@ _AGENCY = re.compile(
     r"|(?<=\w)\s+[-–—|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
 )
 """What agencies write after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
+_IMAGE = re.compile(r"(?i)photo|foto|image|picture|jpe?g|illustration|vector|footage|video|graphic")
+_ENDING = 40
+"""Characters in which an agency names the kind of image, and its number."""
 _CLOSE_UP = re.compile(r"\b[Cc]lose[- ]up(?= (?:of|view|shot|photo)\b)")
 _INVISIBLE = dict.fromkeys(
     i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
@@ -93,7 +96,9 @@ def readable(text: str) -> str:
     """
     if text.isascii() and text.isupper():
         text = text.lower()
-    return _CLOSE_UP.sub(_snapshot, _AGENCY.sub("", text))
+    if _IMAGE.search(text, max(0, len(text) - _ENDING)):
+        text = _AGENCY.sub("", text)
+    return _CLOSE_UP.sub(_snapshot, text)
 
 
 def _snapshot(close_up: re.Match[str]) -> str:
