@@ -254,6 +254,8 @@ class Extractor:
             if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._resolve(doc, text, before)
+            if conjunction.text == "," and before.lower_ in QUANTITIES:
+                continue  # "a couple, a man and a woman"
             if first is None or first.head.i != before.i or self._heads_both(doc, text, first, second):
                 continue
             past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
@@ -450,8 +452,9 @@ class Extractor:
         chosen = subject, first
         if first.entity.animate:
             return self._before(doc, text, token, chosen, second)
-        if token.head.tag_ == "VBN" or token.head.lower_ in PUTTING | FILLING:
-            return chosen
+        eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
+        if (token.head.tag_ == "VBN" and not eaten) or token.head.lower_ in PUTTING | FILLING:
+            return chosen  # but "a salad with nuts arranged on a plate"
         near = self._furniture(doc, text, token, subject)
         if near is not None:
             return near
@@ -600,7 +603,8 @@ class Extractor:
                 word = _bare_modifier(doc, last, named.begin if named else last)
                 return word is not None and word.lower_ in self.ontology.by_last
         word = _bare_modifier(doc, second.head, second.begin)
-        if word is None or (first.head.tag_[-1] == "S" and word.tag_[-1] != "S"):
+        plural = first.head.tag_[-1] == "S"
+        if word is None or (plural and not word.lower_.endswith("s")):
             return False
         if word.lower_ in OFFSPRING and second.entity.animate:
             return False  # "a mother and baby son"
@@ -938,7 +942,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
         return target.text.isupper()  # a match against the Wizards
     if word == "on" and (above.lower_ in EATING | PLAYED | DEALING or above.lower_ == "eye"):
         return False
-    if word == "with" and above.lower_ in MINDING:
+    if word == "with" and (above.lower_ in MINDING or _is_befriending(above)):
         return False
     if (
         word == "on"
@@ -954,6 +958,12 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     if word in LINKS:
         return above.head.lower_ != "with"  # "with a side of bread"
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
+
+
+def _is_befriending(noun: Word) -> bool:
+    """Whether a noun only names what somebody is to be: "make friends with a bear"."""
+    made = noun.dep_ == "dobj" and noun.head.lower_ in ("make", "makes", "making", "made")
+    return made and noun.lower_ == "friends"
 
 
 def _unseen(conjunct: Word) -> bool:

@@ -46,11 +46,11 @@ ACTING = frozenset(
 
 DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
-    "snapshot closeup print".split()
+    "snapshot closeup print photos pictures images illustrations".split()
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
 
-MEATS = frozenset(("chicken", "lamb", "turkey", "duck", "salmon", "tuna", "fish", "crab", "shrimp"))
+MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
 FIGURES = frozenset("statue sculpture figurine figure model bust replica silhouette".split())
@@ -182,6 +182,7 @@ IDIOMS = frozenset(
         ("nuts", "bolts"),
         ("bread", "butter"),
         ("ball", "chain"),
+        ("bar", "grill"),
         ("mommy", "me"),
         ("mom", "me"),
         ("daddy", "me"),
