@@ -59,11 +59,13 @@ class Noun(Struct):
     plural: tuple[str, ...] = ()
     """Plurals of the name if the regular one is wrong."""
     is_: str = ""
-    """What it is a kind of; empty for the root of its file."""
+    """What it is a kind of; empty for the root of its file, if that is one."""
     gendered: bool = False
     """Whether `male X` and `female X` are entities too."""
     mass: bool = False
     """Whether it is uncountable: "milk", not "a milk"."""
+    root: bool = True
+    """Of the first entry of a file: whether the others are kinds of it if they say nothing else."""
 
     def forms(self) -> Iterator[str]:
         """Every surface form, singular and plural."""
@@ -205,8 +207,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
-    """Name -> everything above it in its file, up to the root, which is the first entry."""
-    root = nouns[0].name
+    """Name -> everything above it in its file, up to the root, which may be the first entry."""
+    root = nouns[0].name if nouns[0].root else ""
     above = {n.name: n.is_ or (root if n.name != root else "") for n in nouns}
     found = {}
     for name in above:
