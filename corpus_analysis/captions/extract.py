@@ -256,7 +256,11 @@ class Extractor:
             first = self._resolve(doc, text, before)
             if conjunction.text == "," and before.lower_ in QUANTITIES:
                 continue  # "a couple, a man and a woman"
-            if first is None or first.head.i != before.i or self._heads_both(doc, text, first, second):
+            if (
+                first is None
+                or first.head.i != before.i
+                or self._heads_both(doc, text, first, second)
+            ):
                 continue
             past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
             if past and first.entity.category != second.entity.category:
@@ -587,9 +591,7 @@ class Extractor:
                 return inner
         return first
 
-    def _heads_both(
-        self, doc: Sequence[Word], text: str, first: _Found, second: _Found
-    ) -> bool:
+    def _heads_both(self, doc: Sequence[Word], text: str, first: _Found, second: _Found) -> bool:
         """Whether "and" joins two modifiers: "fish and flowers t-shirt", "corn and bean soup", also
         further on in a list: "a zucchini, asparagus and carrot salad".
 
@@ -663,7 +665,9 @@ class Extractor:
                 if at < 0 or doc[at].lower_ != word or not _stands_alone(text, doc[at]):
                     break
             else:
-                if form.entity is None or _is_surname(doc, token, form.entity):
+                if form.entity is None:
+                    return None
+                if not form.before and _is_surname(doc, token, form.entity):
                     return None
                 acts = form.entity.category == "people" and token.tag_.startswith("VB")
                 if acts or _in_title(doc, token):
@@ -960,10 +964,10 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
 
 
-def _is_befriending(noun: Word) -> bool:
-    """Whether a noun only names what somebody is to be: "make friends with a bear"."""
-    made = noun.dep_ == "dobj" and noun.head.lower_ in ("make", "makes", "making", "made")
-    return made and noun.lower_ == "friends"
+def _is_befriending(verb: Word) -> bool:
+    """Whether a verb's object only names what somebody is to be: "make friends with a bear"."""
+    made = verb.lower_ in ("make", "makes", "making", "made")
+    return made and any(t.lower_ == "friends" for t in verb.rights)
 
 
 def _unseen(conjunct: Word) -> bool:
@@ -1028,6 +1032,7 @@ def _one_dish(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
     if not _are_food(first, second):
         return False
     determined = any(t.dep_ in _QUANTIFYING for t in first.head.lefts)
+    determined = determined or {first.head.tag_, second.head.tag_} == {"NNS"}  # "plates and bowls"
     return not determined and _bare_modifier(doc, second.head, second.begin) is not None
 
 
@@ -1047,8 +1052,13 @@ def _one_person(doc: Sequence[Word], first: _Found, second: _Found) -> bool:
     if any(t.dep_ in ("det", "poss") for t in second.head.lefts) or second.head.tag_[-1] == "S":
         return False
     at_name = any(_is_name(t) and doc[t.i + 1].text in ",(" for t in doc[: first.head.i - 1])
-    named = at_name or (at.dep_ in ("appos", "conj") and _is_name(at.head)) or any(
-        t.dep_ == "appos" and _is_name(t) and t.left_edge.i <= second.head.i + 2 for t in at.rights
+    named = (
+        at_name
+        or (at.dep_ in ("appos", "conj") and _is_name(at.head))
+        or any(
+            t.dep_ == "appos" and _is_name(t) and t.left_edge.i <= second.head.i + 2
+            for t in at.rights
+        )
     )
     return named or (at.dep_ == "nsubj" and at.head.tag_ == "VBZ")
 
@@ -1185,7 +1195,7 @@ def _coordinator(doc: Sequence[Word], token: Word) -> str:
 
 def _relation(doc: Sequence[Word], token: Word) -> str:
     """The preposition with the words that belong to it: "next to", "to the left of"."""
-    start, at = token.i, token.head
+    start, at = token.i, _above(doc, token)
     while at.i < start and (_is_placing(at) or at.dep_ == "prep"):
         if token.i - at.i >= _MAX_RELATION:
             break
