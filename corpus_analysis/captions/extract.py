@@ -26,7 +26,6 @@ from .ontology import SOMEBODY, CaptionEntity, Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL, triggered
 from .words import (
     ACTING,
-    BODY,
     COLORS,
     DEALING,
     DEPICTIONS,
@@ -118,6 +117,8 @@ _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
+_ON = frozenset("on by inside over around against among".split())
+"""Prepositions that may say where an act ends: "puts lights on a tree"."""
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 _DIRECTIONS = frozenset(("to", "from", "onto", "into"))
@@ -242,10 +243,7 @@ class Extractor:
             conjunction = None if second is None else self._conjunction(doc, second.begin)
             if second is None or conjunction is None or second.head.i != token.i:
                 continue
-            worn = second.entity.category == "everyday"  # lists of what is in an outfit
-            if conjunction.text == "," and not worn and _is_keyword(doc, token):
-                continue
-            if _begins_clause(doc, token) or _is_choice(conjunction.lower_, second):
+            if _is_choice(conjunction.lower_, second):
                 continue
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
@@ -291,7 +289,7 @@ class Extractor:
         coordinator = _coordinator(doc, token)
         if second is None or not coordinator or _unseen(token):
             return
-        if (coordinator == "," and _is_keyword(doc, token)) or _begins_clause(doc, token):
+        if coordinator == "," and _is_keyword(doc, token):
             return
         if _is_choice(coordinator, second):
             return
@@ -429,10 +427,11 @@ class Extractor:
         if subject is None:
             return None
         found = self._resolve(doc, text, subject)
-        inner = ("pobj", "conj", "dobj")
-        if token.lower_ == "on" and subject.lower_ in BODY:
-            return None  # "puts a hand on a dog"
-        if found is None and subject.dep_ in inner and token.lower_ not in _NEAREST:
+        rides = second.entity.category == "vehicles" and token.lower_ == "on"
+        inner = subject.dep_ in ("pobj", "conj") or (
+            subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
+        )
+        if found is None and inner and token.lower_ not in _NEAREST:
             # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
             subject = noun_above(subject, self._names_end)
             found = None if subject is None else self._resolve(doc, text, subject)
@@ -509,11 +508,7 @@ class Extractor:
         found = self._resolve(doc, text, before)
         if found is None or found.entity.animate:
             return None
-        above = noun_above(subject, self._names_end)
-        wearer = None if above is None else self._resolve(doc, text, above)
-        clad = wearer is not None and wearer.entity.animate
-        # "a woman in a dress and hat with a bag"
-        joined = not clad and any(one.i == before.i for one in conjuncts(subject))
+        joined = any(one.i == before.i for one in conjuncts(subject))
         return (before, found) if joined or found.entity.category == "furniture" else None
 
     def _before(
@@ -1074,8 +1069,6 @@ def _stands(first: _Found, second: _Found, relation: str, token: Word) -> bool:
     words = relation.split()
     if words[0] in _DIRECTIONS and len(words) > 2 and _BESIDES.isdisjoint(words):
         return False  # "steps to the edge of a table"
-    if other.name == "picture" and not _BESIDES.isdisjoint(words):
-        return False  # "to the left of this picture"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
     if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
@@ -1112,16 +1105,6 @@ def _is_choice(coordinator: str, second: _Found) -> bool:
     """Whether a name is only another one for what stands there: "a snack or appetizer"."""
     bare = not any(t.dep_ in _QUANTIFYING for t in second.head.lefts)
     return coordinator == "or" and bare and second.head.tag_ in ("NN", "NNP")
-
-
-def _begins_clause(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a conjunct is the subject of the next clause: "it is a dog and a cat is near"."""
-    root = token
-    while root.dep_ == "conj" and root.head.i != root.i:
-        root = root.head
-    after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else ""
-    said = root.dep_ in ("attr", "dobj") and root.head.tag_ in ("VBZ", "VBP", "VBD")
-    return said and after in ("VBZ", "VBP", "MD")
 
 
 def _is_measured(noun: Word, conjunct: Word) -> bool:
@@ -1172,7 +1155,7 @@ def _in_clause(noun: Word) -> bool:
 
 def _complement(token: Word, conjunct: Word) -> Word:
     """The noun that a conjunct really joins where it attaches to a verb: "there is a cat and …"."""
-    if token.tag_ in NOUNS or token.dep_ in ("pobj", "dobj"):
+    if token.tag_ in NOUNS:
         return token
     nouns = [t for t in token.rights if t.dep_ in ("attr", "dobj") and t.i < conjunct.i]
     return nouns[-1] if nouns else token

@@ -21,7 +21,7 @@ _AGENCY = re.compile(
     r"(?i)(?<=\w)\W*\s(?:(?:free|premium|vector)\s+)?(?:royalty[- ]free\s+)?"
     r"(?:stock|royalty[- ]free)\s+(?:(?:vector|video)\s+)?(?:photos?|photography|photographs?|"
     r"images?|pictures?|illustrations?|vectors?|footage|video|graphics?)[\W\d]*$"
-    r"|(?<=\w)\s+[-–—|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
+    r"|(?<=\w)\s+[-\u2013\u2014|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
 )
 """What agencies write after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
 _IMAGE = re.compile(r"(?i)photo|foto|image|picture|jpe?g|illustration|vector|footage|video|graphic")

@@ -5,8 +5,8 @@ from __future__ import annotations
 QUANTITIES = frozenset(
     "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen "
     "dozens number lot lots variety hundreds thousands handful pairs groups rows stacks piles "
-    "bunches heap bundle bundles set sets slice slices piece pieces kind kinds type types selection "
-    "assortment collection array plenty family".split()
+    "bunches heap bundle bundles set sets slice slices piece pieces kind kinds type types "
+    "selection assortment collection array plenty family".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
@@ -27,8 +27,6 @@ MOVING = frozenset(
 )
 """Verbs whose particle says where: "passing over a bridge"."""
 
-BODY = frozenset("finger fingers hand hands eye eyes arm arms leg legs foot feet head".split())
-
 NO_ACTS = frozenset(
     "dressing pudding stuffing filling topping icing frosting seating lighting bedding wedding "
     "clothing painting drawing building ceiling morning evening spring string wing ring king "
@@ -39,8 +37,8 @@ NO_ACTS = frozenset(
 ACTING = frozenset(
     "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
     "drinking riding hopping crouching kneeling leaning perching climbing dancing posing grazing "
-    "playing looking hiding waiting landing roaring barking howling floating hanging hovering diving "
-    "smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
+    "playing looking hiding waiting landing roaring barking howling floating hanging hovering "
+    "diving smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
