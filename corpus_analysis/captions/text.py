@@ -24,10 +24,10 @@ _AGENCY = re.compile(
     r"|(?<=\w)\s+[-\u2013\u2014|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
 )
 """What agencies write after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
-_IMAGE = re.compile(r"(?i)photo|foto|image|picture|jpe?g|illustration|vector|footage|video|graphic")
+_IMAGES = ("photo", "image", "stock", "foto", "picture", "jp", "royalty")
 _ENDING = 40
 """Characters in which an agency names the kind of image, and its number."""
-_CLOSE_UP = re.compile(r"\b[Cc]lose[- ]up(?= (?:of|view|shot|photo)\b)")
+_CLOSE_UP = re.compile(r"\b[Cc]lose(?:[- ]| - )up(?= (?:of|view|shot|photo)\b)")
 _INVISIBLE = dict.fromkeys(
     i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
 )
@@ -96,10 +96,12 @@ def readable(text: str) -> str:
     """
     if text.isascii() and text.isupper():
         text = text.lower()
-    if _IMAGE.search(text, max(0, len(text) - _ENDING)):
+    end = text[-_ENDING:].lower()
+    if any(word in end for word in _IMAGES):
         text = _AGENCY.sub("", text)
-    return _CLOSE_UP.sub(_snapshot, text)
+    return _CLOSE_UP.sub(_snapshot, text) if "lose" in text else text
 
 
 def _snapshot(close_up: re.Match[str]) -> str:
-    return "Snapshot" if close_up[0][0].isupper() else "snapshot"
+    word = "photograph" if " - " in close_up[0] else "snapshot"
+    return word.capitalize() if close_up[0][0].isupper() else word
