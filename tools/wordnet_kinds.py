@@ -7,9 +7,9 @@ A compound of WordNet 3.1 ("prairie dog") is another kind of thing than its last
 senses is below that word, and if it is in another lexicographer file or names no animal and no
 vehicle of that kind. Compounds that begin with a plain adjective ("black cat") mean their last word
 in captions. The entries of the bank below "From WordNet 3.1" are nouns that are frequent in the
-captions at hand (no held-out caption among them) or in English, and names near them; each must have a sense in a
-lexicographer file of its category, and what it `is` must be above it there. The license of WordNet
-is in `corpus_analysis/bank/wordnet.txt`.
+captions at hand (no held-out caption among them) or in English, and names near them; each must have
+a sense in a lexicographer file of its category, and what it `is` must be above it there. The
+license of WordNet is in `corpus_analysis/bank/wordnet.txt`.
 """
 
 from __future__ import annotations

@@ -213,13 +213,14 @@ class Extractor:
     def _by_tree(self, doc: Sequence[Word], text: str) -> Iterator[_Link]:
         """What the tree links."""
         for token in doc:
-            if token.dep_ == "conj" or _listed(token):
+            link = token.dep_
+            if link == "conj" or (link == "appos" and _listed(token)):
                 yield from self._coordination(doc, text, token)
-            elif token.dep_ in ("prep", "agent"):
+            elif link in ("prep", "agent"):
                 yield from self._preposition(doc, text, token)
-            elif token.dep_ == "nmod":
+            elif link == "nmod":
                 yield from self._slash(doc, text, token)
-            elif token.dep_ == "prt":
+            elif link == "prt":
                 yield from self._particle(doc, text, token)
 
     def _by_place(self, doc: Sequence[Word], text: str, joined: set[int]) -> Iterator[_Link]:
@@ -681,9 +682,9 @@ class Extractor:
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
         after = doc[token.i + 1] if token.i + 1 < len(doc) else None
-        before = doc[token.i - 1]
-        if token.lower_ in IMPRINTS and before.head.i == token.i and _ends_caption(doc, token):
-            return before  # "a bulldog near window photo"
+        word = token.lower_
+        if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
+            return doc[token.i - 1]  # "a bulldog near window photo"
         if after is not None and any(
             form.before == (token.lower_,) and form.entity
             for form in self.ontology.by_last.get(after.lower_, ())
@@ -829,11 +830,11 @@ def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
 
 def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
     """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
-    before = doc[token.i - 1] if token.i else None
-    if before is not None and before.text == "." and token.i > 1:
-        before = doc[token.i - 2]
-    if before is None or not entity.animate or not token.tag_.startswith("NNP"):
+    if not token.i or not entity.animate or not token.tag_.startswith("NNP"):
         return False
+    before = doc[token.i - 1]
+    if before.text == "." and token.i > 1:
+        before = doc[token.i - 2]
     if before.lower_.rstrip(".") in TITLES and before.text[0].isupper() and token.text[0].isupper():
         return True  # "Princess Python"
     if entity.category != "animals":
@@ -846,6 +847,8 @@ def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool
 
 def _in_title(doc: Sequence[Word], token: Word) -> bool:
     """Whether a name is part of a work's title, in a caption that is none: "on The Real Wives"."""
+    if not token.text[0].isupper():
+        return False
     for word in token.lefts:
         at = word.i
         if word.dep_ not in ("det", "poss") or not word.text.istitle() or not at:
