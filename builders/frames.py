@@ -35,7 +35,7 @@ FRAMES: dict[Frame, View] = {
     "facing": View(
         "right",
         -1,
-        "The subject faces the viewer, or the viewer is on the far side of a board, so its own right "
+        "The subject faces the viewer, or the viewer is on the far side of a board: its own right "
         "is at the viewer's left.",
         (
             *("facing the viewer", "faces the viewer", "facing the camera", "faces the camera"),
