@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
+from ..cpus import available_cpus
 from .options import Concurrency, Cost, Input, Json, MaxUsd, Model, Output, Prices, Sampling
 from .progress import progress_bar
 from .show_corpus import print_control, print_flips, print_mined
@@ -37,7 +37,7 @@ def mine(
     seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
     engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
     shard: Annotated[str, Cost(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
-    workers: Annotated[int, Cost(min=1, help="Processes.")] = os.cpu_count() or 1,
+    workers: Annotated[int, Cost(min=1, help="Processes.")] = available_cpus(),
     threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
     retry_failed: Annotated[
         bool, Cost("--retry-failed", help="Try failed downloads again.")

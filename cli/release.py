@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
+from ..cpus import available_cpus
 from .console import print_note
 from .options import (
     DIST,
@@ -61,7 +61,7 @@ def build(
         list[Path] | None,
         Input(help="Published study, downloaded: its scores go on the card; repeatable."),
     ] = None,
-    jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = available_cpus(),
     concurrency: Concurrency = 8,
     max_usd: MaxUsd = None,
     prices: Prices = None,

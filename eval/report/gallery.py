@@ -18,6 +18,7 @@ from typing import Any
 
 from PIL import Image
 
+from ...cpus import available_cpus
 from ...images import ImageError
 from ...progress import Progress
 from ...storage import write_whole
@@ -25,7 +26,7 @@ from ..core import BOTH, INVALID, ORIGINAL, Case
 from ..engine.run import MadeImage
 from ..engine.verdicts import Answered
 from ..results.contents import RunContents
-from ..workers.farm import Numbered, Scale, available_cpus, farm
+from ..workers.farm import Numbered, Scale, farm
 from .players import still_of
 
 THUMBNAILS = "thumbnails"

@@ -7,9 +7,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...cpus import available_cpus
 from ...errors import CounterpriorError, RunFailed
 from ...progress import Progress, silent
-from ..workers.farm import Numbered, Scale, available_cpus, farm
+from ..workers.farm import Numbered, Scale, farm
 from .scoring import Result, ScoreSettings, check_comparable, score_run
 
 _LARGE = 4_000_000

@@ -86,11 +86,6 @@ HERE = Scale()
 """All in this process."""
 
 
-def available_cpus() -> int:
-    """CPUs that this process may use, at least 1: fewer than the machine has e.g. under Slurm."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class TaskWorker(Protocol[_W, _R]):
     """What a worker process does, with all that it has loaded."""
 
