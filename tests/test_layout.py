@@ -21,7 +21,8 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clips cpus errors fetching images labels progress schema specs storage tables".split()
+    "addresses clips cpus errors fetching images labels progress schema specs storage "
+    "tables".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "publication", "release", *FOUNDATION}
 
