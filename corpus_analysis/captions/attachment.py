@@ -128,3 +128,14 @@ def conjuncts(token: Word) -> Iterator[Word]:
         if right.dep_ == "conj":
             yield right
             yield from conjuncts(right)
+
+
+def object_of(token: Word) -> Word | None:
+    """What a preposition points to; it may be in a clause: "with his phone on"."""
+    for below in token.rights:
+        if below.dep_ == "pobj":
+            whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
+            return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
+        if below.dep_ == "pcomp":
+            return next((t for t in below.lefts if t.dep_ in ("nsubj", "nsubjpass")), None)
+    return None
