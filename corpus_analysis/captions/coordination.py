@@ -21,7 +21,7 @@ from .names import (
 )
 from .one_thing import heads_both, is_choice, is_flavor, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
-from .words import ACTING, LINKS, QUANTITIES
+from .words import ACTING, GAMES, LINKS, QUANTITIES
 
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
@@ -117,6 +117,8 @@ class Coordination:
         while True:
             first = self._names.resolve(doc, text, _complement(earlier, token))
             if first is not None:
+                if coordinator != "/" and _is_sport(first) and not second.entity.animate:
+                    return  # "football, television and music"
                 nearer = self._nearer(doc, text, earlier, token, first, second)
                 if nearer is None or heads_both(self._names, doc, text, nearer, second):
                     return
@@ -200,6 +202,11 @@ def _unseen(conjunct: Word) -> bool:
         return root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
     made = root.head.head.lower_ if root.head.lower_ == "of" else ""
     return root.head.lower_ == "for" or made in ("made", "out")
+
+
+def _is_sport(found: NamedThing) -> bool:
+    """Whether a game rather than its ball is named."""
+    return found.head.lower_ in GAMES and not any(found.head.lefts)
 
 
 def is_listed(token: Word) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .attachment import NOUNS, Word, conjuncts
-from .ontology import CaptionEntity, Ontology
+from .ontology import CaptionEntity, Ontology, SurfaceForm
 from .words import (
     ACTING,
     COLORS,
@@ -16,6 +16,7 @@ from .words import (
     FIGURES,
     GAMES,
     GROUPS,
+    HANDLING,
     HUES,
     IDIOMS,
     IMPRINTS,
@@ -24,10 +25,13 @@ from .words import (
     PLAYED,
     PRODUCTS,
     QUANTITIES,
+    RESTING,
     SETS,
     STUFFED,
+    STUFFS,
     TITLES,
     TOYS,
+    USING,
 )
 
 Pattern = Literal["coordination", "preposition"]
@@ -75,6 +79,13 @@ class Names:
             len(form.before) == 1 and any(t.lower_ == form.before[0] for t in token.lefts)
             for form in forms or ()
         )
+
+    def is_name(self, token: Word) -> bool:
+        """Whether a word alone is a name: "corn", but not "pop", which ends "soda pop"."""
+        return any(not form.before for form in self.ontology.by_last.get(token.lower_, ()))
+
+    def _forms(self, token: Word) -> tuple[SurfaceForm, ...]:
+        return self.ontology.by_last.get(token.lower_, ())
 
     def as_kind(self, found: NamedThing, name: str, begin: Word) -> NamedThing:
         """The mention as a thing of another kind, which the ontology must name."""
@@ -139,19 +150,31 @@ class Names:
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
-        after = doc[token.i + 1] if token.i + 1 < len(doc) else None
         word = token.lower_
         if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
             return doc[token.i - 1]  # "a bulldog near window photo"
-        if after is not None and any(
-            form.before == (token.lower_,) and form.entity
-            for form in self.ontology.by_last.get(after.lower_, ())
-        ):
-            return after
+        begun: tuple[str, ...] = ()
+        for last in doc[token.i + 1 : token.i + 4]:  # "in front of the Arc de Triomphe"
+            begun = (doc[last.i - 1].lower_, *begun)
+            if any(form.before == begun and form.entity for form in self._forms(last)):
+                return last
         forms = self.ontology.by_last.get(token.lower_, ())
+        if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):
+            return token  # "a cutting board"
+        using = self._user(doc, token)
+        if using is not None:
+            return using
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
         return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+
+    def _user(self, doc: Sequence[Word], token: Word) -> Word | None:
+        """Who uses what a word names, where the parser takes all of it for one name."""
+        for word in token.lefts:
+            if word.dep_ == "compound" and word.lower_ in USING and word.i:
+                before = doc[word.i - 1]
+                return before if before.tag_ in NOUNS and before.head.i == token.i else None
+        return None
 
     def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
@@ -181,6 +204,9 @@ def _is_stuff(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word says what something is made of: "glass" alone, but not "glass of wine"."""
     alone = not any(t.dep_ in _MODIFYING for t in token.lefts)
     filled = token.i + 1 < len(doc) and doc[token.i + 1].lower_ == "of"
+    after = doc[token.i + 1] if token.i + 1 < len(doc) else token
+    if token.lower_ in STUFFS and after.tag_ == "NNS" and after.dep_ != "conj":
+        return True  # "a cake and paper plates"
     return token.lower_ == "glass" and alone and not filled
 
 
@@ -232,7 +258,8 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in AND:
         return False
     after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
-    return doc[token.i - 2].tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+    before = doc[token.i - 3] if doc[token.i - 2].text == "," and token.i > 2 else doc[token.i - 2]
+    return before.tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
 
 
 def ends_field(doc: Sequence[Word], token: Word) -> bool:
@@ -330,8 +357,15 @@ def _noun_of(token: Word) -> Word:
         several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
         *_, token = (token, *several, *(one for noun in several for one in conjuncts(noun)))
         return token  # "giraffe and zebra grazing next to plants"
+    if token.lower_ in RESTING and modifiers and modifiers[-1].i == token.i - 1:
+        placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
+        return modifiers[-1] if placed and token.dep_ == "conj" else token
     for word in modifiers:
         acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
+        if word.lower_ in HANDLING:
+            before = [t for t in modifiers if t.i == word.i - 1]
+            if before:
+                return before[0]
         inner = word.lefts if acts else ()
         for noun in inner:
             if noun.dep_ == "compound" and noun.i + 1 == word.i:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .attachment import NOUNS, Word, conjuncts
 from .names import AND, QUANTIFYING, NamedThing, Names, end, modifiers
-from .words import MEATS, OFFSPRING
+from .words import MEATS, OFFSPRING, STUFFS
 
 _WEIGHT = re.compile(
     r"(?i)(?:\W+[a-z]+){0,2}\W+\d[\d.]*\s?(?:oz|ounces?|k?g|ml|l|lbs?|pounds?|ct|count|pack)\b"
@@ -29,8 +29,10 @@ def heads_both(
         if last.i != second.head.i:
             named = names.named(doc, text, last)
             word = _bare_modifier(doc, last, named.begin if named else last)
-            return word is not None and word.lower_ in names.ontology.by_last
+            return word is not None and names.is_name(word)
     word = _bare_modifier(doc, second.head, second.begin)
+    if word is not None and word.lower_ in STUFFS:
+        return False  # "a chandelier and glass sinks"
     plural = first.head.tag_[-1] == "S"
     if word is None or (plural and not word.lower_.endswith("s")):
         return False
@@ -38,7 +40,7 @@ def heads_both(
         return False  # "a mother and baby son"
     near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in AND
     titled = near and word.text[0].isupper() and second.head.text[0].isupper()
-    return titled or word.lower_ in names.ontology.by_last
+    return titled or names.is_name(word)
 
 
 def one_person(doc: Sequence[Word], first: NamedThing, second: NamedThing) -> bool:

@@ -10,6 +10,7 @@ from .attachment import (
     Word,
     conjuncts,
     is_place,
+    listed,
     noun_above,
     object_of,
     sharing,
@@ -19,10 +20,12 @@ from .names import BEFORE_NOUNS, QUANTIFYING, Link, NamedThing, Names
 from .one_thing import heads_both
 from .prefilter import SPATIAL
 from .words import (
+    ALOFT,
     DEALING,
     DRESSING,
     EATING,
     FIGHTING,
+    FILLED,
     FILLING,
     LINKS,
     MINDING,
@@ -32,6 +35,7 @@ from .words import (
     POSTURES,
     PUTTING,
     SCREENS,
+    SHELLS,
     SURROUNDING,
     WATCHING,
 )
@@ -88,6 +92,8 @@ class Prepositions:
         target = object_of(token)
         if target is None or not _of_place(token, above, target):
             return
+        if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
+            return  # "keeps a close eye on the ball"
         if is_place(target):
             return  # "with a ball on the right and two cones on the left"
         second = self._first_named(doc, text, target)
@@ -114,13 +120,18 @@ class Prepositions:
             return
         for other in sharing(subject, token):
             also = self._names.resolve(doc, text, other)
-            if also is None:
-                continue
+            if also is None or (token.head.dep_ == "acl" and _in_act(other)):
+                continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
             if people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
+        if word == "with" and above.lower_ in FILLED:
+            for noun in listed(second.head):  # "a plate topped with broccoli, meat and rice"
+                later = self._names.resolve(doc, text, noun)
+                if later is not None:
+                    yield first, later, "preposition", relation
 
     def _first_named(self, doc: Sequence[Word], text: str, target: Word) -> NamedThing | None:
         """What a word or else the next thing joined to it names: "with long hair and a hat", but
@@ -172,7 +183,8 @@ class Prepositions:
         inner = subject.dep_ in ("pobj", "conj") or (
             subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
         )
-        if found is None and inner and token.lower_ not in _NEAREST:
+        aloft = token.lower_ == "between" and subject.lower_ in ALOFT
+        if found is None and inner and (aloft or token.lower_ not in _NEAREST):
             # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
             subject = noun_above(subject, self._names.ends_name)
             found = None if subject is None else self._names.resolve(doc, text, subject)
@@ -197,7 +209,8 @@ class Prepositions:
         if first.entity.animate:
             return self._before(doc, text, token, chosen, second)
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
-        if (token.head.tag_ == "VBN" and not eaten) or token.head.lower_ in PUTTING | FILLING:
+        put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
+        if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
         near = self._furniture(doc, text, token, subject)
         if near is not None:
@@ -212,6 +225,8 @@ class Prepositions:
         if above is None or found is None:
             clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
             acts = token.head.dep_ in ("acl", "advcl") and token.head.tag_ == "VBG"
+            if second.entity.animate and token.lower_ == "with" and subject.head.lower_ in _AIMS:
+                return None  # "a player battles for the ball with a player"
             # "a platypus in a jacket standing on a stump", where the platypus isn't known
             return None if clad and acts and first.entity.category == "everyday" else chosen
         holding = subject.head.lower_ == "with" and token.lower_ != "with"
@@ -278,12 +293,19 @@ class Prepositions:
         found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
         growing = what.name in _GROWING or "flower" in what.kinds
         if found is None or found.entity.animate:
+            if found is not None and people and what.animate:
+                return chosen  # "people riding horses with dogs behind them"
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
         )
         on_top = token.lower_ == "on"
         return (before, found) if of_it or growing or eaten or on_top else chosen
+
+
+def _in_act(noun: Word) -> bool:
+    """Whether a noun has a participle of its own."""
+    return any(t.dep_ == "acl" for t in noun.rights)
 
 
 def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
@@ -300,8 +322,8 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
 
 
 def _is_placing(token: Word) -> bool:
-    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
-    return is_place(token) or token.lower_ == "outside"
+    """Whether a word and "of" or "to" are a preposition: "in front of", "inside of"."""
+    return is_place(token) or (token.lower_ in ("outside", "inside") and token.dep_ != "pobj")
 
 
 def _above(doc: Sequence[Word], token: Word) -> Word:
@@ -372,7 +394,10 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
     if relation in ("on", "with") and one.animate and other.name in ("door", "window"):
         return False
     flat = other.category == "food_kitchen" or other.name == "paper"
-    if relation == "on" and one.category == "people" and flat:
+    own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
+    if one.category == "animals" and other.name in SHELLS and own:
+        return False  # "a turtle spinning on its shell"
+    if relation == "on" and one.category == "people" and flat and token.head.lower_ not in POSTURES:
         return False
     if other.name == "camera" and relation in ("in front of", "back to", "close to"):
         return False  # of the photographer
