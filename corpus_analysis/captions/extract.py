@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from .attachment import Word
 from .coordination import Coordination, is_listed
 from .names import QUANTIFYING, Link, NamedThing, Names, Pattern, end, modifiers
-from .ontology import SOMEBODY, Ontology, distinct
-from .prefilter import triggered
+from .ontology import SOMEBODY, Ontology, distinct, summed_up
+from .prefilter import COORDINATORS, PUNCTUATION, triggered
 from .prepositions import Prepositions
+
+_SUMMING = frozenset("other another more all various different any".split())
+"""Before the second of two names, they make it a kind that the first is of."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,9 @@ class Extractor:
     def pairs(self, doc: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
 
-        A pair is two nouns of the ontology, neither a kind of the other, linked both by the tree
-        and by a trigger in the text between them. CC3M writes "person" for somebody's name, so
-        "person and groom" are two.
+        A pair is two nouns of the ontology, neither a broad kind of the other, linked both by the
+        tree and by a trigger in the text between them. CC3M writes "person" for somebody's name,
+        so "person and groom" are two.
         """
         doc = tuple(doc)  # spaCy makes a token anew each time that it is asked for one
         found: list[CaptionPair] = []
@@ -90,7 +93,11 @@ class Extractor:
             for first, second, pattern, relation in links:
                 if (
                     first.head.i < second.head.i
-                    and (_differ(first, second) or _somebody(first, second, relation))
+                    and (
+                        _differ(first, second)
+                        or _somebody(first, second, relation)
+                        or _two_of_a_kind(first, second, relation)
+                    )
                     and triggered(text[end(first.head) : second.head.idx], text[end(second.head) :])
                 ):
                     if pattern == "coordination":
@@ -131,6 +138,21 @@ class Extractor:
 def _differ(first: NamedThing, second: NamedThing) -> bool:
     """Whether two mentions name different things."""
     return distinct(first.entity, second.entity) and distinct(first.plain, second.plain)
+
+
+def _two_of_a_kind(first: NamedThing, second: NamedThing, relation: str) -> bool:
+    """Whether one is a kind of the other and yet both are there: "a dog and a puppy".
+
+    Not in lists of names for one thing: "hats, cap", "a boy and other children".
+    """
+    if summed_up(first.entity, second.entity) or summed_up(first.plain, second.plain):
+        return False
+    if relation in (",", "or", "with", "plus"):
+        return False
+    heads = [one.entity.name.split(" ")[-1] for one in (first, second)]
+    if relation in COORDINATORS | set(PUNCTUATION) and heads[0] == heads[1]:
+        return False  # "cakes & wedding cakes"
+    return _SUMMING.isdisjoint(t.lower_ for t in second.head.lefts)
 
 
 def _somebody(first: NamedThing, second: NamedThing, relation: str) -> bool:

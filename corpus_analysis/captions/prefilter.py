@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .ontology import SOMEBODY, Ontology, OntologyError
+from .ontology import BROAD, SOMEBODY, Ontology, OntologyError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ class Prefilter:
             if any(f.entity for f in forms)
         }
         """Last word of a form -> the names that end with it; several end with "bear"."""
-        self._kinds = {name: e.kinds for name, e in ontology.entities.items() if e.kinds}
+        self._kinds = {n: e.kinds & BROAD for n, e in ontology.entities.items() if e.kinds & BROAD}
         self._longer = {
             word: (
                 frozenset(f.entity.name for f in forms if f.entity and not f.before),
@@ -177,7 +177,7 @@ class Prefilter:
         return False
 
     def _differ(self, linked: frozenset[str], own: frozenset[str]) -> bool:
-        """Whether two of the names are distinct, as in `ontology.distinct`."""
+        """Whether two of the names are distinct, as in `ontology.summed_up`."""
         for name in own:
             kinds = self._kinds.get(name, frozenset())
             for other in linked:

@@ -16,7 +16,7 @@ from .attachment import (
     sharing,
     subject_of,
 )
-from .names import BEFORE_NOUNS, QUANTIFYING, Link, NamedThing, Names
+from .names import BEFORE_NOUNS, QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .prefilter import SPATIAL
 from .words import (
@@ -47,6 +47,8 @@ _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
+_SEPARATORS = frozenset("-|\u2013\u2014")
+"""Between spaces, what ends a field of alt text."""
 _ON = frozenset("on by inside over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _INSIDE = frozenset(("it", "inside", "them"))
@@ -89,7 +91,7 @@ class Prepositions:
                 return
         elif word not in SPATIAL and not (word in LINKS and _is_placing(above)):
             return
-        target = object_of(token)
+        target = _in_field(doc, token, object_of(token))
         if target is None or not _of_place(token, above, target):
             return
         if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
@@ -118,13 +120,15 @@ class Prepositions:
             return
         if not _stands(first, second, relation, token):
             return
+        # "Nuts, corn and apples on a table", but not "a woman in a suit and tie with a bag"
+        list_placed = word != "with" and above.tag_ in NOUNS and _root(subject).dep_ != "pobj"
         for other in sharing(subject, token):
             also = self._names.resolve(doc, text, other)
             if also is None or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
-            if people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
+            if list_placed or people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
         if word == "with" and above.lower_ in FILLED:
@@ -301,6 +305,28 @@ class Prepositions:
         )
         on_top = token.lower_ == "on"
         return (before, found) if of_it or growing or eaten or on_top else chosen
+
+
+def _in_field(doc: Sequence[Word], token: Word, target: Word | None) -> Word | None:
+    """A preposition's object, or the noun that ends its field where the parser reads on.
+
+    "Necklace with Colorful Beads - Desi Royale".
+    """
+    if target is None:
+        return None
+    for word in doc[token.i + 2 : target.i]:
+        before = doc[word.i - 1]
+        apart = word.text in _SEPARATORS and end(before) < word.idx
+        if apart and before.tag_ in NOUNS and not doc[word.i + 1].text[0].islower():
+            return before  # but not "a tangerine - orange vinaigrette"
+    return target
+
+
+def _root(noun: Word) -> Word:
+    """The first of the words that a noun is joined to."""
+    while noun.dep_ == "conj" and noun.head.i != noun.i:
+        noun = noun.head
+    return noun
 
 
 def _in_act(noun: Word) -> bool:

@@ -40,6 +40,8 @@ ACTING = frozenset(
     "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
     "drinking riding hopping crouching kneeling leaning perching climbing dancing posing grazing "
     "playing looking hiding waiting landing roaring barking howling floating hanging hovering "
+    "speeding moving passing traveling chasing strolling jogging marching performing singing "
+    "speaking talking reading writing hiking "
     "diving smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
@@ -63,7 +65,9 @@ USING = frozenset("eating holding wearing using carrying playing".split())
 STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
 
-ALOFT = frozenset("air sky water grass snow sand field middle".split())
+ALOFT = frozenset(
+    "air sky water grass snow sand field middle tracks track road street path river".split()
+)
 """Where somebody is "between" others: "hopping in the air between two statues"."""
 
 SHELLS = frozenset(("shell", "tail"))
@@ -71,7 +75,9 @@ SHELLS = frozenset(("shell", "tail"))
 
 DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
-    "snapshot closeup print photos pictures images illustrations".split()
+    "snapshot closeup print photos pictures images illustrations render rendering footage video "
+    "clip screenshot cartoon artwork depiction paintings drawings sketches portraits shots "
+    "scene".split()
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
 
@@ -97,7 +103,9 @@ OFFSPRING = frozenset(("baby", "child", "mother", "father", "parent"))
 LINKS = frozenset(("to", "of", "from"))
 """Last words of multiword prepositions, after the place word."""
 
-SURROUNDING = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
+SURROUNDING = frozenset(
+    "surrounded flanked accompanied parked seated moored docked anchored stationed located".split()
+)
 """Participles whose agent stands beside their subject: "surrounded by trees"."""
 
 WATCHING = frozenset(
