@@ -43,6 +43,7 @@ class Coordination:
             if (
                 token.lower_ not in self._names.ontology.by_last
                 or token.i in joined
+                or token.dep_ == "poss"
                 or not is_noun(doc, token)
                 or (
                     (token.dep_ == "compound" and not ends_field(doc, token))
@@ -171,6 +172,8 @@ class Coordination:
                 continue
             if right.lower_ == "of" and any(t.lower_ == "of" for t in conjunct.rights):
                 continue  # "a plate of rice and a bowl of soup"
+            if right.lower_ == "of" and _holds(target, conjunct):
+                continue  # "a bottle of wine and a glass"
             inner = self._names.resolve(doc, text, target)
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
@@ -259,6 +262,12 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
         name = name.head
     after = name.i + 1
     return name.dep_ in ("appos", "nmod") and after < len(doc) and doc[after].lower_ in AND | {","}
+
+
+def _holds(held: Word, conjunct: Word) -> bool:
+    """Whether something without an article is in what a conjunct with one is joined to."""
+    bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_ in ("NN", "NNP")
+    return bare and any(t.tag_ in DETERMINERS for t in conjunct.lefts)
 
 
 def _in_clause(noun: Word) -> bool:

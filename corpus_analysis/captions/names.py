@@ -15,6 +15,7 @@ from .words import (
     FAKE,
     FIGURES,
     GAMES,
+    GARNISHES,
     GROUPS,
     HANDLING,
     HUES,
@@ -171,9 +172,10 @@ class Names:
     def _user(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who uses what a word names, where the parser takes all of it for one name."""
         for word in token.lefts:
-            if word.dep_ == "compound" and word.lower_ in USING and word.i:
+            if word.dep_ in ("compound", "amod") and word.lower_ in USING and word.i:
                 before = doc[word.i - 1]
-                return before if before.tag_ in NOUNS and before.head.i == token.i else None
+                above = before.head.i in (word.i, token.i)
+                return before if above and self.is_name(before) else None
         return None
 
     def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
@@ -227,6 +229,8 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return joined is not None and joined.idx == after.idx + 1 and joined.text.isalpha()
     if after is None or after.idx != end(token) + 1 or not after.text.isalpha():
         return False
+    if after.lower_ in GARNISHES:
+        return True  # "a cake with cream cheese frosting"
     if in_set(doc, token) or (after.lower_ in IMPRINTS and _ends_caption(doc, after)):
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"

@@ -49,7 +49,7 @@ _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _SEPARATORS = frozenset("-|\u2013\u2014")
 """Between spaces, what ends a field of alt text."""
-_ON = frozenset("on by inside over around against among".split())
+_ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
@@ -174,7 +174,7 @@ class Prepositions:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = _above(doc, token)
         subject: Word | None = None
-        put = token.lower_ in ("on", "over", "above", "inside") and above.lower_ in PUTTING
+        put = token.lower_ in ("on", "over", "above") and above.lower_ in PUTTING
         filled = token.lower_ == "with" and above.lower_ in FILLING and not second.entity.animate
         if above.tag_ not in NOUNS and (put or filled):
             subject = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
@@ -348,8 +348,8 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
 
 
 def _is_placing(token: Word) -> bool:
-    """Whether a word and "of" or "to" are a preposition: "in front of", "inside of"."""
-    return is_place(token) or (token.lower_ in ("outside", "inside") and token.dep_ != "pobj")
+    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
+    return is_place(token) or token.lower_ == "outside"
 
 
 def _above(doc: Sequence[Word], token: Word) -> Word:

@@ -81,6 +81,9 @@ DEPICTIONS = frozenset(
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
 
+GARNISHES = frozenset("frosting topping filling dressing stuffing coating".split())
+"""After the name of a food, they are made of it."""
+
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
