@@ -238,7 +238,7 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
     return (
         after.tag_ == "NN"
         and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
-        and not after.lower_.endswith("ing")
+        and (after.lower_ in NO_ACTS or not after.lower_.endswith("ing"))
     )
 
 
@@ -303,7 +303,7 @@ def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
     at = token.i
     while at > 0 and doc[at].tag_ != "''":
         if doc[at].tag_ == "``":
-            return any(t.tag_ == "''" for t in doc[token.i + 1 :])
+            return any(t.tag_ == "''" or t.text == "'" for t in doc[token.i + 1 :])
         at -= 1
     return False
 

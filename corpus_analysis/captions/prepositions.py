@@ -121,8 +121,12 @@ class Prepositions:
         if not _stands(first, second, relation, token):
             return
         # "Nuts, corn and apples on a table", but not "a woman in a suit and tie with a bag"
-        list_placed = word != "with" and above.tag_ in NOUNS and _root(subject).dep_ != "pobj"
-        for other in sharing(subject, token):
+        root = _root(subject)
+        list_placed = word != "with" and above.tag_ in NOUNS and root.dep_ != "pobj"
+        had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
+        # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
+        alone = had or (word == "over" and "garment" in second.entity.kinds)
+        for other in () if alone else sharing(subject, token):
             also = self._names.resolve(doc, text, other)
             if also is None or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
@@ -210,6 +214,9 @@ class Prepositions:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
+        outer = self._outer(doc, text, token, second)
+        if outer is not None:
+            return outer
         if first.entity.animate:
             return self._before(doc, text, token, chosen, second)
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
@@ -254,6 +261,18 @@ class Prepositions:
             worn = False  # "a cow next to a tree with leaves"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
+
+    def _outer(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """The garment right before "over", if it is worn over another: "a man in a jacket over a
+        shirt"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "over" or "garment" not in second.entity.kinds:
+            return None
+        found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
+        worn = found is not None and found.entity.category == "everyday"
+        return (before, found) if found is not None and worn else None
 
     def _furniture(
         self, doc: Sequence[Word], text: str, token: Word, subject: Word
