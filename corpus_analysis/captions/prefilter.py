@@ -43,8 +43,8 @@ TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 _FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
 """What separates the fields of alt text, or sentences: nothing is linked across it."""
 
-_PREFIX = 6
-"""Letters of a head that RE2 compares: with all of them its automaton outgrows its memory, and the
+_PREFIX = 4
+"""Letters of a head that RE2 compares: with five of them its automaton outgrows its memory, and the
 pass takes ten times as long. `may_hold_pair` compares the rest."""
 _FAR = 15
 """Most words between the heads of two linked things."""
