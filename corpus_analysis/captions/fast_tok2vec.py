@@ -52,30 +52,37 @@ class FastTok2Vec:
         self.vectors: dict[bytes, Vectors] = {}
         """Word type -> its row after embedding and mixing."""
         self.layers = [_weights(m, n) for m, n in zip(maxouts, norms, strict=True)]
+        self.width = len(self.layers[0][2])
 
     def predict(self, docs: Iterable[Doc]) -> list[Vectors]:
         """One float32 array of shape (tokens, width) per document."""
-        found: list[Vectors] = []
-        part: list[Doc] = []
-        tokens = 0
-        for doc in docs:
-            if part and tokens + len(doc) > _TOKENS_AT_ONCE:
-                found += self._encode(part)
-                part, tokens = [], 0
-            part.append(doc)
-            tokens += len(doc)
-        return found + self._encode(part)
+        docs = list(docs)
+        lengths = np.array([len(doc) for doc in docs], np.int64)
+        if not lengths.any():
+            return [np.zeros((0, self.width), np.float32) for _ in docs]
+        encoded = self.encode(self._embed(docs), lengths)
+        return np.split(encoded, np.cumsum(lengths)[:-1])
 
-    def _encode(self, documents: list[Doc]) -> list[Vectors]:
-        lengths = [len(d) for d in documents]
-        width = len(self.layers[0][2])
-        if not any(lengths):
-            return [np.zeros((0, width), np.float32) for _ in documents]
+    def encode(self, vectors: Vectors, lengths: NDArray[np.int64]) -> Vectors:
+        """Token vectors in context, of captions that stand one after the other."""
+        found = np.empty_like(vectors)
+        ends = np.cumsum(lengths)
+        first = 0
+        while first < len(lengths):
+            start = ends[first] - lengths[first]
+            last = max(first + 1, int(np.searchsorted(ends, start + _TOKENS_AT_ONCE, "right")))
+            part = slice(start, ends[last - 1])
+            found[part] = self._encode(vectors[part], lengths[first:last])
+            first = last
+        return found
+
+    def _encode(self, vectors: Vectors, lengths: NDArray[np.int64]) -> Vectors:
+        width = self.width
         # `pad` rows of zeros between captions keep the windows apart, as spaCy does.
-        starts = np.cumsum([self.pad] + [k + self.pad for k in lengths])[:-1]
-        X = np.zeros((sum(lengths) + self.pad * (len(lengths) + 1), width), np.float32)
-        places = [np.arange(s, s + k) for s, k in zip(starts, lengths, strict=True)]
-        X[np.concatenate(places)] = self._embed(documents)
+        gaps = np.repeat(self.pad * np.arange(1, len(lengths) + 1), lengths)
+        places = np.arange(len(vectors)) + gaps
+        X = np.zeros((len(vectors) + self.pad * (len(lengths) + 1), width), np.float32)
+        X[places] = vectors
         window = np.zeros((len(X), 3 * width), np.float32)  # left neighbor, token, right neighbor
         for W, bias, gain, shift in self.layers:
             window[1:, :width], window[:, width : 2 * width] = X[:-1], X
@@ -89,7 +96,8 @@ class FastTok2Vec:
             Y *= gain
             Y += shift
             X = X + Y
-        return [X[s : s + k] for s, k in zip(starts, lengths, strict=True)]
+        encoded: Vectors = X[places]
+        return encoded
 
     def _embed(self, docs: list[Doc]) -> Vectors:
         attributes = np.concatenate([d.to_array(_COLUMNS) for d in docs])
@@ -100,11 +108,15 @@ class FastTok2Vec:
         if len(self.vectors) > _MAX_TYPES:
             self.vectors.clear()
         if new := [i for i, key in enumerate(keys) if key not in self.vectors]:
-            rows = attributes[first[new]]
-            parts = [h.predict(np.ascontiguousarray(rows[:, i])) for i, h in enumerate(self.hashes)]
-            mixed = self.norm.predict(self.mix.predict(np.concatenate(parts, 1)))
+            mixed = self.mixed(attributes[first[new]])
             self.vectors.update(zip((keys[i] for i in new), mixed, strict=True))
         return np.stack([self.vectors[key] for key in keys])[back.ravel()]
+
+    def mixed(self, rows: NDArray[np.uint64]) -> Vectors:
+        """The vectors of word types, given by the attributes that the model reads, in its order."""
+        parts = [h.predict(np.ascontiguousarray(rows[:, i])) for i, h in enumerate(self.hashes)]
+        mixed: Vectors = self.norm.predict(self.mix.predict(np.concatenate(parts, 1)))
+        return mixed
 
 
 def _layers(model: Any, name: str) -> list[Any]:

@@ -555,15 +555,16 @@ def test_null_and_empty_captions(miner: Miner, reference: Miner) -> None:
 def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nlp = miner.parser.nlp
-    make_doc = nlp.make_doc
+    fast = miner.parser.fast
+    assert fast is not None
+    codes = fast.words.codes
 
     def fragile(text: str):  # type: ignore[no-untyped-def]
         if "poison" in text:
             raise ValueError("poisoned")
-        return make_doc(text)
+        return codes(text)
 
-    monkeypatch.setattr(nlp, "make_doc", fragile)
+    monkeypatch.setattr(fast.words, "codes", fragile)
     good, bad = "a cat and a dog", "a cat and a poison dog"
     found = miner(pa.array([good, bad, good]))
     assert names(found[0]) == names(found[2]) == [("cat", "and", "dog")]
@@ -587,6 +588,69 @@ def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
     assert plain.parser.speedup.startswith("plain: the fast tok2vec differs")
     rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::40]
     assert plain(pa.array(rows)) == miner(pa.array(rows))
+
+
+def test_a_parser_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    miner_or_skip(prefilter=True, fast=False)
+    from counterprior.corpus_analysis.captions import fast_parser
+
+    class Wrong(fast_parser.FastTransitions):
+        def parse(self, vectors, lengths):  # type: ignore[no-untyped-def]
+            heads, moves = super().parse(vectors, lengths)
+            return heads, moves + 1
+
+    monkeypatch.setattr(fast_parser, "FastTransitions", Wrong)
+    found = load_parser()
+    assert found.speedup.startswith("plain: the fast parser differs") and found.fast is None
+    assert [word.lower_ for word in found.parse(["a cat and a dog"])[0]][-1] == "dog"
+
+
+ODD = (
+    *("", " ", "  a cat", "a cat ", "a  cat\tand\na dog", "a\u00a0cat \u2003 dog", "\n", "x"),
+    *("cannot can't gonna dont Im I'm id its U.S.A. a.m. 5a.m. e.g. e.g.a", ":) :-) 8) :)a ;dog"),
+    *("PERSON ORTH NOUN nsubj ROOT", "\u0130stanbul \ufb01sh stra\u00dfe", "don\u2019t C$5 US$ 3kg"),
+    *("the dog's and dogs' toys", "http://a.b/c?d dog.cat a-b-c -- ...", "\u732b and \U0001f408 dog"),
+)
+"""Spaces, exceptions, names of attributes, other scripts."""
+
+
+def test_fast_words_are_spacys(shared_data: Path, miner: Miner, reference: Miner) -> None:
+    """All that the extraction reads, on captions with and without pairs, in whole batches."""
+    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::3]
+    texts = [*ODD, *rows]
+    for name in ("laion400m_10k", "cc3m_val"):
+        texts += [t for t in real_captions(shared_data, name).slice(3000, 700).to_pylist() if t]
+    fast, plain = miner.parser.parse(texts), reference.parser.parse(texts)
+    assert isinstance(fast[0], tuple | list)
+    for text, mine, theirs in zip(texts, fast, plain, strict=True):
+        assert parser_module._read(mine) == parser_module._read(theirs), text
+
+
+@given(st.lists(st.text(st.sampled_from("aAbz.,'-/$5 \t\u00e9:)&"), max_size=14), max_size=6))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_fast_words_split_as_spacy_does(miner: Miner, texts: list[str]) -> None:
+    fast = miner.parser.fast
+    assert fast is not None
+    for text in texts:
+        doc = miner.parser.nlp.make_doc(text)
+        codes = fast.words.codes(text)
+        found = [(fast.words.texts[code >> 1], " " * (code & 1)) for code in codes]
+        assert found == [(token.text, token.whitespace_) for token in doc]
+
+
+def test_words_are_forgotten_when_there_are_too_many(
+    miner: Miner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis.captions import fast_words
+
+    fast = miner.parser.fast
+    assert fast is not None
+    rows = pa.array([json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::9])
+    before = miner(rows)
+    monkeypatch.setattr(fast_words, "_MAX_TYPES", 3)
+    assert miner(rows) == before
+    assert miner(rows.slice(0, 2)) == before[:2]
+    assert len(fast.words.texts) < 60
 
 
 def test_a_model_of_another_layout_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,182 @@
+"""spaCy's greedy arc-eager parser over a whole batch at once, in NumPy.
+
+spaCy advances each caption by its own C++ state. Here the captions of a batch advance in lockstep:
+one gather, one matrix product and a few masked assignments are a transition of all of them. The
+rules are those of `spacy/pipeline/_parser_internals/arc_eager.pyx`: its moves, when each is valid,
+and that a word that was reduced without a head goes back to the buffer, once.
+`fast_parser.load_fast` compares heads and labels with spaCy's before this is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fast_tok2vec import UnknownLayout, Vectors
+
+Numbers = NDArray[np.int64]
+
+_SHIFT, _REDUCE, _LEFT, _RIGHT, _BREAK = range(5)
+_KINDS = "SDLRB"
+"""First letters of spaCy's names of moves, in the order above."""
+_FEATURES = 8
+"""Words that a state looks at; `_Batch.features` has which."""
+_NEVER = -1e9
+"""Added to the score of an invalid move."""
+_BELOW = 3
+"""Empty places below each stack and buffer, so that one may look at what is not there."""
+
+
+class FastTransitions:
+    """Heads and labels for captions whose token vectors are known."""
+
+    def __init__(self, pipe: Any) -> None:
+        """`pipe`: spaCy's parser. Raises UnknownLayout for any other architecture."""
+        try:
+            tokens, lower, upper = pipe.model.layers
+            (linear,) = (node for node in tokens.walk() if node.name == "linear")
+            features, width, pieces, inputs = lower.get_param("W").shape
+        except (ValueError, KeyError, AttributeError) as error:
+            raise UnknownLayout(f"the parser has another layout ({error})") from None
+        names = [pipe.moves.get_class_name(i) for i in range(pipe.moves.n_moves)]
+        if (
+            features != _FEATURES
+            or pieces != 2  # what `_scores` takes the greater of
+            or pipe.cfg["beam_width"] != 1
+            or pipe.model.attrs["unseen_classes"]
+            or any(name[0] not in _KINDS or name.endswith("-subtok") for name in names)
+        ):
+            raise UnknownLayout("the parser has other moves or features")
+        self.labels = [name[2:] for name in names]
+        """Move -> the label that it gives; empty if none."""
+        self.kinds = np.array([_KINDS.index(name[0]) for name in names], np.int8)
+        self.linear = linear.get_param("W").T.copy(), linear.get_param("b")
+        # Pieces first, so that a maxout compares two contiguous halves.
+        W = lower.get_param("W").transpose(0, 2, 1, 3).reshape(-1, inputs)
+        self.lower = np.ascontiguousarray(W.T)
+        self.padding = lower.get_param("pad")[0].transpose(0, 2, 1).reshape(features, -1)
+        self.bias = lower.get_param("b").T.reshape(-1)
+        # Validity and bias are further inputs of the last product: it then yields scores of which
+        # the greatest is that of the best valid move.
+        invalid = np.where(self.kinds == np.arange(5)[:, None], np.float32(_NEVER), np.float32(0))
+        rows = [upper.get_param("W").T, invalid, upper.get_param("b")[None]]
+        self.upper = np.ascontiguousarray(np.concatenate(rows), np.float32)
+        self.width = width
+
+    def parse(self, vectors: Vectors, lengths: Numbers) -> tuple[Numbers, Numbers]:
+        """Head and move of each token of captions that stand one after the other in `vectors`.
+
+        Heads are rows of `vectors`, -1 for a root; moves index `labels`.
+        """
+        W, bias = self.linear
+        known = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
+        np.matmul(vectors @ W + bias, self.lower, out=known[:-1])
+        known[-1] = self.padding.reshape(-1)  # of words that are not there, which have row -1
+        known = known.reshape(-1, len(self.bias))
+        batch = _Batch(lengths)
+        places = np.arange(_FEATURES)
+        while len(batch.stack_top):
+            seen = batch.features()
+            valid = batch.valid(seen)
+            moves = self._scores(known, seen * _FEATURES + places, valid).argmax(1)
+            batch.apply(moves, self.kinds[moves], seen)
+        return batch.heads[:-1], batch.moves[:-1]
+
+    def _scores(self, known: Vectors, rows: Numbers, valid: NDArray[np.bool_]) -> Vectors:
+        hidden = np.add.reduce(known.take(rows, axis=0), axis=1)
+        hidden += self.bias
+        inputs = np.empty((len(rows), len(self.upper)), np.float32)
+        width = self.width
+        np.maximum(hidden[:, :width], hidden[:, width:], out=inputs[:, :width])
+        inputs[:, width:-1] = ~valid
+        inputs[:, -1] = 1
+        return inputs @ self.upper
+
+
+class _Batch:
+    """The states of the captions that are not finished, and what was found so far.
+
+    Words are rows of the whole batch. Each array by word has a last place for row -1, the word that
+    is not there.
+    """
+
+    def __init__(self, lengths: Numbers) -> None:
+        ends = np.cumsum(lengths)
+        tokens = int(ends[-1]) if len(ends) else 0
+        self.heads, self.moves, self.last_left, self.last_right, self.before = (
+            np.full(tokens + 1, -1) for _ in range(5)
+        )
+        self.unshiftable, self.starts = (np.zeros(tokens + 1, bool) for _ in range(2))
+        self.starts[(ends - lengths)[lengths > 0]] = True
+        # A stack and a buffer per caption, both with their top at the end.
+        bases = ends - lengths + _BELOW * np.arange(1, len(lengths) + 1)
+        self.stack = np.full(tokens + _BELOW * len(lengths) + 1, -1)
+        self.buffer = self.stack.copy()
+        caption = np.repeat(np.arange(len(lengths)), lengths)
+        row = np.arange(tokens)
+        self.buffer[(bases + ends - 1)[caption] - row] = row
+        bases = bases[lengths > 0]
+        self.stack_base, self.stack_top = bases, bases.copy()
+        self.buffer_base, self.buffer_top = bases, bases + lengths[lengths > 0]
+
+    def features(self) -> Numbers:
+        """The words that each state looks at, in the model's order."""
+        found = np.empty((len(self.stack_top), _FEATURES), np.int64)
+        top = self.stack_top
+        first = found[:, 0] = self.buffer[self.buffer_top - 1]
+        found[:, 1] = self.buffer[self.buffer_top - 2]
+        upper = found[:, 2] = self.stack[top - 1]
+        found[:, 3] = self.stack[top - 2]
+        found[:, 4] = self.stack[top - 3]
+        found[:, 5] = self.last_left[first]
+        found[:, 6] = self.last_left[upper]
+        found[:, 7] = self.last_right[upper]
+        return found
+
+    def valid(self, seen: Numbers) -> NDArray[np.bool_]:
+        """Which kinds of move each state allows."""
+        first, second = seen[:, 0], seen[:, 1]
+        stacked = self.stack_top > self.stack_base
+        two = self.buffer_top > self.buffer_base + 1
+        begun = self.starts[first]
+        found = np.empty((len(seen), 5), bool)
+        found[:, _SHIFT] = ~stacked | (two & ~begun & ~self.unshiftable[first])
+        found[:, _REDUCE] = stacked
+        found[:, _LEFT] = found[:, _RIGHT] = stacked & (first >= 0) & ~begun
+        found[:, _BREAK] = two & (second == first + 1) & ~self.starts[second]
+        return found
+
+    def apply(self, moves: Numbers, kinds: NDArray[np.int8], seen: Numbers) -> None:
+        """Makes one move in each state; drops the captions that are finished."""
+        first, upper = seen[:, 0], seen[:, 2]
+        left, right = kinds == _LEFT, kinds == _RIGHT
+        pushed, popped = right | (kinds == _SHIFT), left | (kinds == _REDUCE)
+        # A word that is reduced without a head goes back, unless it is alone on the stack.
+        alone = self.stack_top == self.stack_base + 1
+        back = popped & ~left & ~alone & (self.heads[upper] < 0)
+        child, head = upper[left], first[left]
+        former = self.heads[child]  # its arc is the latest on that side of the former head
+        self.last_right[former] = self.before[child]
+        self.last_right[-1] = -1
+        self.heads[child], self.moves[child] = head, moves[left]
+        self.last_left[head] = child
+        self.unshiftable[head] = False
+        child, head = first[right], upper[right]
+        self.heads[child], self.moves[child] = head, moves[right]
+        self.before[child] = self.last_right[head]
+        self.last_right[head] = child
+        self.stack[self.stack_top[pushed]] = first[pushed]
+        self.buffer[self.buffer_top[back]] = upper[back]
+        self.unshiftable[upper[back]] = True
+        self.starts[seen[kinds == _BREAK, 1]] = True
+        self.stack_top += pushed
+        self.stack_top -= popped
+        self.buffer_top += back
+        self.buffer_top -= pushed
+        left_over = (self.stack_top > self.stack_base) | (self.buffer_top > self.buffer_base)
+        if not left_over.all():
+            self.stack_base, self.stack_top = self.stack_base[left_over], self.stack_top[left_over]
+            self.buffer_base = self.buffer_base[left_over]
+            self.buffer_top = self.buffer_top[left_over]

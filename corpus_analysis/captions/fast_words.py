@@ -1,0 +1,85 @@
+"""Captions to word types without spaCy's documents and lexemes: the same tokens, much cheaper.
+
+spaCy splits a caption at its spaces, and each chunk by rules of its language. What a chunk becomes
+depends on the chunk alone, so it is looked up here. A chunk of ASCII letters that is no exception
+("cannot") is one token: the rules cut at digits, marks and other letters only. Every other chunk is
+given to spaCy's tokenizer once. For a new word, spaCy would compute 23 attributes and store them;
+the model reads six.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+_ATTRIBUTES: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]
+_MAX_TYPES = 200_000
+"""Most word types kept: about 60 MB, as much again for the vectors of both codes."""
+
+Attributes = tuple[int, int, int, int, int]
+
+
+class FastWords(dict[str, tuple[int, ...]]):
+    """Chunk -> codes of its words, filled as chunks are asked for.
+
+    A word's code is twice its number, plus one if a space follows.
+    """
+
+    def __init__(self, nlp: Language) -> None:
+        from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
+
+        self._tokenizer: Any = nlp.tokenizer
+        self._exceptions = frozenset(self._tokenizer.rules)
+        self._strings = nlp.vocab.strings
+        getters = nlp.vocab.lex_attr_getters
+        self._getters: Any = [getters[key] for key in (NORM, PREFIX, SUFFIX, SHAPE)]
+        self._numbers: dict[tuple[str, Attributes], int] = {}
+        self.texts: list[str] = []
+        """Number -> the word as written."""
+        self.lower: list[str] = []
+        """Number -> the word in lower case."""
+        self.attributes: list[Attributes] = []
+        """Number -> NORM, PREFIX, SUFFIX, SHAPE and IS_SPACE, as spaCy hashes them."""
+
+    def full(self) -> bool:
+        """Whether it is time to begin anew."""
+        return len(self.texts) > _MAX_TYPES or len(self) > _MAX_TYPES
+
+    def codes(self, text: str) -> Sequence[int]:
+        """The words of a caption."""
+        chunks = text.split()
+        if " ".join(chunks) != text:  # other spaces are words of their own
+            return self._codes(self._tokenizer(text))
+        found = [code for chunk in chunks for code in self[chunk]]
+        if found:
+            found[-1] -= 1
+        return found
+
+    def __missing__(self, chunk: str) -> tuple[int, ...]:
+        if chunk.isascii() and chunk.isalpha() and chunk not in self._exceptions:
+            norm, prefix, suffix, shape = (self._strings[get(chunk)] for get in self._getters)
+            codes: tuple[int, ...] = (2 * self._number(chunk, (norm, prefix, suffix, shape, 0)) + 1,)
+        else:
+            *before, last = self._codes(self._tokenizer(chunk))
+            codes = (*before, last + 1)
+        self[chunk] = codes
+        return codes
+
+    def _codes(self, doc: Doc) -> list[int]:
+        rows = doc.to_array(_ATTRIBUTES).tolist()
+        return [
+            2 * self._number(token.text, tuple(row)) + bool(token.whitespace_)
+            for token, row in zip(doc, rows, strict=True)
+        ]
+
+    def _number(self, text: str, attributes: Attributes) -> int:
+        number = self._numbers.setdefault((text, attributes), len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+            self.lower.append(text.lower())
+            self.attributes.append(attributes)
+        return number
