@@ -160,6 +160,16 @@ class _Found:
     """What the name alone says, which the prefilter reads: "dog" for a toy dog."""
 
 
+class _Words(tuple[Word, ...]):
+    """The words of one caption, made once: spaCy makes a token anew each time it is asked for."""
+
+    named: dict[int, _Found | None]
+    """What `Extractor._resolve` has found so far, by the position of the word."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self.named = {}
+
+
 _Link = tuple[_Found, _Found, Pattern, str]
 """Two mentions, how they are linked, and by which words."""
 
@@ -177,7 +187,7 @@ class Extractor:
         and by a trigger in the text between them. CC3M writes "person" for somebody's name, so
         "person and groom" are two.
         """
-        doc = tuple(doc)  # spaCy makes a token anew each time that it is asked for one
+        doc = _Words(doc)
         found: list[CaptionPair] = []
         joined: set[int] = set()  # heads that a coordination has linked to what is before
         for links in (self._by_tree(doc, text), self._by_place(doc, text, joined)):
@@ -201,7 +211,7 @@ class Extractor:
 
         Each noun counts once; "no dog" names none.
         """
-        doc = tuple(doc)
+        doc = _Words(doc)
         found: dict[int, _Found] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:
@@ -624,6 +634,12 @@ class Extractor:
 
     def _resolve(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
         """The entity that a noun names, looking through "a pair of" and "photo of"."""
+        named = doc.named if isinstance(doc, _Words) else {}
+        if token.i not in named:  # several rules ask about the same word
+            named[token.i] = self._look_up(doc, text, token)
+        return named[token.i]
+
+    def _look_up(self, doc: Sequence[Word], text: str, token: Word) -> _Found | None:
         token = self._whole(doc, token)
         word, figure = token.lower_, _figure(token)
         if any(t.lower_ == "no" for t in token.lefts):

@@ -64,6 +64,8 @@ class FastTransitions:
         rows = [upper.get_param("W").T, invalid, upper.get_param("b")[None]]
         self.upper = np.ascontiguousarray(np.concatenate(rows), np.float32)
         self.width = width
+        self._room = np.empty((0, 0), np.float32)
+        """What each word adds to a state in each role; kept, as new memory takes time to get."""
 
     def parse(self, vectors: Vectors, lengths: Numbers) -> tuple[Numbers, Numbers]:
         """Head and move of each token of captions that stand one after the other in `vectors`.
@@ -71,7 +73,9 @@ class FastTransitions:
         Heads are rows of `vectors`, -1 for a root; moves index `labels`.
         """
         W, bias = self.linear
-        known = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
+        if len(self._room) <= len(vectors):
+            self._room = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
+        known = self._room[: len(vectors) + 1]
         np.matmul(vectors @ W + bias, self.lower, out=known[:-1])
         known[-1] = self.padding.reshape(-1)  # of words that are not there, which have row -1
         known = known.reshape(-1, len(self.bias))

@@ -6,7 +6,9 @@ and engines change no row.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,21 @@ class Counts:
     """Captions that could not be parsed."""
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would go through the whole model again and again.
+
+    Words are taken apart by `unlink` instead.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class Miner:
     """Captions to pairs. Loading takes seconds: make one per process."""
 
@@ -82,11 +99,12 @@ class Miner:
         found: list[Mined | None] = [None] * len(captions)
         texts = self.candidates(captions)
         parsed = self._parse([text for _, text in texts])
-        for (row, text), (words, error) in zip(texts, parsed, strict=True):
-            pairs = () if words is None else tuple(self.extractor.pairs(words, text))
-            if pairs or error:
-                tokens = 0 if words is None else len(words)
-                found[row] = Mined(text, pairs, tokens, tuple(spatial_words(text)), error)
+        with _uncollected():
+            for (row, text), (words, error) in zip(texts, parsed, strict=True):
+                pairs = () if words is None else tuple(self.extractor.pairs(words, text))
+                if pairs or error:
+                    tokens = 0 if words is None else len(words)
+                    found[row] = Mined(text, pairs, tokens, tuple(spatial_words(text)), error)
         return found
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
