@@ -179,6 +179,12 @@ class Extractor:
 
     def __init__(self, ontology: Ontology) -> None:
         self.ontology = ontology
+        self._two_words = {
+            (*form.before, last)
+            for last, forms in ontology.by_last.items()
+            for form in forms
+            if len(form.before) == 1 and form.entity
+        }
 
     def pairs(self, doc: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
@@ -701,10 +707,7 @@ class Extractor:
         word = token.lower_
         if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
             return doc[token.i - 1]  # "a bulldog near window photo"
-        if after is not None and any(
-            form.before == (token.lower_,) and form.entity
-            for form in self.ontology.by_last.get(after.lower_, ())
-        ):
+        if after is not None and (word, after.lower_) in self._two_words:
             return after
         forms = self.ontology.by_last.get(token.lower_, ())
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)

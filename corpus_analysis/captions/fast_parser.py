@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .attachment import Word
-from .fast_tok2vec import FastTok2Vec, UnknownLayout, Vectors
-from .fast_transitions import FastTransitions, Numbers
+from .fast_tok2vec import FastTok2Vec, Numbers, UnknownLayout, Vectors
+from .fast_transitions import FastTransitions
 from .fast_words import FastWords
 from .light_word import LightWord, link
 
@@ -32,7 +32,7 @@ class FastParser:
         """Raises UnknownLayout if the pipeline is not that of the 3.8 models."""
         if nlp.pipe_names != ["tok2vec", "tagger", "parser"]:
             raise UnknownLayout(f"the pipes are {nlp.pipe_names}")
-        self.nlp = nlp
+        self.nlp: Any = nlp
         self.tok2vec = tok2vec
         tagger: Any = nlp.get_pipe("tagger")
         try:
@@ -57,20 +57,22 @@ class FastParser:
         if self.words.full():
             self._forget()
         codes = [self.words.codes(text) for text in texts]
-        lengths = np.array([len(one) for one in codes], np.int64)
-        flat = np.array([code for one in codes for code in one], np.int64)
+        order = sorted(range(len(texts)), key=lambda at: len(codes[at]))
+        lengths = np.array([len(codes[at]) for at in order], np.int64)
+        flat = np.array([code for at in order for code in codes[at]], np.int64)
+        found: list[Sequence[Word]] = [()] * len(texts)
         if not len(flat):
-            return [() for _ in texts]
+            return found
         vectors = self.tok2vec.encode(self._embed(flat), lengths)
         W, bias = self.tagger
         tags = (vectors @ W + bias).argmax(1).tolist()
         heads, moves = self.transitions.parse(vectors, lengths)
-        found: list[Sequence[Word]] = []
         rows, labels, start = heads.tolist(), moves.tolist(), 0
-        for text, one in zip(texts, codes, strict=True):
-            end = start + len(one)
-            words = self._words(one, tags[start:end], rows[start:end], labels[start:end], start)
-            found.append(self.nlp(text) if words is None else words)
+        for at in order:
+            end = start + len(codes[at])
+            ours = slice(start, end)
+            words = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
+            found[at] = self.nlp(texts[at]) if words is None else words
             start = end
         return found
 
@@ -104,7 +106,6 @@ class FastParser:
         found = self.rows[codes]
         if found.min() < 0:
             new = np.unique(codes[found < 0])
-            self.rows[new] = np.arange(self.known, self.known + len(new))
             read = self.words.attributes
             rows = np.array([read[code >> 1] for code in new.tolist()], np.uint64)
             # The model reads whether a space follows before whether the word is one.
@@ -114,6 +115,7 @@ class FastParser:
                 more = np.empty((2 * needed - len(self.vectors), self.tok2vec.width), np.float32)
                 self.vectors = np.concatenate([self.vectors, more])
             self.vectors[self.known : needed] = self.tok2vec.mixed(rows)
+            self.rows[new] = np.arange(self.known, needed)
             self.known = needed
             found = self.rows[codes]
         vectors: Vectors = self.vectors[found]

@@ -8,7 +8,7 @@ and residual, which NumPy's BLAS does well. Results differ from spaCy's in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 Vectors = NDArray[np.float32]
+Numbers = NDArray[np.int64]
 Layer = tuple[Vectors, Vectors, Vectors, Vectors]
 """Weights, bias, gain, shift."""
 
@@ -30,6 +31,18 @@ _TOKENS_AT_ONCE = 1_000
 """Tokens whose windows are held at once: with more, they leave the caches of a core."""
 _MAX_TYPES = 400_000
 """Most word types kept: 150 MB at width 96."""
+
+
+def parts(lengths: Numbers, most: int) -> Iterator[tuple[slice, slice]]:
+    """Cuts captions that stand one after the other into parts of at most so many tokens (a caption
+    stays whole): each part's captions and its tokens."""
+    ends = np.cumsum(lengths)
+    first = start = 0
+    while first < len(lengths):
+        last = max(first + 1, int(np.searchsorted(ends, start + most, "right")))
+        end = int(ends[last - 1])
+        yield slice(first, last), slice(start, end)
+        first, start = last, end
 
 
 class UnknownLayout(Exception):
@@ -76,20 +89,14 @@ class FastTok2Vec:
         encoded = self.encode(self._embed(docs), lengths)
         return np.split(encoded, np.cumsum(lengths)[:-1])
 
-    def encode(self, vectors: Vectors, lengths: NDArray[np.int64]) -> Vectors:
+    def encode(self, vectors: Vectors, lengths: Numbers) -> Vectors:
         """Token vectors in context, of captions that stand one after the other."""
         found = np.empty_like(vectors)
-        ends = np.cumsum(lengths)
-        first = 0
-        while first < len(lengths):
-            start = ends[first] - lengths[first]
-            last = max(first + 1, int(np.searchsorted(ends, start + _TOKENS_AT_ONCE, "right")))
-            part = slice(start, ends[last - 1])
-            found[part] = self._encode(vectors[part], lengths[first:last])
-            first = last
+        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
+            found[tokens] = self._encode(vectors[tokens], lengths[captions])
         return found
 
-    def _encode(self, vectors: Vectors, lengths: NDArray[np.int64]) -> Vectors:
+    def _encode(self, vectors: Vectors, lengths: Numbers) -> Vectors:
         """The same for a few captions.
 
         `pad` rows of zeros between captions keep the windows apart, as in spaCy. The layers change
@@ -134,10 +141,10 @@ class FastTok2Vec:
         Mixing is a matrix product, so that each value of an attribute (words share their shapes
         and suffixes) has its own part of it.
         """
-        pieces = 0
+        pieces = np.zeros((len(rows), _PIECES * self.width), np.float32)
         for at, (table, W) in enumerate(zip(self.hashes, self.mix, strict=True)):
             values, back = np.unique(rows[:, at], return_inverse=True)
-            pieces = pieces + (table.predict(values) @ W)[back.ravel()]
+            pieces += (table.predict(values) @ W)[back.ravel()]
         return _normalized(pieces, self.mixing)
 
 

@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .fast_tok2vec import UnknownLayout, Vectors
-
-Numbers = NDArray[np.int64]
+from .fast_tok2vec import Numbers, UnknownLayout, Vectors, parts
 
 _SHIFT, _REDUCE, _LEFT, _RIGHT, _BREAK = range(5)
 _KINDS = "SDLRB"
 """First letters of spaCy's names of moves, in the order above."""
+_STACKED = np.array([1, -1, -1, 1, 0])
+_BUFFERED = np.array([-1, 0, 0, -1, 0])
+"""How many words a move adds to the stack, and to the buffer if it puts none back."""
 _FEATURES = 8
 """Words that a state looks at; `_Batch.features` has which."""
 _NEVER = -1e9
 """Added to the score of an invalid move."""
+_TOKENS_AT_ONCE = 4_000
+"""Tokens of captions that advance together: 16 MB of what each adds to a state in each role."""
 _BELOW = 3
 """Empty places below each stack and buffer, so that one may look at what is not there."""
 
@@ -70,8 +73,17 @@ class FastTransitions:
     def parse(self, vectors: Vectors, lengths: Numbers) -> tuple[Numbers, Numbers]:
         """Head and move of each token of captions that stand one after the other in `vectors`.
 
-        Heads are rows of `vectors`, -1 for a root; moves index `labels`.
+        Heads are rows of `vectors`, -1 for a root; moves index `labels`. Captions of about the same
+        length best stand together.
         """
+        heads, moves = np.empty(len(vectors), np.int64), np.empty(len(vectors), np.int64)
+        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
+            batch = self._parsed(vectors[tokens], lengths[captions])
+            moves[tokens] = batch.moves[:-1]
+            heads[tokens] = np.where(batch.heads < 0, -1, batch.heads + tokens.start)[:-1]
+        return heads, moves
+
+    def _parsed(self, vectors: Vectors, lengths: Numbers) -> _Batch:
         W, bias = self.linear
         if len(self._room) <= len(vectors):
             self._room = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
@@ -85,8 +97,8 @@ class FastTransitions:
             seen = batch.features()
             valid = batch.valid(seen)
             moves = self._scores(known, seen * _FEATURES + places, valid).argmax(1)
-            batch.apply(moves, self.kinds[moves], seen)
-        return batch.heads[:-1], batch.moves[:-1]
+            batch.apply(moves, self.kinds.take(moves), seen)
+        return batch
 
     def _scores(self, known: Vectors, rows: Numbers, valid: NDArray[np.bool_]) -> Vectors:
         hidden = np.add.reduce(known.take(rows, axis=0), axis=1)
@@ -127,16 +139,17 @@ class _Batch:
 
     def features(self) -> Numbers:
         """The words that each state looks at, in the model's order."""
-        found = np.empty((len(self.stack_top), _FEATURES), np.int64)
         top = self.stack_top
-        first = found[:, 0] = self.buffer[self.buffer_top - 1]
-        found[:, 1] = self.buffer[self.buffer_top - 2]
-        upper = found[:, 2] = self.stack[top - 1]
-        found[:, 3] = self.stack[top - 2]
-        found[:, 4] = self.stack[top - 3]
-        found[:, 5] = self.last_left[first]
-        found[:, 6] = self.last_left[upper]
-        found[:, 7] = self.last_right[upper]
+        first, upper = self.buffer.take(self.buffer_top - 1), self.stack.take(top - 1)
+        found = np.empty((len(top), _FEATURES), np.int64)
+        found[:, 0] = first
+        found[:, 1] = self.buffer.take(self.buffer_top - 2)
+        found[:, 2] = upper
+        found[:, 3] = self.stack.take(top - 2)
+        found[:, 4] = self.stack.take(top - 3)
+        found[:, 5] = self.last_left.take(first)
+        found[:, 6] = self.last_left.take(upper)
+        found[:, 7] = self.last_right.take(upper)
         return found
 
     def valid(self, seen: Numbers) -> NDArray[np.bool_]:
@@ -144,43 +157,53 @@ class _Batch:
         first, second = seen[:, 0], seen[:, 1]
         stacked = self.stack_top > self.stack_base
         two = self.buffer_top > self.buffer_base + 1
-        begun = self.starts[first]
+        begun = self.starts.take(first)
         found = np.empty((len(seen), 5), bool)
-        found[:, _SHIFT] = ~stacked | (two & ~begun & ~self.unshiftable[first])
+        found[:, _SHIFT] = ~stacked | (two & ~begun & ~self.unshiftable.take(first))
         found[:, _REDUCE] = stacked
         found[:, _LEFT] = found[:, _RIGHT] = stacked & (first >= 0) & ~begun
-        found[:, _BREAK] = two & (second == first + 1) & ~self.starts[second]
+        found[:, _BREAK] = two & (second == first + 1) & ~self.starts.take(second)
         return found
 
     def apply(self, moves: Numbers, kinds: NDArray[np.int8], seen: Numbers) -> None:
         """Makes one move in each state; drops the captions that are finished."""
         first, upper = seen[:, 0], seen[:, 2]
-        left, right = kinds == _LEFT, kinds == _RIGHT
-        pushed, popped = right | (kinds == _SHIFT), left | (kinds == _REDUCE)
-        # A word that is reduced without a head goes back, unless it is alone on the stack.
-        alone = self.stack_top == self.stack_base + 1
-        back = popped & ~left & ~alone & (self.heads[upper] < 0)
-        child, head = upper[left], first[left]
-        former = self.heads[child]  # its arc is the latest on that side of the former head
-        self.last_right[former] = self.before[child]
-        self.last_right[-1] = -1
-        self.heads[child], self.moves[child] = head, moves[left]
-        self.last_left[head] = child
-        self.unshiftable[head] = False
-        child, head = first[right], upper[right]
-        self.heads[child], self.moves[child] = head, moves[right]
-        self.before[child] = self.last_right[head]
-        self.last_right[head] = child
-        self.stack[self.stack_top[pushed]] = first[pushed]
-        self.buffer[self.buffer_top[back]] = upper[back]
-        self.unshiftable[upper[back]] = True
-        self.starts[seen[kinds == _BREAK, 1]] = True
-        self.stack_top += pushed
-        self.stack_top -= popped
-        self.buffer_top += back
-        self.buffer_top -= pushed
-        left_over = (self.stack_top > self.stack_base) | (self.buffer_top > self.buffer_base)
-        if not left_over.all():
-            self.stack_base, self.stack_top = self.stack_base[left_over], self.stack_top[left_over]
-            self.buffer_base = self.buffer_base[left_over]
-            self.buffer_top = self.buffer_top[left_over]
+        # Right for states that push or put back, above the top for all others.
+        self.stack[self.stack_top] = first
+        self.buffer[self.buffer_top] = upper
+        stacked, buffered = _STACKED.take(kinds), _BUFFERED.take(kinds)
+        at = (kinds == _LEFT).nonzero()[0]
+        if len(at):
+            child, head = upper.take(at), first.take(at)
+            # An arc that this one replaces is the latest on that side of the former head.
+            self.last_right[self.heads.take(child)] = self.before.take(child)
+            self.last_right[-1] = -1
+            self.heads[child], self.moves[child] = head, moves.take(at)
+            self.last_left[head] = child
+            self.unshiftable[head] = False
+        at = (kinds == _RIGHT).nonzero()[0]
+        if len(at):
+            child, head = first.take(at), upper.take(at)
+            self.heads[child], self.moves[child] = head, moves.take(at)
+            self.before[child] = self.last_right.take(head)
+            self.last_right[head] = child
+        at = (kinds == _REDUCE).nonzero()[0]
+        if len(at):
+            # A word without a head goes back, unless it is alone on the stack.
+            alone = self.stack_top.take(at) == self.stack_base.take(at) + 1
+            at = at[~alone & (self.heads.take(upper.take(at)) < 0)]
+            self.unshiftable[upper.take(at)] = True
+            buffered[at] = 1
+        at = (kinds == _BREAK).nonzero()[0]
+        if len(at):
+            self.starts[seen[at, 1]] = True
+        self.stack_top += stacked
+        self.buffer_top += buffered
+        unfinished = (self.stack_top > self.stack_base) | (self.buffer_top > self.buffer_base)
+        if not unfinished.all():
+            self.stack_base, self.stack_top = (
+                self.stack_base[unfinished],
+                self.stack_top[unfinished],
+            )
+            self.buffer_base = self.buffer_base[unfinished]
+            self.buffer_top = self.buffer_top[unfinished]

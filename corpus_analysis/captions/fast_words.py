@@ -10,6 +10,7 @@ word, spaCy would compute 23 attributes and store them; the model reads six.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ _ATTRIBUTES: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]
 _MAX_TYPES = 200_000
 """Most word types kept: about 60 MB, as much again for the vectors of both codes."""
 
-_MARKS = ",:;!?"
-"""What is always cut off at the end, unlike a period."""
+_MARKS = ",:;!?)."
+"""What is always cut off at the end; a period only after a small letter or a digit."""
 
 Attributes = tuple[int, int, int, int, int]
 
@@ -33,13 +34,17 @@ class FastWords(dict[str, tuple[int, ...]]):
     """
 
     def __init__(self, nlp: Language) -> None:
-        from spacy.attrs import NORM, PREFIX, SUFFIX
-
-        self._tokenizer: Any = nlp.tokenizer
-        self._exceptions = frozenset(self._tokenizer.rules)
-        self._strings = nlp.vocab.strings
-        getters = nlp.vocab.lex_attr_getters
-        self._getters: Any = [*(getters[key] for key in (NORM, PREFIX, SUFFIX)), _shape]
+        attrs: Any = import_module("spacy.attrs")
+        vocab: Any = nlp.vocab
+        tokenizer: Any = nlp.tokenizer
+        self._tokenizer = tokenizer
+        self._exceptions = frozenset(tokenizer.rules)
+        self._strings = vocab.strings
+        getters = vocab.lex_attr_getters
+        self._getters: Any = [
+            *(getters[key] for key in (attrs.NORM, attrs.PREFIX, attrs.SUFFIX)),
+            _shape,
+        ]
         self._numbers: dict[tuple[str, Attributes], int] = {}
         self._plains: dict[str, int] = {}
         self.texts: list[str] = []
@@ -71,6 +76,7 @@ class FastWords(dict[str, tuple[int, ...]]):
             and (word.isalpha() or word.isdigit())
             and not (chunk in self._exceptions or word in self._exceptions)
             and len(chunk) - len(word) < 2
+            and not (chunk[-1] == "." and word[-1].isupper())
         ):
             codes = (2 * self._plain(word) + 1,)
             if word != chunk:

@@ -43,7 +43,7 @@ _SAMPLE = (
     "I can't believe it's not butter ... cannot wait  to see who'll eat 3kg of it :) (really!)",
     "What the dog is looking at is a cat. The cat sleeps. Nobody knows why",
     "a man is on a bench and plays guitar, while a woman in red shoes walks by",
-    "AAA BBB-CCC_ddd 12x14\" \u2013 http://example.org/a.jpg",
+    'AAA BBB-CCC_ddd 12x14" \u2013 http://example.org/a.jpg',
     "there is a clock that hangs on the wall which was painted blue next to the door",
 )
 """Captions on which the fast path must agree with spaCy before it is used."""
@@ -70,7 +70,8 @@ class Parser:
         """The words of each text, as spaCy parses it."""
         if self.fast is not None:
             return self.fast.parse(texts)
-        return list(self.nlp.pipe(texts, batch_size=len(texts)))
+        nlp: Any = self.nlp
+        return list(nlp.pipe(texts, batch_size=len(texts)))
 
 
 def installed_model() -> tuple[str, str]:
@@ -152,10 +153,12 @@ def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
     return "fast", parser
 
 
-def _read(words: Sequence[Word]) -> list[tuple[object, ...]]:
+def _read(words: Any) -> list[tuple[object, ...]]:
     """All that the extraction may ask words for."""
     return [
-        (w.i, w.idx, w.text, w.lower_, w.tag_, w.dep_, w.head.i)
-        + ([t.i for t in w.lefts], [t.i for t in w.rights], w.left_edge.i, w.right_edge.i)
+        (
+            *(w.i, w.idx, w.text, w.lower_, w.tag_, w.dep_, w.head.i),
+            *([t.i for t in w.lefts], [t.i for t in w.rights], w.left_edge.i, w.right_edge.i),
+        )
         for w in words
     ]

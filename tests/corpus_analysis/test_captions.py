@@ -608,8 +608,16 @@ def test_a_parser_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> N
 ODD = (
     *("", " ", "  a cat", "a cat ", "a  cat\tand\na dog", "a\u00a0cat \u2003 dog", "\n", "x"),
     *("cannot can't gonna dont Im I'm id its U.S.A. a.m. 5a.m. e.g. e.g.a", ":) :-) 8) :)a ;dog"),
-    *("PERSON ORTH NOUN nsubj ROOT", "\u0130stanbul \ufb01sh stra\u00dfe", "don\u2019t C$5 US$ 3kg"),
-    *("the dog's and dogs' toys", "http://a.b/c?d dog.cat a-b-c -- ...", "\u732b and \U0001f408 dog"),
+    *(
+        "PERSON ORTH NOUN nsubj ROOT",
+        "\u0130stanbul \ufb01sh stra\u00dfe",
+        "don\u2019t C$5 US$ 3kg",
+    ),
+    *(
+        "the dog's and dogs' toys",
+        "http://a.b/c?d dog.cat a-b-c -- ...",
+        "\u732b and \U0001f408 dog",
+    ),
 )
 """Spaces, exceptions, names of attributes, other scripts."""
 
