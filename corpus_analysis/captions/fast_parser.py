@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .attachment import Word
-from .fast_tok2vec import FastTok2Vec, Numbers, UnknownLayout, Vectors
+from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors
 from .fast_transitions import FastTransitions
 from .fast_words import FastWords
 from .light_word import LightWord, link
@@ -98,7 +98,7 @@ class FastParser:
     def _labels(self) -> list[str]:
         return self.transitions.labels
 
-    def _embed(self, codes: Numbers) -> Vectors:
+    def _embed(self, codes: Indices) -> Vectors:
         """The vectors of words, those of new types computed."""
         types = 2 * len(self.words.texts)
         if types > len(self.rows):

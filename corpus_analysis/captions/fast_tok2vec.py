@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 Vectors = NDArray[np.float32]
-Numbers = NDArray[np.int64]
+Indices = NDArray[np.int64]
 Layer = tuple[Vectors, Vectors, Vectors, Vectors]
 """Weights, bias, gain, shift."""
 
@@ -33,7 +33,7 @@ _MAX_TYPES = 400_000
 """Most word types kept: 150 MB at width 96."""
 
 
-def parts(lengths: Numbers, most: int) -> Iterator[tuple[slice, slice]]:
+def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
     """Cuts captions that stand one after the other into parts of at most so many tokens (a caption
     stays whole): each part's captions and its tokens."""
     ends = np.cumsum(lengths)
@@ -89,14 +89,14 @@ class FastTok2Vec:
         encoded = self.encode(self._embed(docs), lengths)
         return np.split(encoded, np.cumsum(lengths)[:-1])
 
-    def encode(self, vectors: Vectors, lengths: Numbers) -> Vectors:
+    def encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
         """Token vectors in context, of captions that stand one after the other."""
         found = np.empty_like(vectors)
         for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
             found[tokens] = self._encode(vectors[tokens], lengths[captions])
         return found
 
-    def _encode(self, vectors: Vectors, lengths: Numbers) -> Vectors:
+    def _encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
         """The same for a few captions.
 
         `pad` rows of zeros between captions keep the windows apart, as in spaCy. The layers change

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .fast_tok2vec import Numbers, UnknownLayout, Vectors, parts
+from .fast_tok2vec import Indices, UnknownLayout, Vectors, parts
 
 _SHIFT, _REDUCE, _LEFT, _RIGHT, _BREAK = range(5)
 _KINDS = "SDLRB"
@@ -70,7 +70,7 @@ class FastTransitions:
         self._room = np.empty((0, 0), np.float32)
         """What each word adds to a state in each role; kept, as new memory takes time to get."""
 
-    def parse(self, vectors: Vectors, lengths: Numbers) -> tuple[Numbers, Numbers]:
+    def parse(self, vectors: Vectors, lengths: Indices) -> tuple[Indices, Indices]:
         """Head and move of each token of captions that stand one after the other in `vectors`.
 
         Heads are rows of `vectors`, -1 for a root; moves index `labels`. Captions of about the same
@@ -83,7 +83,7 @@ class FastTransitions:
             heads[tokens] = np.where(batch.heads < 0, -1, batch.heads + tokens.start)[:-1]
         return heads, moves
 
-    def _parsed(self, vectors: Vectors, lengths: Numbers) -> _Batch:
+    def _parsed(self, vectors: Vectors, lengths: Indices) -> _Batch:
         W, bias = self.linear
         if len(self._room) <= len(vectors):
             self._room = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
@@ -100,7 +100,7 @@ class FastTransitions:
             batch.apply(moves, self.kinds.take(moves), seen)
         return batch
 
-    def _scores(self, known: Vectors, rows: Numbers, valid: NDArray[np.bool_]) -> Vectors:
+    def _scores(self, known: Vectors, rows: Indices, valid: NDArray[np.bool_]) -> Vectors:
         hidden = np.add.reduce(known.take(rows, axis=0), axis=1)
         hidden += self.bias
         inputs = np.empty((len(rows), len(self.upper)), np.float32)
@@ -118,7 +118,7 @@ class _Batch:
     is not there.
     """
 
-    def __init__(self, lengths: Numbers) -> None:
+    def __init__(self, lengths: Indices) -> None:
         ends = np.cumsum(lengths)
         tokens = int(ends[-1]) if len(ends) else 0
         self.heads, self.moves, self.last_left, self.last_right, self.before = (
@@ -137,7 +137,7 @@ class _Batch:
         self.stack_base, self.stack_top = bases, bases.copy()
         self.buffer_base, self.buffer_top = bases, bases + lengths[lengths > 0]
 
-    def features(self) -> Numbers:
+    def features(self) -> Indices:
         """The words that each state looks at, in the model's order."""
         top = self.stack_top
         first, upper = self.buffer.take(self.buffer_top - 1), self.stack.take(top - 1)
@@ -152,7 +152,7 @@ class _Batch:
         found[:, 7] = self.last_right.take(upper)
         return found
 
-    def valid(self, seen: Numbers) -> NDArray[np.bool_]:
+    def valid(self, seen: Indices) -> NDArray[np.bool_]:
         """Which kinds of move each state allows."""
         first, second = seen[:, 0], seen[:, 1]
         stacked = self.stack_top > self.stack_base
@@ -165,7 +165,7 @@ class _Batch:
         found[:, _BREAK] = two & (second == first + 1) & ~self.starts.take(second)
         return found
 
-    def apply(self, moves: Numbers, kinds: NDArray[np.int8], seen: Numbers) -> None:
+    def apply(self, moves: Indices, kinds: NDArray[np.int8], seen: Indices) -> None:
         """Makes one move in each state; drops the captions that are finished."""
         first, upper = seen[:, 0], seen[:, 2]
         # Right for states that push or put back, above the top for all others.

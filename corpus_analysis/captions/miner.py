@@ -97,9 +97,9 @@ class Miner:
     def __call__(self, captions: pa.StringArray) -> list[Mined | None]:
         """One entry per caption, in order; None if it holds no pair or is null."""
         found: list[Mined | None] = [None] * len(captions)
-        texts = self.candidates(captions)
-        parsed = self._parse([text for _, text in texts])
         with _uncollected():
+            texts = self.candidates(captions)
+            parsed = self._parse([text for _, text in texts])
             for (row, text), (words, error) in zip(texts, parsed, strict=True):
                 pairs = () if words is None else tuple(self.extractor.pairs(words, text))
                 if pairs or error:
