@@ -622,16 +622,41 @@ ODD = (
 """Spaces, exceptions, names of attributes, other scripts."""
 
 
-def test_fast_words_are_spacys(shared_data: Path, miner: Miner, reference: Miner) -> None:
-    """All that the extraction reads, on captions with and without pairs, in whole batches."""
-    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::3]
-    texts = [*ODD, *rows]
-    for name in ("laion400m_10k", "cc3m_val"):
-        texts += [t for t in real_captions(shared_data, name).slice(3000, 700).to_pylist() if t]
+def assert_same_words(texts: list[str], miner: Miner, reference: Miner) -> None:
+    """All that the extraction reads, in whole batches."""
     fast, plain = miner.parser.parse(texts), reference.parser.parse(texts)
-    assert isinstance(fast[0], tuple | list)
     for text, mine, theirs in zip(texts, fast, plain, strict=True):
         assert parser_module._read(mine) == parser_module._read(theirs), text
+
+
+def test_fast_words_are_spacys(miner: Miner, reference: Miner) -> None:
+    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::3]
+    assert_same_words([*ODD, *rows], miner, reference)
+
+
+@pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
+def test_fast_words_of_real_captions_are_spacys(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    texts = [t for t in real_captions(shared_data, name).slice(3000, 700).to_pylist() if t]
+    assert_same_words(texts, miner, reference)
+
+
+def test_chunks_split_as_spacy_splits_them(miner: Miner) -> None:
+    """Also each exception of the tokenizer, and what the model reads of every word."""
+    nlp, fast = miner.parser.nlp, miner.parser.fast
+    assert fast is not None
+    plain = "a A I ab Ab AB aB Dr etc vs x7 7 30 3kg colour PERSON " + "a" * 120
+    words = [*plain.split(), *(rule for rule in nlp.tokenizer.rules if not rule.isspace())]
+    for chunk in (
+        word + mark for word in words for mark in ("", *",:;!?).", "..", ",)", "-", "'s")
+    ):
+        doc = nlp.make_doc(chunk)
+        codes = fast.words[chunk]
+        assert [fast.words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
+        read = doc.to_array(["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]).tolist()
+        assert [list(fast.words.attributes[code >> 1]) for code in codes] == read, chunk
+        assert [code & 1 for code in codes] == [0] * (len(codes) - 1) + [1]
 
 
 @given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:)&"), max_size=14), max_size=6))
