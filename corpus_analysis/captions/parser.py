@@ -71,7 +71,7 @@ class Parser:
         if self.fast is not None:
             return self.fast.parse(texts)
         nlp: Any = self.nlp
-        return list(nlp.pipe(texts, batch_size=len(texts)))
+        return list(nlp.pipe(texts, batch_size=max(len(texts), 1)))
 
 
 def installed_model() -> tuple[str, str]:
