@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .attachment import Word
 from .coordination import Coordination, is_listed
-from .names import QUANTIFYING, Link, NamedThing, Names, Pattern, end, modifiers
+from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, Pattern, end, modifiers
 from .ontology import SOMEBODY, Ontology, distinct, summed_up
 from .prefilter import COORDINATORS, PUNCTUATION, triggered
 from .prepositions import Prepositions
@@ -86,7 +86,7 @@ class Extractor:
         tree and by a trigger in the text between them. CC3M writes "person" for somebody's name,
         so "person and groom" are two.
         """
-        doc = tuple(doc)  # spaCy makes a token anew each time that it is asked for one
+        doc = CaptionWords(doc)
         found: list[CaptionPair] = []
         joined: set[int] = set()  # heads that a coordination has linked to what is before
         for links in (self._by_tree(doc, text), self._coordination.by_place(doc, text, joined)):
@@ -112,7 +112,7 @@ class Extractor:
 
         Each noun counts once; "no dog" names none.
         """
-        doc = tuple(doc)
+        doc = CaptionWords(doc)
         found: dict[int, NamedThing] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:

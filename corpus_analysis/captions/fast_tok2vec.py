@@ -8,7 +8,7 @@ and residual, which NumPy's BLAS does well. Results differ from spaCy's in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +18,31 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 Vectors = NDArray[np.float32]
+Indices = NDArray[np.int64]
+Layer = tuple[Vectors, Vectors, Vectors, Vectors]
+"""Weights, bias, gain, shift."""
 
 _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE", "ORTH"]
 """What MultiHashEmbed.v2 of the 3.8 models reads, in its order; then ORTH."""
 _TYPE = [6, 0, 4]
 """ORTH, NORM and SPACY: the first six depend on these alone."""
 _PIECES = 3
-_TOKENS_AT_ONCE = 2_000
-"""Tokens whose windows are held at once: 7 MB, about the size of a core's cache."""
+_TOKENS_AT_ONCE = 1_000
+"""Tokens whose windows are held at once: with more, they leave the caches of a core."""
 _MAX_TYPES = 400_000
 """Most word types kept: 150 MB at width 96."""
+
+
+def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
+    """Cuts captions that stand one after the other into parts of at most so many tokens (a caption
+    stays whole): each part's captions and its tokens."""
+    ends = np.cumsum(lengths)
+    first = start = 0
+    while first < len(lengths):
+        last = max(first + 1, int(np.searchsorted(ends, start + most, "right")))
+        end = int(ends[last - 1])
+        yield slice(first, last), slice(start, end)
+        first, start = last, end
 
 
 class UnknownLayout(Exception):
@@ -42,7 +57,7 @@ class FastTok2Vec:
         try:
             embed, encode = pipe.model.layers
             self.hashes = _layers(embed, "hashembed")
-            (self.mix,), (self.norm,) = _layers(embed, "maxout"), _layers(embed, "layernorm")
+            (mix,), (norm,) = _layers(embed, "maxout"), _layers(embed, "layernorm")
             self.pad: int = encode.attrs["pad"]
             maxouts, norms = _layers(encode, "maxout"), _layers(encode, "layernorm")
         except (ValueError, KeyError, AttributeError) as error:
@@ -51,45 +66,61 @@ class FastTok2Vec:
             raise UnknownLayout(f"{len(self.hashes)} hash tables, {len(maxouts)} layers")
         self.vectors: dict[bytes, Vectors] = {}
         """Word type -> its row after embedding and mixing."""
-        self.layers = [_weights(m, n) for m, n in zip(maxouts, norms, strict=True)]
+        self.layers = [_weights(m, n, 3) for m, n in zip(maxouts, norms, strict=True)]
+        self.mixing = _weights(mix, norm, len(self.hashes))
+        self.mix = np.split(self.mixing[0], len(self.hashes))
+        """The part of the mixing weights for each attribute."""
+        self.width = len(self.layers[0][2])
+        if self.pad < len(self.layers):
+            raise UnknownLayout(f"{self.pad} rows between documents")
+        self.blanks = [np.zeros((1, self.width), np.float32)]
+        """What the layers so far make of a row between captions that sees no token."""
+        for layer in self.layers:
+            blank = self.blanks[-1]
+            self.blanks.append(blank + _apply(layer, np.tile(blank, 3)))
+        del self.blanks[0]
 
     def predict(self, docs: Iterable[Doc]) -> list[Vectors]:
         """One float32 array of shape (tokens, width) per document."""
-        found: list[Vectors] = []
-        part: list[Doc] = []
-        tokens = 0
-        for doc in docs:
-            if part and tokens + len(doc) > _TOKENS_AT_ONCE:
-                found += self._encode(part)
-                part, tokens = [], 0
-            part.append(doc)
-            tokens += len(doc)
-        return found + self._encode(part)
+        docs = list(docs)
+        lengths = np.array([len(doc) for doc in docs], np.int64)
+        if not lengths.any():
+            return [np.zeros((0, self.width), np.float32) for _ in docs]
+        encoded = self.encode(self._embed(docs), lengths)
+        return np.split(encoded, np.cumsum(lengths)[:-1])
 
-    def _encode(self, documents: list[Doc]) -> list[Vectors]:
-        lengths = [len(d) for d in documents]
-        width = len(self.layers[0][2])
-        if not any(lengths):
-            return [np.zeros((0, width), np.float32) for _ in documents]
-        # `pad` rows of zeros between captions keep the windows apart, as spaCy does.
-        starts = np.cumsum([self.pad] + [k + self.pad for k in lengths])[:-1]
-        X = np.zeros((sum(lengths) + self.pad * (len(lengths) + 1), width), np.float32)
-        places = [np.arange(s, s + k) for s, k in zip(starts, lengths, strict=True)]
-        X[np.concatenate(places)] = self._embed(documents)
-        window = np.zeros((len(X), 3 * width), np.float32)  # left neighbor, token, right neighbor
-        for W, bias, gain, shift in self.layers:
-            window[1:, :width], window[:, width : 2 * width] = X[:-1], X
-            window[:-1, 2 * width :] = X[1:]
-            pieces = window @ W
-            pieces += bias
-            Y = np.maximum(pieces[:, :width], pieces[:, width : 2 * width])
-            np.maximum(Y, pieces[:, 2 * width :], out=Y)
-            Y -= Y.mean(1, keepdims=True)
-            Y *= (1 / np.sqrt(np.einsum("ij,ij->i", Y, Y) / width + 1e-8))[:, None]
-            Y *= gain
-            Y += shift
-            X = X + Y
-        return [X[s : s + k] for s, k in zip(starts, lengths, strict=True)]
+    def encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
+        """Token vectors in context, of captions that stand one after the other."""
+        found = np.empty_like(vectors)
+        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
+            found[tokens] = self._encode(vectors[tokens], lengths[captions])
+        return found
+
+    def _encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
+        """The same for a few captions.
+
+        `pad` rows of zeros between captions keep the windows apart, as in spaCy. The layers change
+        them as well, but only those that a token can still see need be computed; a layer makes the
+        same of all that see no token yet.
+        """
+        width, depth = self.width, len(self.layers)
+        lengths = lengths[lengths > 0]
+        gaps = np.repeat(self.pad * np.arange(1, len(lengths) + 1), lengths)
+        rows = tokens = np.arange(len(vectors)) + gaps
+        last = np.cumsum(lengths) - 1
+        beside = [(tokens[last - lengths + 1] - d, tokens[last] + d) for d in range(1, depth)]
+        X = np.zeros((len(vectors) + self.pad * (len(lengths) + 1), width), np.float32)
+        X[tokens] = vectors
+        for number, (layer, blank) in enumerate(zip(self.layers, self.blanks, strict=True), 1):
+            near = beside[: min(number, depth - number)]
+            rows = np.concatenate([tokens, *(side for sides in near for side in sides)])
+            window = np.concatenate([X[rows - 1], X[rows], X[rows + 1]], axis=1)
+            Y = _apply(layer, window)
+            Y += window[:, width : 2 * width]
+            X[:] = blank
+            X[rows] = Y
+        encoded: Vectors = X[tokens]
+        return encoded
 
     def _embed(self, docs: list[Doc]) -> Vectors:
         attributes = np.concatenate([d.to_array(_COLUMNS) for d in docs])
@@ -100,22 +131,51 @@ class FastTok2Vec:
         if len(self.vectors) > _MAX_TYPES:
             self.vectors.clear()
         if new := [i for i, key in enumerate(keys) if key not in self.vectors]:
-            rows = attributes[first[new]]
-            parts = [h.predict(np.ascontiguousarray(rows[:, i])) for i, h in enumerate(self.hashes)]
-            mixed = self.norm.predict(self.mix.predict(np.concatenate(parts, 1)))
+            mixed = self.mixed(attributes[first[new]])
             self.vectors.update(zip((keys[i] for i in new), mixed, strict=True))
         return np.stack([self.vectors[key] for key in keys])[back.ravel()]
+
+    def mixed(self, rows: NDArray[np.uint64]) -> Vectors:
+        """The vectors of word types, given by the attributes that the model reads, in its order.
+
+        Mixing is a matrix product, so that each value of an attribute (words share their shapes
+        and suffixes) has its own part of it.
+        """
+        pieces = np.zeros((len(rows), _PIECES * self.width), np.float32)
+        for at, (table, W) in enumerate(zip(self.hashes, self.mix, strict=True)):
+            values, back = np.unique(rows[:, at], return_inverse=True)
+            pieces += (table.predict(values) @ W)[back.ravel()]
+        return _normalized(pieces, self.mixing)
 
 
 def _layers(model: Any, name: str) -> list[Any]:
     return [node for node in model.walk() if node.name == name]
 
 
-def _weights(maxout: Any, norm: Any) -> tuple[Vectors, Vectors, Vectors, Vectors]:
-    """A window layer: weights (3 * width, pieces * width), piece by piece; bias; gain; shift."""
+def _apply(layer: Layer, inputs: Vectors) -> Vectors:
+    """Maxout and normalization."""
+    return _normalized(inputs @ layer[0], layer)
+
+
+def _normalized(pieces: Vectors, layer: Layer) -> Vectors:
+    _, bias, gain, shift = layer
+    width = len(gain)
+    pieces += bias
+    Y = np.maximum(pieces[:, :width], pieces[:, width : 2 * width])
+    np.maximum(Y, pieces[:, 2 * width :], out=Y)
+    Y -= Y @ np.full((width, 1), 1 / width, np.float32)  # the mean, much faster than `mean`
+    Y *= (1 / np.sqrt(np.einsum("ij,ij->i", Y, Y) / width + 1e-8))[:, None]
+    Y *= gain
+    Y += shift
+    return Y
+
+
+def _weights(maxout: Any, norm: Any, parts: int) -> Layer:
+    """A layer that reads so many vectors: its weights (parts * width, pieces * width), piece by
+    piece."""
     W, bias = maxout.get_param("W"), maxout.get_param("b")
     width, pieces, inputs = W.shape
-    if pieces != _PIECES or inputs != 3 * width:
-        raise UnknownLayout(f"window layer of shape {W.shape}")
+    if pieces != _PIECES or inputs != parts * width:
+        raise UnknownLayout(f"layer of shape {W.shape}")
     flat = np.ascontiguousarray(W.transpose(1, 0, 2).reshape(-1, inputs).T)
     return flat, bias.T.reshape(-1), norm.get_param("G"), norm.get_param("b")

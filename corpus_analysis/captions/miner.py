@@ -6,11 +6,15 @@ and engines change no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .attachment import Word
 from .extract import CaptionPair, Extractor, spatial_words
+from .light_word import unlink
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
@@ -63,6 +67,21 @@ class Counts:
     """Captions that could not be parsed."""
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would go through the whole model again and again.
+
+    Words are taken apart by `unlink` instead.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class Miner:
     """Captions to pairs. Loading takes seconds: make one per process."""
 
@@ -78,14 +97,14 @@ class Miner:
     def __call__(self, captions: pa.StringArray) -> list[Mined | None]:
         """One entry per caption, in order; None if it holds no pair or is null."""
         found: list[Mined | None] = [None] * len(captions)
-        texts = self.candidates(captions)
-        for (row, text), (doc, error) in zip(
-            texts, self._parse([t for _, t in texts]), strict=True
-        ):
-            pairs = () if doc is None else tuple(self.extractor.pairs(doc, text))
-            if pairs or error:
-                tokens = 0 if doc is None else len(doc)
-                found[row] = Mined(text, pairs, tokens, tuple(spatial_words(text)), error)
+        with _uncollected():
+            texts = self.candidates(captions)
+            parsed = self._parse([text for _, text in texts])
+            for (row, text), (words, error) in zip(texts, parsed, strict=True):
+                pairs = () if words is None else tuple(self.extractor.pairs(words, text))
+                if pairs or error:
+                    tokens = 0 if words is None else len(words)
+                    found[row] = Mined(text, pairs, tokens, tuple(spatial_words(text)), error)
         return found
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
@@ -112,26 +131,27 @@ class Miner:
         self.counts.candidates += len(texts)
         return texts
 
-    def _parse(self, texts: list[str]) -> Iterator[tuple[Any, str]]:
-        """The parsed document or an error for each text, in order.
+    def _parse(self, texts: list[str]) -> Iterator[tuple[Sequence[Word] | None, str]]:
+        """The words of each text, or None and an error, in order.
 
         If a batch raises, its captions are parsed one by one, and only the bad one gets an error.
         """
-        nlp = self.parser.nlp
         for start in range(0, len(texts), BATCH):
-            batch = texts[start : start + BATCH]
+            batch = [readable(text) for text in texts[start : start + BATCH]]
+            parsed: list[tuple[Sequence[Word] | None, str]]
             try:
-                docs = [(doc, "") for doc in nlp.pipe(map(readable, batch), batch_size=BATCH)]
+                parsed = [(words, "") for words in self.parser.parse(batch)]
             except Exception:  # third-party code: one caption must not end a run
-                docs = [self._parse_one(text) for text in batch]
-            for doc, error in docs:
+                parsed = [self._parse_one(text) for text in batch]
+            for words, error in parsed:
                 self.counts.parsed += 1
-                self.counts.tokens += 0 if doc is None else len(doc)
+                self.counts.tokens += 0 if words is None else len(words)
                 self.counts.errors += bool(error)
-                yield doc, error
+                yield words, error
+                unlink(words or ())
 
-    def _parse_one(self, text: str) -> tuple[Any, str]:
+    def _parse_one(self, text: str) -> tuple[Sequence[Word] | None, str]:
         try:
-            return self.parser.nlp(readable(text)), ""
+            return self.parser.parse([text])[0], ""
         except Exception as error:
             return None, f"{type(error).__name__}: {error}"

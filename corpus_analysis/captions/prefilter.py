@@ -147,15 +147,18 @@ class Prefilter:
 
     def may_hold_pair(self, text: str) -> bool:
         """The exact test, on one normalized text."""
+        words = _WORD_OR_FIELD.findall(text.lower())
+        places = [at for at, word in enumerate(words) if word in self.heads]
+        if len(places) < 2:
+            return False
         named: list[tuple[int, int, frozenset[str]]] = []  # heads so far, with both counts
         number = marks = by_word = 0  # words and marks read; the number of the last trigger
         mark = ""
-        words = _WORD_OR_FIELD.findall(text.lower())
-        for at, word in enumerate(words):
-            if word.isalpha():
-                number += 1
+        for at in range(places[0], places[-1] + 1):  # nothing outside can link anything
+            word = words[at]
             own = self.heads.get(word)
             if own is not None:
+                number += 1
                 if word in self._longer:
                     own = self._names(words, at)
                 for earlier, marked, names in named:
@@ -166,14 +169,14 @@ class Prefilter:
                     if linked or mark != "," or _goes_on(words, at + 1):
                         return True
                 named.append((number, marks, own))
-            elif named:
-                if word in _PUNCTUATION:
-                    mark, marks = word, marks + 1
-                elif word in TRIGGERS:
-                    if _links(words, at):
-                        by_word = number
-                elif not word.isalpha():  # a field ends here, and with it every link
-                    named.clear()
+            elif word in _PUNCTUATION:
+                mark, marks = word, marks + 1
+            elif word.isalpha():
+                number += 1
+                if word in TRIGGERS and _links(words, at):
+                    by_word = number
+            else:  # a field ends here, and with it every link
+                named.clear()
         return False
 
     def _differ(self, linked: frozenset[str], own: frozenset[str]) -> bool:

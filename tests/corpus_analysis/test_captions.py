@@ -558,15 +558,16 @@ def test_null_and_empty_captions(miner: Miner, reference: Miner) -> None:
 def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nlp = miner.parser.nlp
-    make_doc = nlp.make_doc
+    fast = miner.parser.fast
+    assert fast is not None
+    codes = fast.words.codes
 
     def fragile(text: str):  # type: ignore[no-untyped-def]
         if "poison" in text:
             raise ValueError("poisoned")
-        return make_doc(text)
+        return codes(text)
 
-    monkeypatch.setattr(nlp, "make_doc", fragile)
+    monkeypatch.setattr(fast.words, "codes", fragile)
     good, bad = "a cat and a dog", "a cat and a poison dog"
     found = miner(pa.array([good, bad, good]))
     assert names(found[0]) == names(found[2]) == [("cat", "and", "dog")]
@@ -592,12 +593,108 @@ def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
     assert plain(pa.array(rows)) == miner(pa.array(rows))
 
 
+def test_a_parser_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    miner_or_skip(prefilter=True, fast=False)
+    from counterprior.corpus_analysis.captions import fast_parser
+
+    class Wrong(fast_parser.FastTransitions):
+        def parse(self, vectors, lengths):  # type: ignore[no-untyped-def]
+            heads, moves = super().parse(vectors, lengths)
+            return heads, moves + 1
+
+    monkeypatch.setattr(fast_parser, "FastTransitions", Wrong)
+    found = load_parser()
+    assert found.speedup.startswith("plain: the fast parser differs") and found.fast is None
+    assert [word.lower_ for word in found.parse(["a cat and a dog"])[0]][-1] == "dog"
+
+
+ODD = (
+    *("", " ", "  a cat", "a cat ", "a  cat\tand\na dog", "a\u00a0cat \u2003 dog", "\n", "x"),
+    *("cannot can't gonna dont Im I'm id its U.S.A. a.m. 5a.m. e.g. e.g.a", ":) :-) 8) :)a ;dog"),
+    *(
+        "PERSON ORTH NOUN nsubj ROOT",
+        "\u0130stanbul \ufb01sh stra\u00dfe",
+        "don\u2019t C$5 US$ 3kg",
+    ),
+    *(
+        "the dog's and dogs' toys",
+        "http://a.b/c?d dog.cat a-b-c -- ...",
+        "\u732b and \U0001f408 dog",
+    ),
+)
+"""Spaces, exceptions, names of attributes, other scripts."""
+
+
+def assert_same_words(texts: list[str], miner: Miner, reference: Miner) -> None:
+    """All that the extraction reads, in whole batches."""
+    fast, plain = miner.parser.parse(texts), reference.parser.parse(texts)
+    for text, mine, theirs in zip(texts, fast, plain, strict=True):
+        assert parser_module._read(mine) == parser_module._read(theirs), text
+
+
+def test_fast_words_are_spacys(miner: Miner, reference: Miner) -> None:
+    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::3]
+    assert_same_words([*ODD, *rows], miner, reference)
+
+
+@pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
+def test_fast_words_of_real_captions_are_spacys(
+    shared_data: Path, miner: Miner, reference: Miner, name: str
+) -> None:
+    texts = [t for t in real_captions(shared_data, name).slice(3000, 700).to_pylist() if t]
+    assert_same_words(texts, miner, reference)
+
+
+def test_chunks_split_as_spacy_splits_them(miner: Miner) -> None:
+    """Also each exception of the tokenizer, and what the model reads of every word."""
+    nlp, fast = miner.parser.nlp, miner.parser.fast
+    assert fast is not None
+    plain = "a A I ab Ab AB aB Dr etc vs x7 7 30 3kg colour PERSON " + "a" * 120
+    words = [*plain.split(), *(rule for rule in nlp.tokenizer.rules if not rule.isspace())]
+    for chunk in (
+        word + mark for word in words for mark in ("", *",:;!?).", "..", ",)", "-", "'s")
+    ):
+        doc = nlp.make_doc(chunk)
+        codes = fast.words[chunk]
+        assert [fast.words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
+        read = doc.to_array(["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]).tolist()
+        assert [list(fast.words.attributes[code >> 1]) for code in codes] == read, chunk
+        assert [code & 1 for code in codes] == [0] * (len(codes) - 1) + [1]
+
+
+@given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:)&"), max_size=14), max_size=6))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_fast_words_split_as_spacy_does(miner: Miner, texts: list[str]) -> None:
+    fast = miner.parser.fast
+    assert fast is not None
+    for text in texts:
+        doc = miner.parser.nlp.make_doc(text)
+        codes = fast.words.codes(text)
+        found = [(fast.words.texts[code >> 1], " " * (code & 1)) for code in codes]
+        assert found == [(token.text, token.whitespace_) for token in doc]
+
+
+def test_words_are_forgotten_when_there_are_too_many(
+    miner: Miner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from counterprior.corpus_analysis.captions import fast_words
+
+    fast = miner.parser.fast
+    assert fast is not None
+    rows = pa.array([json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::9])
+    before = miner(rows)
+    monkeypatch.setattr(fast_words, "_MAX_TYPES", 3)
+    assert miner(rows) == before
+    assert miner(rows.slice(0, 2)) == before[:2]
+    assert len(fast.words.texts) < 60
+
+
 def test_a_model_of_another_layout_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     miner_or_skip(prefilter=True, fast=False)
     from counterprior.corpus_analysis.captions import fast_tok2vec
 
     monkeypatch.setattr(fast_tok2vec, "_PIECES", 5)
-    assert load_parser().speedup.startswith("plain: window layer of shape")
+    assert load_parser().speedup.startswith("plain: layer of shape")
 
 
 def test_a_missing_model_is_one_command_away(monkeypatch: pytest.MonkeyPatch) -> None:

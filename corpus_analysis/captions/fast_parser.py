@@ -1,0 +1,122 @@
+"""The whole path from text to parsed words without spaCy's pipeline, by the same model.
+
+Word types, token vectors, tags and trees are computed by batch, with NumPy; no spaCy document is
+made. `parser.load_parser` uses this only if it agrees with spaCy on a sample of captions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .attachment import Word
+from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors
+from .fast_transitions import FastTransitions
+from .fast_words import FastWords
+from .light_word import LightWord, link
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+_DECORATED = "||"
+"""In labels of arcs that were moved to make a tree projective: two in 10,000."""
+_ROOT = "ROOT"
+
+
+class FastParser:
+    """Texts to parsed words."""
+
+    def __init__(self, nlp: Language, tok2vec: FastTok2Vec) -> None:
+        """Raises UnknownLayout if the pipeline is not that of the 3.8 models."""
+        if nlp.pipe_names != ["tok2vec", "tagger", "parser"]:
+            raise UnknownLayout(f"the pipes are {nlp.pipe_names}")
+        self.nlp: Any = nlp
+        self.tok2vec = tok2vec
+        tagger: Any = nlp.get_pipe("tagger")
+        try:
+            (softmax,) = (node for node in tagger.model.walk() if node.name == "softmax")
+        except ValueError:
+            raise UnknownLayout("the tagger has another layout") from None
+        self.tagger = softmax.get_param("W").T.copy(), softmax.get_param("b")
+        self.tags: Sequence[str] = tagger.labels
+        self.transitions = FastTransitions(nlp.get_pipe("parser"))
+        self._forget()
+
+    def _forget(self) -> None:
+        self.words = FastWords(self.nlp)
+        self.rows = np.full(1024, -1)
+        """Code of a word -> its row in `vectors`, -1 if it has none yet."""
+        self.vectors = np.empty((1024, self.tok2vec.width), np.float32)
+        self.known = 0
+        """Rows of `vectors` in use."""
+
+    def parse(self, texts: Sequence[str]) -> list[Sequence[Word]]:
+        """The words of each text."""
+        if self.words.full():
+            self._forget()
+        codes = [self.words.codes(text) for text in texts]
+        order = sorted(range(len(texts)), key=lambda at: len(codes[at]))
+        lengths = np.array([len(codes[at]) for at in order], np.int64)
+        flat = np.array([code for at in order for code in codes[at]], np.int64)
+        found: list[Sequence[Word]] = [()] * len(texts)
+        if not len(flat):
+            return found
+        vectors = self.tok2vec.encode(self._embed(flat), lengths)
+        W, bias = self.tagger
+        tags = (vectors @ W + bias).argmax(1).tolist()
+        heads, moves = self.transitions.parse(vectors, lengths)
+        rows, labels, start = heads.tolist(), moves.tolist(), 0
+        for at in order:
+            end = start + len(codes[at])
+            ours = slice(start, end)
+            words = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
+            found[at] = self.nlp(texts[at]) if words is None else words
+            start = end
+        return found
+
+    def _words(
+        self, codes: Sequence[int], tags: list[int], heads: list[int], moves: list[int], start: int
+    ) -> list[LightWord] | None:
+        """The words of one caption; None if its tree must be made non-projective again."""
+        texts, lower, names, labels = self.words.texts, self.words.lower, self.tags, self._labels
+        words: list[LightWord] = []
+        idx = 0
+        for i, code in enumerate(codes):
+            number = code >> 1
+            dep = labels[moves[i]] if heads[i] >= 0 else _ROOT
+            text = texts[number]
+            words.append(LightWord(i, idx, text, lower[number], names[tags[i]], dep))
+            if _DECORATED in dep:
+                return None
+            idx += len(text) + (code & 1)
+        link(words, [head - start for head in heads])
+        return words
+
+    @property
+    def _labels(self) -> list[str]:
+        return self.transitions.labels
+
+    def _embed(self, codes: Indices) -> Vectors:
+        """The vectors of words, those of new types computed."""
+        types = 2 * len(self.words.texts)
+        if types > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.full(2 * types - len(self.rows), -1)])
+        found = self.rows[codes]
+        if found.min() < 0:
+            new = np.unique(codes[found < 0])
+            read = self.words.attributes
+            rows = np.array([read[code >> 1] for code in new.tolist()], np.uint64)
+            # The model reads whether a space follows before whether the word is one.
+            rows = np.insert(rows, 4, (new & 1).astype(np.uint64), axis=1)
+            needed = self.known + len(new)
+            if needed > len(self.vectors):
+                more = np.empty((2 * needed - len(self.vectors), self.tok2vec.width), np.float32)
+                self.vectors = np.concatenate([self.vectors, more])
+            self.vectors[self.known : needed] = self.tok2vec.mixed(rows)
+            self.rows[new] = np.arange(self.known, needed)
+            self.known = needed
+            found = self.rows[codes]
+        vectors: Vectors = self.vectors[found]
+        return vectors

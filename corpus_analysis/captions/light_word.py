@@ -1,0 +1,65 @@
+"""Words of a parsed caption as plain Python objects: what `attachment.Word` names, and no more.
+
+Asking one of spaCy's tokens for an attribute or its neighbors makes new objects each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .attachment import Word
+
+
+class LightWord:
+    """One word of a projective tree."""
+
+    __slots__ = ("dep_", "head", "i", "idx", "lefts", "lower_", "rights", "tag_", "text")
+
+    def __init__(self, i: int, idx: int, text: str, lower: str, tag: str, dep: str) -> None:
+        self.i = i
+        self.idx = idx
+        self.text = text
+        self.lower_ = lower
+        self.tag_ = tag
+        self.dep_ = dep
+        self.head: Word = self
+        self.lefts: Sequence[Word] = ()
+        self.rights: Sequence[Word] = ()
+
+    @property
+    def left_edge(self) -> Word:
+        """The first word of its subtree."""
+        word: Word = self
+        while word.lefts:
+            word = next(iter(word.lefts))
+        return word
+
+    @property
+    def right_edge(self) -> Word:
+        """The last word of its subtree."""
+        word: Word = self
+        while rights := list(word.rights):
+            word = rights[-1]
+        return word
+
+
+def link(words: Sequence[LightWord], heads: Sequence[int]) -> None:
+    """Links each word to its head and back. `heads`: positions, negative for a root."""
+    lefts: dict[int, list[Word]] = {}
+    rights: dict[int, list[Word]] = {}
+    for word, head in zip(words, heads, strict=True):
+        if head >= 0:
+            word.head = words[head]
+            (rights if head < word.i else lefts).setdefault(head, []).append(word)
+    for at, children in lefts.items():
+        words[at].lefts = children
+    for at, children in rights.items():
+        words[at].rights = children
+
+
+def unlink(words: Iterable[Word]) -> None:
+    """Takes light words apart, which else only the garbage collector could free."""
+    for word in words:
+        if not isinstance(word, LightWord):
+            return  # a document of spaCy's
+        del word.head, word.lefts, word.rights
