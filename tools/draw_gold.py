@@ -53,7 +53,7 @@ def strata(captions: list[str]) -> dict[str, list[str]]:
     """Captions that pass the quality gate, by stratum."""
     import pyarrow as pa
 
-    from counterprior.corpus_analysis.captions.extract import NOUNS
+    from counterprior.corpus_analysis.captions.attachment import NOUNS
     from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
     from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
     from counterprior.corpus_analysis.captions.text import normalize

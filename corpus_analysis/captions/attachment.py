@@ -128,3 +128,24 @@ def conjuncts(token: Word) -> Iterator[Word]:
         if right.dep_ == "conj":
             yield right
             yield from conjuncts(right)
+
+
+def listed(token: Word) -> Iterator[Word]:
+    """What a list names after a word; the parser takes some of it for appositions."""
+    for right in token.rights:
+        if right.dep_ == "conj" or (
+            right.dep_ == "appos" and any(t.dep_ == "conj" for t in right.rights)
+        ):
+            yield right
+            yield from listed(right)
+
+
+def object_of(token: Word) -> Word | None:
+    """What a preposition points to; it may be in a clause: "with his phone on"."""
+    for below in token.rights:
+        if below.dep_ == "pobj":
+            whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
+            return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
+        if below.dep_ == "pcomp":
+            return next((t for t in below.lefts if t.dep_ in ("nsubj", "nsubjpass")), None)
+    return None

@@ -38,6 +38,14 @@ ANIMATE = frozenset(("people", "animals"))
 SOMEBODY = "person"
 """What CC3M writes instead of names: beside a role, it is another person."""
 
+BROAD = frozenset(
+    "object,person,adult,animal,mammal,bird,fish,insect,reptile,device,machine,tool,weapon,vehicle,"
+    "furniture,building,food,dish,beverage,fruit,vegetable,meat,plant,flower,garment,headdress,shoe,"
+    "jewelry,musical instrument".split(",")
+)
+"""Kinds that only sum up what is named beside them: "dogs and other animals". Narrower ones may be
+two things: "a man and his father"."""
+
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
 
@@ -163,6 +171,15 @@ def distinct(first: CaptionEntity, second: CaptionEntity) -> bool:
         first.name != second.name
         and first.name not in second.kinds
         and second.name not in first.kinds
+    )
+
+
+def summed_up(first: CaptionEntity, second: CaptionEntity) -> bool:
+    """Whether the two are the same, or one is so broad a kind that it stands for the other."""
+    return (
+        first.name == second.name
+        or (first.name in BROAD and first.name in second.kinds)
+        or (second.name in BROAD and second.name in first.kinds)
     )
 
 

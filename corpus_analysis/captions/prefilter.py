@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .ontology import SOMEBODY, Ontology, OntologyError
+from .ontology import BROAD, SOMEBODY, Ontology, OntologyError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SPATIAL = frozenset(
     "near beside next with by on under behind above below over beneath underneath alongside "
-    "against atop inside around outside between among amongst amid upon opposite".split()
+    "against atop around outside between among amongst amid upon opposite".split()
 )
 """Prepositions that link two things on their own."""
 
@@ -43,8 +43,8 @@ TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 _FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
 """What separates the fields of alt text, or sentences: nothing is linked across it."""
 
-_PREFIX = 6
-"""Letters of a head that RE2 compares: with all of them its automaton outgrows its memory, and the
+_PREFIX = 4
+"""Letters of a head that RE2 compares: with five of them its automaton outgrows its memory, and the
 pass takes ten times as long. `may_hold_pair` compares the rest."""
 _FAR = 15
 """Most words between the heads of two linked things."""
@@ -114,7 +114,7 @@ class Prefilter:
             if any(f.entity for f in forms)
         }
         """Last word of a form -> the names that end with it; several end with "bear"."""
-        self._kinds = {name: e.kinds for name, e in ontology.entities.items() if e.kinds}
+        self._kinds = {n: e.kinds & BROAD for n, e in ontology.entities.items() if e.kinds & BROAD}
         self._longer = {
             word: (
                 frozenset(f.entity.name for f in forms if f.entity and not f.before),
@@ -177,7 +177,7 @@ class Prefilter:
         return False
 
     def _differ(self, linked: frozenset[str], own: frozenset[str]) -> bool:
-        """Whether two of the names are distinct, as in `ontology.distinct`."""
+        """Whether two of the names are distinct, as in `ontology.summed_up`."""
         for name in own:
             kinds = self._kinds.get(name, frozenset())
             for other in linked:

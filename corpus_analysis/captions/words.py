@@ -4,9 +4,11 @@ from __future__ import annotations
 
 QUANTITIES = frozenset(
     "pair couple group bunch herd flock pack crowd row line stack pile set team trio dozen "
-    "dozens number lot lots variety hundreds thousands handful pairs groups rows stacks piles "
-    "bunches heap bundle bundles set sets slice slices piece pieces kind kinds type types "
-    "selection assortment collection array plenty family".split()
+    "dozens number order orders serving servings portion portions cluster clusters mound clump "
+    "batch fleet swarm mixture mix half chunk chunks wedge wedges lot lots variety hundreds "
+    "thousands handful pairs groups rows stacks piles bunches heap bundle bundles sets slice "
+    "slices piece pieces kind kinds type types selection assortment flight collection array plenty "
+    "family".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
@@ -38,15 +40,49 @@ ACTING = frozenset(
     "standing sitting lying laying walking running jumping flying swimming sleeping resting eating "
     "drinking riding hopping crouching kneeling leaning perching climbing dancing posing grazing "
     "playing looking hiding waiting landing roaring barking howling floating hanging hovering "
+    "speeding moving passing traveling chasing strolling jogging marching performing singing "
+    "speaking talking reading writing hiking "
     "diving smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
+RESTING = frozenset("set sit stand rest lay lie paddle pose perch nap swim graze lean".split())
+"""The same after several: "a man and a dog paddle on a board"."""
+
+HANDLING = frozenset(
+    "cutting slicing making cooking serving selling drinking preparing feeding".split()
+)
+"""What somebody does with what the next word names: "a lady cutting pizza"."""
+
+FILLED = frozenset(
+    "filled topped covered decorated garnished adorned stuffed loaded laden stacked packed".split()
+)
+"""Participles after which each thing of a list is with the first: "topped with ham and eggs"."""
+
+USING = frozenset("eating holding wearing using carrying playing".split())
+"""The same, whatever the next word names: "a man on the stump playing guitar"."""
+
+STUFFS = frozenset(("glass", "paper"))
+"""Things that others are made of: "glass sinks"."""
+
+ALOFT = frozenset(
+    "air sky water grass snow sand field middle tracks track road street path river".split()
+)
+"""Where somebody is "between" others: "hopping in the air between two statues"."""
+
+SHELLS = frozenset(("shell", "tail"))
+"""Parts of animals, where they are its own: "a turtle on its shell"."""
+
 DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
-    "snapshot closeup print photos pictures images illustrations".split()
+    "snapshot closeup print photos pictures images illustrations render rendering footage video "
+    "clip screenshot cartoon artwork depiction paintings drawings sketches portraits shots "
+    "scene".split()
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
+
+GARNISHES = frozenset("frosting topping filling dressing stuffing coating".split())
+"""After the name of a food, they are made of it."""
 
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
@@ -70,7 +106,9 @@ OFFSPRING = frozenset(("baby", "child", "mother", "father", "parent"))
 LINKS = frozenset(("to", "of", "from"))
 """Last words of multiword prepositions, after the place word."""
 
-SURROUNDING = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
+SURROUNDING = frozenset(
+    "surrounded flanked accompanied parked seated moored docked anchored stationed located".split()
+)
 """Participles whose agent stands beside their subject: "surrounded by trees"."""
 
 WATCHING = frozenset(
@@ -139,10 +177,11 @@ PRODUCTS = frozenset(
 PLAYED = frozenset("play plays played playing".split())
 """What is played is no thing, and nobody stands on what is played on."""
 
-FIGHTING = frozenset("fight fights fighting match game race battle protest protests".split())
+FIGHTING = frozenset("action fight fights fighting match game race battle protest protests".split())
 """Words before "against" somebody who need not be there."""
 
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
+"""Balls, and what is played with them."""
 
 COLORS = frozenset(
     "black white red green blue yellow purple pink brown gray grey beige teal turquoise navy gold "

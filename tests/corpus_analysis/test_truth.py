@@ -157,7 +157,7 @@ def test_the_shipped_reading() -> None:
 def test_a_draw_may_be_in_one_half_as_a_whole() -> None:
     rows = [GoldCaption.model_validate({**gold_rows()[0], "digest": d * 16}) for d in "0f"]
     assert [row.half for row in rows] == ["tuned", "held-out"]
-    for draw, half in ((3, "tuned"), (4, "tuned"), (5, "held-out")):
+    for draw, half in ((3, "tuned"), (4, "tuned"), (5, "tuned")):
         rows = [row.model_copy(update={"draw": draw}) for row in rows]
         assert [row.half for row in rows] == [half, half]
 
@@ -225,5 +225,5 @@ def test_the_rates_on_the_half_that_rules_were_tuned_on(shared_data: Path) -> No
     assert found.missing == 0
     everything = found.sampled[0]
     assert (everything.precision.value or 0) > 0.96 and (everything.recall.value or 0) > 0.9
-    assert isinstance(everything.recall, PairShare) and everything.recall.n == 533
+    assert isinstance(everything.recall, PairShare) and everything.recall.n == 690
     assert found.missed and found.wrong

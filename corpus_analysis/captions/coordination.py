@@ -1,0 +1,301 @@
+"""Things that a caption joins: "and", lists, a slash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .attachment import NOUNS, Word, noun_above, object_of
+from .names import (
+    AND,
+    BEFORE_NOUNS,
+    DETERMINERS,
+    QUANTIFYING,
+    Link,
+    NamedThing,
+    Names,
+    end,
+    ends_field,
+    in_set,
+    is_noun,
+    modifiers,
+)
+from .one_thing import heads_both, is_choice, is_flavor, one_dish, one_person
+from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
+from .words import ACTING, GAMES, LINKS, QUANTITIES
+
+_MAX_COMMAS = 2
+"""Of a list without "and"; longer ones are keywords."""
+
+
+class Coordination:
+    """The rules of coordination for one ontology."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def by_place(self, doc: Sequence[Word], text: str, joined: set[int]) -> Iterator[Link]:
+        """Names with only a conjunction between them, which the tree links to nothing.
+
+        "A white dress and brown boots", where the parser makes "brown" the conjunct. The subject of
+        a verb begins a clause: "a man is on a bench and a dog lies below".
+        """
+        for token in doc:
+            if (
+                token.lower_ not in self._names.ontology.by_last
+                or token.i in joined
+                or token.dep_ == "poss"
+                or not is_noun(doc, token)
+                or (
+                    (token.dep_ == "compound" and not ends_field(doc, token))
+                    and not in_set(doc, token)
+                )
+            ):
+                continue
+            second = self._names.resolve(doc, text, token)
+            conjunction = None if second is None else self._conjunction(doc, second.begin)
+            if second is None or conjunction is None or second.head.i != token.i:
+                continue
+            if is_choice(conjunction.lower_, second):
+                continue
+            at = conjunction.i - 1
+            before = doc[at - 1] if doc[at].text == "," and at else doc[at]
+            own = before.dep_ == "nmod" and before.head.i == token.i
+            clause = token.dep_ in ("nsubj", "nsubjpass")
+            if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
+                continue
+            first = self._names.resolve(doc, text, before)
+            if conjunction.text == "," and before.lower_ in QUANTITIES:
+                continue  # "a couple, a man and a woman"
+            if (
+                first is None
+                or first.head.i != before.i
+                or heads_both(self._names, doc, text, first, second)
+            ):
+                continue
+            past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
+            if past and first.entity.category != second.entity.category:
+                continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
+            one = one_person(doc, first, second) or one_dish(doc, first, second)
+            if not one and not is_flavor(text, first, second):
+                yield first, second, "coordination", conjunction.lower_
+
+    def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
+        """The conjunction before a name, with at most four words between that name nothing.
+
+        A comma is one where a list goes on: "a fridge, a trash can and an oven".
+        """
+        for at in range(name.i - 1, max(name.i - 6, 0), -1):
+            word = doc[at]
+            if word.lower_ in AND or (word.text == "," and _goes_on(doc, name)):
+                return word
+            named = word.tag_ in NOUNS and word.lower_ in self._names.ontology.by_last
+            # "with storage beautiful kitchen islands"
+            ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
+            if word.tag_ not in BEFORE_NOUNS or named or ends or _acts(doc, word):
+                return None
+        return None
+
+    def of_conjunct(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
+        second = self._names.resolve(doc, text, token)
+        coordinator = _coordinator(doc, token)
+        if second is None or not coordinator or _unseen(token):
+            return
+        if coordinator == "," and _is_keyword(doc, token):
+            return
+        if is_choice(coordinator, second):
+            return
+        earlier = token.head
+        listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
+        if _is_measured(earlier, token):
+            earlier = earlier.head.head  # "plates of food and a bottle of wine"
+        if (
+            listed
+            and token.dep_ == "conj"
+            and self._names.resolve(doc, text, listed[-1]) is not None
+        ):
+            earlier = listed[-1]  # "a violin, a suitcase, and a candle"
+        while True:
+            first = self._names.resolve(doc, text, _complement(earlier, token))
+            if first is not None:
+                if coordinator != "/" and _is_sport(first) and not second.entity.animate:
+                    return  # "football, television and music"
+                nearer = self._nearer(doc, text, earlier, token, first, second)
+                if nearer is None or heads_both(self._names, doc, text, nearer, second):
+                    return
+                one = one_person(doc, nearer, second) or one_dish(doc, nearer, second)
+                if not one and not is_flavor(text, nearer, second):
+                    yield nearer, second, "coordination", coordinator
+                return
+            # Only neighbors are linked, but "and" also reaches over what isn't known.
+            if coordinator == "," or (earlier.dep_ != "conj" and not is_listed(earlier)):
+                return
+            earlier = earlier.head
+
+    def of_slash(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """Two names with a slash between, which the parser takes for one: "sofa/chair"."""
+        noun = token.head
+        of_next = noun.dep_ == "compound"  # "a rice/wheat seeder"
+        if of_next or noun.i != token.i + 2 or text[end(token) : noun.idx] != "/":
+            return
+        first, second = self._names.resolve(doc, text, token), self._names.resolve(doc, text, noun)
+        if first is not None and second is not None:
+            yield first, second, "coordination", "/"
+
+    def _nearer(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        noun: Word,
+        conjunct: Word,
+        first: NamedThing,
+        second: NamedThing,
+    ) -> NamedThing | None:
+        """What a noun comes with, wears or holds, if that is what a conjunct joins; None if that is
+        no thing.
+
+        "A bike with a bag and a lamp", "a dog wearing a tie and a hat", "a man in a shirt and tie".
+        The parser mostly joins the noun itself, which is right for "a man with a hat and a woman".
+        """
+        couple = first.entity.animate and second.entity.animate
+        if second.entity.animate and not first.entity.animate and _in_clause(second.head):
+            # "a man eating a donut and a woman eating a cake"
+            above = noun_above(first.head, self._names.ends_name)
+            living = None if above is None else self._names.resolve(doc, text, above)
+            if living is not None and living.entity.animate:
+                return living
+        for right in noun.rights:
+            if right.i > conjunct.i:
+                break
+            target, at_hand = _comes_with(right)
+            if target is None or not right.i < target.i < conjunct.i:
+                continue
+            if right.lower_ == "of" and any(t.lower_ == "of" for t in conjunct.rights):
+                continue  # "a plate of rice and a bowl of soup"
+            if right.lower_ == "of" and _holds(target, conjunct):
+                continue  # "a bottle of wine and a glass"
+            inner = self._names.resolve(doc, text, target)
+            if inner is None and right.lower_ == "with" and not first.entity.animate:
+                return first if second.entity.animate else None
+            if inner is None or (couple and not inner.entity.animate):
+                continue
+            alike = inner.entity.category == second.entity.category
+            if right.lower_ in SPATIAL and not at_hand:
+                alike = alike and first.entity.category != second.entity.category
+            if alike or (at_hand and not second.entity.animate):
+                return inner
+        return first
+
+
+def _acts(doc: Sequence[Word], word: Word) -> bool:
+    """Whether a participle is a verb with an object: "holding a flag", "wearing glasses"."""
+    if word.tag_ != "VBG":
+        return False
+    return doc[word.i + 1].tag_ in DETERMINERS or (
+        word.dep_ not in ("amod", "compound") and any(t.dep_ == "dobj" for t in word.rights)
+    )
+
+
+def _unseen(conjunct: Word) -> bool:
+    """Whether the words joined describe a noun, or whom it is for: "orange & lemon soap"."""
+    root = conjunct
+    while root.dep_ in ("conj", "appos") and root.head.i != root.i:
+        root = root.head
+    if root.dep_ != "pobj":
+        return root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+    made = root.head.head.lower_ if root.head.lower_ == "of" else ""
+    return root.head.lower_ == "for" or made in ("made", "out")
+
+
+def _is_sport(found: NamedThing) -> bool:
+    """Whether a game rather than its ball is named."""
+    return found.head.lower_ in GAMES and not any(found.head.lefts)
+
+
+def is_listed(token: Word) -> bool:
+    """Whether an apposition is the middle of a list: "the king, the queen and the prince".
+
+    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman")
+    attach to a plural or a quantity.
+    """
+    return (
+        token.dep_ == "appos"
+        and token.head.tag_ in ("NN", "NNP")
+        and token.head.lower_ not in QUANTITIES
+        and any(t.dep_ == "conj" for t in token.rights)
+    )
+
+
+def _is_measured(noun: Word, conjunct: Word) -> bool:
+    """Whether a noun is what something holds, and its conjunct holds something as well."""
+    holds = any(t.lower_ == "of" for t in conjunct.rights)
+    return holds and noun.dep_ == "pobj" and noun.head.lower_ == "of"
+
+
+def _is_keyword(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word stands in a long list without "and" and without an article: keywords."""
+    if any(t.dep_ in QUANTIFYING for t in token.lefts):
+        return False
+    words = [t.lower_ for t in doc]
+    return words.count(",") > _MAX_COMMAS and AND.isdisjoint(words)
+
+
+def _comes_with(right: Word) -> tuple[Word | None, bool]:
+    """What a noun's own phrase or clause adds to it, and whether it has, wears or holds it.
+
+    "A bust next to an egg", "a man in a shirt", "a bike with a bag", "a dog wearing a tie".
+    """
+    if right.dep_ == "acl" and right.tag_ == "VBG":
+        return next((t for t in right.rights if t.dep_ == "dobj"), None), True
+    if right.dep_ == "acl" and right.lower_ == "made":
+        return next((object_of(t) for t in right.rights if t.dep_ == "prep"), None), True
+    if right.lower_ in ("with", "in", "of"):
+        return object_of(right), right.lower_ == "with"
+    if right.lower_ in SPATIAL:
+        return object_of(next((t for t in right.rights if t.lower_ in LINKS), right)), False
+    return None, False
+
+
+def _goes_on(doc: Sequence[Word], name: Word) -> bool:
+    """Whether a list goes on after the name that begins here: "…, a trash can and an oven"."""
+    while name.dep_ == "compound" and name.head.i > name.i:
+        name = name.head
+    after = name.i + 1
+    return name.dep_ in ("appos", "nmod") and after < len(doc) and doc[after].lower_ in AND | {","}
+
+
+def _holds(held: Word, conjunct: Word) -> bool:
+    """Whether something without an article is in what a conjunct with one is joined to."""
+    bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_ in ("NN", "NNP")
+    return bare and any(t.tag_ in DETERMINERS for t in conjunct.lefts)
+
+
+def _in_clause(noun: Word) -> bool:
+    """Whether a noun has a clause or a phrase of its own: "a woman eating a cake"."""
+    return any(
+        t.dep_ in ("acl", "relcl") or (t.dep_ == "prep" and t.lower_ in ("with", "in", "on"))
+        for t in noun.rights
+    )
+
+
+def _complement(token: Word, conjunct: Word) -> Word:
+    """The noun that a conjunct really joins where it attaches to a verb: "there is a cat and …"."""
+    if token.tag_ in NOUNS:
+        return token
+    nouns = [t for t in token.rights if t.dep_ in ("attr", "dobj") and t.i < conjunct.i]
+    return nouns[-1] if nouns else token
+
+
+def _coordinator(doc: Sequence[Word], token: Word) -> str:
+    """The word or character right before a conjunct's phrase, or its conjunction, or ","; empty if
+    what stands there separates."""
+    start = min([*modifiers(token), token], key=lambda t: t.i).i
+    if start and doc[start - 1].lower_ in COORDINATORS | set(PUNCTUATION):
+        return doc[start - 1].lower_
+    if start and doc[start - 1].text in "-:(/":
+        return ""  # of another field
+    words = [t for t in token.head.rights if t.dep_ == "cc" and t.i < token.i]
+    if not words:
+        return ","
+    between = (doc[at] for at in range(words[-1].i + 1, start))
+    return "" if any(t.tag_ in NOUNS for t in between) else words[-1].lower_

@@ -1,0 +1,389 @@
+"""What a noun of a caption names: an entity of the ontology, or no thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from .attachment import NOUNS, Word, conjuncts
+from .ontology import CaptionEntity, Ontology, SurfaceForm
+from .words import (
+    ACTING,
+    COLORS,
+    DEPICTIONS,
+    FAKE,
+    FIGURES,
+    GAMES,
+    GARNISHES,
+    GROUPS,
+    HANDLING,
+    HUES,
+    IDIOMS,
+    IMPRINTS,
+    NO_ACTS,
+    PICKING,
+    PLAYED,
+    PRODUCTS,
+    QUANTITIES,
+    RESTING,
+    SETS,
+    STUFFED,
+    STUFFS,
+    TITLES,
+    TOYS,
+    USING,
+)
+
+Pattern = Literal["coordination", "preposition"]
+
+QUANTIFYING = frozenset(("det", "nummod", "predet", "poss", "quantmod"))
+_MODIFYING = QUANTIFYING | {"amod", "compound", "nmod", "nounmod", "advmod"}
+BEFORE_NOUNS = frozenset("DT PRP$ CD JJ JJR JJS VBN VBD VBG NN NNP HYPH".split())
+"""Tags of what may stand between a conjunction and its noun."""
+DETERMINERS = frozenset(("DT", "PRP$", "CD"))
+AND = frozenset(("and", "&", "+", "or"))
+_SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
+"""Where a depiction is the image itself, rather than a thing in it."""
+_SENTENCE = frozenset(("DT", "PRP$", "NN", "NNS", "VBZ", "VBN", "VBG"))
+"""Tags of words that begin with a capital in titles only."""
+
+
+@dataclass(frozen=True)
+class NamedThing:
+    """An entity with the tokens that name it."""
+
+    entity: CaptionEntity
+    head: Word
+    begin: Word
+    """First token of the name."""
+    quantity: Word | None
+    """The partitive noun before it; None if there is none."""
+    plain: CaptionEntity
+    """What the name alone says, which the prefilter reads: "dog" for a toy dog."""
+
+
+Link = tuple[NamedThing, NamedThing, Pattern, str]
+"""Two mentions, how they are linked, and by which words."""
+
+
+class Names:
+    """The names of one ontology, as the words of a caption give them."""
+
+    def __init__(self, ontology: Ontology) -> None:
+        self.ontology = ontology
+
+    def ends_name(self, token: Word) -> bool:
+        """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
+        forms = self.ontology.by_last.get(token.lower_)
+        return bool(forms) and any(
+            len(form.before) == 1 and any(t.lower_ == form.before[0] for t in token.lefts)
+            for form in forms or ()
+        )
+
+    def is_name(self, token: Word) -> bool:
+        """Whether a word alone is a name: "corn", but not "pop", which ends "soda pop"."""
+        return any(not form.before for form in self.ontology.by_last.get(token.lower_, ()))
+
+    def _forms(self, token: Word) -> tuple[SurfaceForm, ...]:
+        return self.ontology.by_last.get(token.lower_, ())
+
+    def as_kind(self, found: NamedThing, name: str, begin: Word) -> NamedThing:
+        """The mention as a thing of another kind, which the ontology must name."""
+        return replace(found, entity=self.ontology.entities[name], begin=begin)
+
+    def resolve(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
+        """The entity that a noun names, looking through "a pair of" and "photo of"."""
+        token = self._whole(doc, token)
+        word, figure = token.lower_, _figure(token)
+        if any(t.lower_ == "no" for t in token.lefts):
+            return None
+        if figure is not None:
+            return self.named(doc, text, figure)
+        shown = word in DEPICTIONS and token.dep_ in _SHOWN
+        if word in QUANTITIES or word in PICKING or shown:
+            of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
+            inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
+            found = self.resolve(doc, text, inner) if inner else None
+            if found is not None:
+                quantity = found.quantity or (None if shown else token)
+                return replace(found, quantity=quantity)
+            if shown or (of is not None and word in GROUPS):
+                return None  # "picture with a dog" is the image; "a group of letters" is no people
+        return self.named(doc, text, token)
+
+    def named(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
+        """The longest name that ends in a token; it may be written with hyphens.
+
+        A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
+        """
+        forms = self.ontology.by_last.get(token.lower_)
+        if forms is None or not _stands_alone(text, token) or _modifies(doc, token):
+            return None
+        if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
+            return None
+        for form in forms:
+            if not form.before and (not is_noun(doc, token) or _is_stuff(doc, token)):
+                return None
+            at = token.i
+            for word in form.before:
+                at -= 2 if at > 1 and doc[at - 1].lower_ == "-" else 1
+                if at < 0 or doc[at].lower_ != word or not _stands_alone(text, doc[at]):
+                    break
+            else:
+                if form.entity is None:
+                    return None
+                if not form.before and _is_surname(doc, token, form.entity):
+                    return None
+                acts = form.entity.category == "people" and token.tag_.startswith("VB")
+                if acts or _in_title(doc, token):
+                    return None  # "dice an onion and cook in butter"
+                if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
+                    return None
+                return self._of_its_kind(NamedThing(form.entity, token, doc[at], None, form.entity))
+        return None
+
+    def _is_imprint(self, doc: Sequence[Word], token: Word) -> bool:
+        """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
+        return _ends_caption(doc, token) and any(
+            t.dep_ == "compound" and t.lower_ in self.ontology.by_last for t in token.lefts
+        )
+
+    def _whole(self, doc: Sequence[Word], token: Word) -> Word:
+        """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
+        word = token.lower_
+        if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
+            return doc[token.i - 1]  # "a bulldog near window photo"
+        begun: tuple[str, ...] = ()
+        for last in doc[token.i + 1 : token.i + 4]:  # "in front of the Arc de Triomphe"
+            begun = (doc[last.i - 1].lower_, *begun)
+            if any(form.before == begun and form.entity for form in self._forms(last)):
+                return last
+        forms = self.ontology.by_last.get(token.lower_, ())
+        if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):
+            return token  # "a cutting board"
+        using = self._user(doc, token)
+        if using is not None:
+            return using
+        eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
+        # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
+        return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+
+    def _user(self, doc: Sequence[Word], token: Word) -> Word | None:
+        """Who uses what a word names, where the parser takes all of it for one name."""
+        for word in token.lefts:
+            if word.dep_ in ("compound", "amod") and word.lower_ in USING and word.i:
+                before = doc[word.i - 1]
+                above = before.head.i in (word.i, token.i)
+                return before if above and self.is_name(before) else None
+        return None
+
+    def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
+        """The mention, unless a modifier says that it only looks like one: "a plastic horse".
+
+        Toys and stuffed animals are entities of their own.
+        """
+        for word in found.head.lefts:
+            if word.i >= found.begin.i or word.dep_ not in ("amod", "compound", "nmod"):
+                continue
+            if word.lower_ in STUFFED:
+                return self.as_kind(found, "stuffed animal", word)
+            if word.lower_ in TOYS:
+                return self.as_kind(found, "toy", word)
+            real = not (found.entity.animate or found.entity.category == "vehicles")
+            if word.lower_ in FAKE and not real:
+                return None
+        return found
+
+
+def _stands_alone(text: str, token: Word) -> bool:
+    """Whether the token is a whole word of the text, not a piece that the tokenizer cut off."""
+    before, after = text[: token.idx][-1:].lower(), text[end(token) :][:1].lower()
+    return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
+
+
+def _is_stuff(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word says what something is made of: "glass" alone, but not "glass of wine"."""
+    alone = not any(t.dep_ in _MODIFYING for t in token.lefts)
+    filled = token.i + 1 < len(doc) and doc[token.i + 1].lower_ == "of"
+    after = doc[token.i + 1] if token.i + 1 < len(doc) else token
+    if token.lower_ in STUFFS and after.tag_ == "NNS" and after.dep_ != "conj":
+        return True  # "a cake and paper plates"
+    return token.lower_ == "glass" and alone and not filled
+
+
+def _modifies(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a noun is no thing here: the next noun's modifier, a game that is played, a stuff.
+
+    The parser often makes "pencil" the head in "shirt and pencil skirt".
+    """
+    if token.dep_ == "npadvmod" and token.head.tag_ == "VBN" and token.head.i > token.i:
+        return True  # "a horse drawn cart"
+    if token.lower_ in GAMES and token.dep_ == "dobj" and token.head.lower_ in PLAYED:
+        return True
+    after = doc[token.i + 1] if token.i + 1 < len(doc) else None
+    if token.lower_ == "book" and after is not None and after.tag_ == "CD":
+        return True  # "Ranger's Apprentice, Book 4"
+    if after is not None and after.text == "-" and after.idx == end(token):
+        joined = doc[token.i + 2] if token.i + 2 < len(doc) else None
+        return joined is not None and joined.idx == after.idx + 1 and joined.text.isalpha()
+    if after is None or after.idx != end(token) + 1 or not after.text.isalpha():
+        return False
+    if after.lower_ in GARNISHES:
+        return True  # "a cake with cream cheese frosting"
+    if in_set(doc, token) or (after.lower_ in IMPRINTS and _ends_caption(doc, after)):
+        return False
+    if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
+        return after.tag_ in NOUNS and after.lower_ not in IMPRINTS
+    return (
+        after.tag_ == "NN"
+        and after.dep_ not in ("ROOT", "conj", "appos", "npadvmod")
+        and (after.lower_ in NO_ACTS or not after.lower_.endswith("ing"))
+    )
+
+
+def in_set(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is the last of what makes up a set: "a washer and dryer set"."""
+    at = token.i
+    return (
+        at + 1 < len(doc)
+        and doc[at + 1].lower_ in SETS
+        and (at + 2 == len(doc) or doc[at + 2].tag_ not in NOUNS)
+        and any(word.lower_ in AND for word in doc[max(0, at - 2) : at])
+    )
+
+
+def is_noun(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
+    if token.tag_ in NOUNS:
+        return True
+    if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
+        return any(t.dep_ in _MODIFYING for t in token.lefts)
+    if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in AND:
+        return False
+    after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
+    before = doc[token.i - 3] if doc[token.i - 2].text == "," and token.i > 2 else doc[token.i - 2]
+    return before.tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+
+
+def ends_field(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is the last of its field: "a cat and a dog - stock photo"."""
+    after = doc[token.i + 1].text if token.i + 1 < len(doc) else ""
+    return bool(after) and after in "-|\u2013\u2014"
+
+
+def _ends_caption(doc: Sequence[Word], token: Word) -> bool:
+    """Whether no word follows."""
+    return not any(t.text.isalpha() for t in doc[token.i + 1 :])
+
+
+def _in_idiom(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is half of an idiom: "rock & roll"."""
+    at = token.i
+    if at > 1 and doc[at - 1].lower_ in AND and (doc[at - 2].lower_, token.lower_) in IDIOMS:
+        return True
+    joined = at + 2 < len(doc) and doc[at + 1].lower_ in AND
+    return joined and (token.lower_, doc[at + 2].lower_) in IDIOMS
+
+
+def _is_color(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a thing's name is a color here, next to another one: "orange & green"."""
+    if token.lower_ not in HUES or any(t.dep_ in QUANTIFYING for t in token.lefts):
+        return False
+    after = [word.lower_ for word in doc[token.i + 1 : token.i + 3]]
+    before = [word.lower_ for word in reversed(doc[max(0, token.i - 2) : token.i])]
+    return any(
+        near and (near[0] in COLORS or (near[0] in AND | {","} and near[-1] in COLORS))
+        for near in (before, after)
+    )
+
+
+def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a word is in quotation marks, after the caption's start: "a shirt with 'Rocks!'"."""
+    at = token.i
+    while at > 0 and doc[at].tag_ != "''":
+        if doc[at].tag_ == "``":
+            return any(t.tag_ == "''" or t.text == "'" for t in doc[token.i + 1 :])
+        at -= 1
+    return False
+
+
+def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
+    """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
+    if not token.i or not entity.animate or not token.tag_.startswith("NNP"):
+        return False
+    before = doc[token.i - 1]
+    if before.text == "." and token.i > 1:
+        before = doc[token.i - 2]
+    if before.lower_.rstrip(".") in TITLES and before.text[0].isupper() and token.text[0].isupper():
+        return True  # "Princess Python"
+    if entity.category != "animals":
+        return False
+    if before.dep_ != "compound" or not (before.text[0].isupper() and token.text[0].isupper()):
+        return False
+    words = [t.text for t in doc if t.text.isalpha()]
+    return 2 * sum(word.islower() for word in words) > len(words)
+
+
+def _in_title(doc: Sequence[Word], token: Word) -> bool:
+    """Whether a name is part of a work's title, in a caption that is none: "on The Real Wives"."""
+    if not token.text[0].isupper():
+        return False
+    for word in token.lefts:
+        at = word.i
+        if word.dep_ not in ("det", "poss") or not word.text.istitle() or not at:
+            continue
+        if word.tag_ in DETERMINERS and doc[at - 1].text.islower():
+            return any(t.tag_ in _SENTENCE and t.text.islower() for t in doc)
+    return False
+
+
+def _figure(token: Word) -> Word | None:
+    """The statue that a horse is, or the drawing that it is in: "a drawing of a horse"."""
+    while token.dep_ == "conj" and token.head.i != token.i:
+        token = token.head
+    if token.dep_ != "pobj" or token.head.lower_ != "of":
+        return None
+    above = token.head.head
+    shown = above.lower_ in DEPICTIONS and above.dep_ in _SHOWN
+    return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
+
+
+def _noun_of(token: Word) -> Word:
+    """The noun of a phrase whose verb the tagger took for its head.
+
+    "A couch playing wii" and "a racket waits" aren't nouns with two modifiers.
+    """
+    modifiers = [t for t in token.lefts if t.dep_ == "compound"]
+    if token.lower_ in ACTING:
+        if modifiers and modifiers[-1].i == token.i - 1:
+            return modifiers[-1]  # "a cricketer standing next to a wicket"
+        several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
+        *_, token = (token, *several, *(one for noun in several for one in conjuncts(noun)))
+        return token  # "giraffe and zebra grazing next to plants"
+    if token.lower_ in RESTING and modifiers and modifiers[-1].i == token.i - 1:
+        placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
+        return modifiers[-1] if placed and token.dep_ == "conj" else token
+    for word in modifiers:
+        acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
+        if word.lower_ in HANDLING:
+            before = [t for t in modifiers if t.i == word.i - 1]
+            if before:
+                return before[0]
+        inner = word.lefts if acts else ()
+        for noun in inner:
+            if noun.dep_ == "compound" and noun.i + 1 == word.i:
+                return noun
+    verb = token.tag_ == "NNS" and token.lower_.endswith("s")
+    if verb and modifiers and any(t.lower_ in ("a", "an") for t in token.lefts):
+        return modifiers[-1]
+    return token
+
+
+def modifiers(noun: Word) -> list[Word]:
+    """First tokens of a noun's modifiers before it; no punctuation."""
+    return [t.left_edge for t in noun.lefts if t.dep_ in _MODIFYING]
+
+
+def end(token: Word) -> int:
+    return token.idx + len(token.text)
