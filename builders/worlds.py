@@ -324,6 +324,8 @@ def _described_faults(
     told = set(content(scene.counterfactual))
     if noun not in told:
         yield "described", f"noun: {described.noun!r} is not in the outcome"
+    elif described.noun not in shortened(law, scene, entry.short)[1].counterfactual.lower():
+        yield "described", f"noun: not spelled as in the outcome of L2: {described.noun!r}"
     yield from _text_faults("described", described)
     prompt = world_prompts(law, scene, entry, None)["described"]
     for message in naming(prompt, described.noun, f"{scene.scene} {scene.counterfactual}"):

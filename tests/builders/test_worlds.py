@@ -117,6 +117,11 @@ def test_a_right_entry_has_no_fault() -> None:
         ),
         (
             {},
+            {"described": ENTRY["described"] | {"noun": "coins"}},
+            "described: noun: not spelled as in the outcome of L2: 'coins'",
+        ),
+        (
+            {},
             {"described": {"noun": "coin", "counterfactual": "Two coins should lie there."}},
             "described: still names 'coin'",
         ),
