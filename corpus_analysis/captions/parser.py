@@ -6,13 +6,14 @@ the place of the pipeline where only words are asked for.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -97,7 +98,6 @@ def load_parser(fast: bool = True) -> Parser:
     """
     name, version = installed_model()
     import spacy
-    from spacy.attrs import intify_attr
     from thinc.api import NumpyOps, set_current_ops
 
     # Unlike pip's blis, NumPy's BLAS has kernels for most CPUs. More threads per worker only waste
@@ -107,8 +107,8 @@ def load_parser(fast: bool = True) -> Parser:
     model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as requested")
-    getters: Any = nlp.vocab.lex_attr_getters
-    nlp.vocab.lex_attr_getters = {intify_attr(name): getters[intify_attr(name)] for name in _READ}
+    attrs, vocab = importlib.import_module("spacy.attrs").IDS, cast(Any, nlp.vocab)
+    vocab.lex_attr_getters = {attrs[name]: vocab.lex_attr_getters[attrs[name]] for name in _READ}
     return Parser(nlp, model, *_speed_up(nlp))
 
 
