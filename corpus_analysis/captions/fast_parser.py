@@ -42,6 +42,8 @@ class FastParser:
         self.tagger = softmax.get_param("W").T.copy(), softmax.get_param("b")
         self.tags: Sequence[str] = tagger.labels
         self.transitions = FastTransitions(nlp.get_pipe("parser"))
+        labels = enumerate(self.transitions.labels)
+        self._decorated = frozenset(move for move, label in labels if _DECORATED in label)
         self._forget()
 
     def _forget(self) -> None:
@@ -80,7 +82,10 @@ class FastParser:
         self, codes: Sequence[int], tags: list[int], heads: list[int], moves: list[int], start: int
     ) -> list[LightWord] | None:
         """The words of one caption; None if its tree must be made non-projective again."""
-        texts, lower, names, labels = self.words.texts, self.words.lower, self.tags, self._labels
+        if not self._decorated.isdisjoint(moves):
+            return None
+        texts, lower, names = self.words.texts, self.words.lower, self.tags
+        labels = self.transitions.labels
         words: list[LightWord] = []
         idx = 0
         for i, code in enumerate(codes):
@@ -88,15 +93,9 @@ class FastParser:
             dep = labels[moves[i]] if heads[i] >= 0 else _ROOT
             text = texts[number]
             words.append(LightWord(i, idx, text, lower[number], names[tags[i]], dep))
-            if _DECORATED in dep:
-                return None
             idx += len(text) + (code & 1)
         link(words, [head - start for head in heads])
         return words
-
-    @property
-    def _labels(self) -> list[str]:
-        return self.transitions.labels
 
     def _embed(self, codes: Indices) -> Vectors:
         """The vectors of words, those of new types computed."""

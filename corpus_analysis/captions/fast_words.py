@@ -3,12 +3,14 @@
 spaCy splits a caption at its spaces, and each chunk by rules of its language. What a chunk becomes
 depends on the chunk alone, so it is looked up here. A chunk of ASCII letters, or of digits, that is
 no exception ("cannot") is one token, and a comma after it another: the rules cut at marks and
-between digits and letters only. Every other chunk is given to spaCy's tokenizer once. For a new
-word, spaCy would compute 23 attributes and store them; the model reads six.
+between digits and letters only. So are two such words of letters with a mark between, all three.
+Every other chunk is given to spaCy's tokenizer once. For a new word, spaCy would compute 23
+attributes and store them; the model reads six.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,9 @@ _MAX_TYPES = 200_000
 
 _MARKS = ",:;!?)."
 """What is always cut off at the end; a period only after a small letter or a digit."""
+
+_JOINED = re.compile("([A-Za-z]+)([-/,])([A-Za-z]+)")
+"""Two words with a mark at which the rules always cut."""
 
 Attributes = tuple[int, int, int, int, int]
 
@@ -40,11 +45,7 @@ class FastWords(dict[str, tuple[int, ...]]):
         self._tokenizer = tokenizer
         self._exceptions = frozenset(tokenizer.rules)
         self._strings = vocab.strings
-        getters = vocab.lex_attr_getters
-        self._getters: Any = [
-            *(getters[key] for key in (attrs.NORM, attrs.PREFIX, attrs.SUFFIX)),
-            _shape,
-        ]
+        self._norm = vocab.lex_attr_getters[attrs.NORM]
         self._numbers: dict[tuple[str, Attributes], int] = {}
         self._plains: dict[str, int] = {}
         self.texts: list[str] = []
@@ -82,7 +83,11 @@ class FastWords(dict[str, tuple[int, ...]]):
             if word != chunk:
                 codes = (2 * self._plain(word), 2 * self._plain(chunk[-1]) + 1)
         else:
-            *before, last = self._codes(self._tokenizer(chunk))
+            joined = None if chunk in self._exceptions else _JOINED.fullmatch(chunk)
+            if joined is not None:
+                *before, last = (2 * self._plain(word) for word in joined.groups())
+            else:
+                *before, last = self._codes(self._tokenizer(chunk))
             codes = (*before, last + 1)
         self[chunk] = codes
         return codes
@@ -90,8 +95,10 @@ class FastWords(dict[str, tuple[int, ...]]):
     def _plain(self, word: str) -> int:
         """The number of a word whose attributes are those that spaCy's rules give its letters."""
         if (number := self._plains.get(word)) is None:
-            norm, prefix, suffix, shape = (self._strings[get(word)] for get in self._getters)
-            number = self._plains[word] = self._number(word, (norm, prefix, suffix, shape, 0))
+            strings = self._strings
+            norm, shape = strings[self._norm(word)], strings[_shape(word)]
+            attributes = norm, strings[word[0]], strings[word[-3:]], shape, 0
+            number = self._plains[word] = self._number(word, attributes)
         return number
 
     def _codes(self, doc: Doc) -> list[int]:

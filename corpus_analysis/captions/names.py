@@ -89,6 +89,7 @@ class Names:
             if form.before and form.entity
         }
         """Names of several words, word by word."""
+        self._begins = frozenset(words[0] for words in self._spelled)
 
     def ends_name(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
@@ -177,12 +178,13 @@ class Names:
         word = token.lower_
         if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
             return doc[token.i - 1]  # "a bulldog near window photo"
-        words: tuple[str, ...] = (word,)
-        for last in doc[token.i + 1 : token.i + 4]:  # "in front of the Arc de Triomphe"
-            words = (*words, last.lower_)
-            if words in self._spelled:
-                return last
-        forms = self.ontology.by_last.get(token.lower_, ())
+        if word in self._begins:
+            words: tuple[str, ...] = (word,)
+            for last in doc[token.i + 1 : token.i + 4]:  # "in front of the Arc de Triomphe"
+                words = (*words, last.lower_)
+                if words in self._spelled:
+                    return last
+        forms = self.ontology.by_last.get(word, ())
         if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):
             return token  # "a cutting board"
         using = self._user(doc, token)

