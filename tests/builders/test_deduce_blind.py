@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from small_worlds import write_bank, write_worlds
 
+from counterprior.release import iter_records
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from deduce_blind import grade, sheet
+
+POINTS = ("point", "logic")
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +44,17 @@ def test_the_sheet_shows_both_worlds_and_neither_key_nor_outcome(
     half = len(worlds) // 2
     assert {group for group, _ in worlds[:half]} == groups  # never side by side
     assert "should" not in text and "altered" not in text.replace("[", "")
-    for item in key.values():  # presence, and two of the four keyed questions
-        assert item["right"].count("y") == 3 and all(one in text for one in item["questions"])
+    rows = {(row["group"], row["level"]): row for row in iter_records(release, "altered_worlds")}
+    for number, item in key.items():  # presence, and the two questions of its world
+        level, kind = {"real": ("L1", "factual"), "altered": ("L3", "counterfactual")}[
+            item["world"]
+        ]
+        row = rows[item["group"], level]
+        assert f"[{number}] {row['prompt']}\n" in text
+        own = {row["presence"], *(row[f"{p}_{kind}"]["text"] for p in POINTS)}
+        right = zip(item["questions"], item["right"], strict=True)
+        assert {one for one, letter in right if letter == "y"} == own
+        assert len(item["questions"]) == 5 and all(one in text for one in item["questions"])
 
 
 def test_what_is_answered_otherwise_is_named_with_its_reason(
