@@ -14,7 +14,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from ..schema import AlteredWorldGold, Struct, World, canonical
+from ..schema import AlteredWorld, AlteredWorldGold, Struct, World, canonical
 from .bank import read_by_name
 from .worlds import KEYED
 
@@ -87,7 +87,7 @@ def read_world_looks(bank: Path) -> dict[str, WorldLook]:
     return read_by_name(bank / "world_looks.yaml", WorldLook, "image")
 
 
-def question_text(row: AlteredWorldGold, question: str) -> str:
+def question_text(row: AlteredWorld | AlteredWorldGold, question: str) -> str:
     """A question as it is asked."""
     return row.presence if question == PRESENCE else str(getattr(row, question).text)
 

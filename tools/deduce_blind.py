@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from counterprior.builders.world_looks import ASKED, PRESENCE
+from counterprior.builders.world_looks import ASKED, PRESENCE, question_text
 from counterprior.release import parquet_path
 from counterprior.schema import AlteredWorld
 
@@ -50,7 +50,7 @@ def sheet(release: Path, out: Path, groups: frozenset[str] | None = None) -> Non
     lines, key = [], {}
     for number, row in enumerate([*halves[0], *halves[1]], 1):
         asked = rng.sample(ASKED, len(ASKED))
-        texts = [row.presence if name == PRESENCE else getattr(row, name).text for name in asked]
+        texts = [question_text(row, name) for name in asked]
         lines.append(f"[{number}] {row.prompt}\n")
         lines += [f"  {n} {text}\n" for n, text in enumerate(texts, 1)]
         key[number] = {

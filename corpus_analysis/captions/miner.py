@@ -50,7 +50,7 @@ class MinerSettings:
     prefilter: bool = True
     """Skip the parser for captions that can't hold a pair."""
     fast: bool = True
-    """Use the fast tok2vec."""
+    """Use the fast parser."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .attachment import NOUNS, Word, conjuncts
-from .ontology import CaptionEntity, Ontology, SurfaceForm
+from .ontology import CaptionEntity, Ontology
 from .words import (
     ACTING,
     COLORS,
@@ -102,9 +102,6 @@ class Names:
     def is_name(self, token: Word) -> bool:
         """Whether a word alone is a name: "corn", but not "pop", which ends "soda pop"."""
         return any(not form.before for form in self.ontology.by_last.get(token.lower_, ()))
-
-    def _forms(self, token: Word) -> tuple[SurfaceForm, ...]:
-        return self.ontology.by_last.get(token.lower_, ())
 
     def as_kind(self, found: NamedThing, name: str, begin: Word) -> NamedThing:
         """The mention as a thing of another kind, which the ontology must name."""
