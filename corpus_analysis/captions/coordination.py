@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .attachment import NOUNS, Word, noun_above, object_of
+from .attachment import NOUNS, Word, conjuncts, noun_above, object_of
 from .names import (
     AND,
     BEFORE_NOUNS,
@@ -52,7 +52,7 @@ class Coordination:
             ):
                 continue
             second = self._names.resolve(doc, text, token)
-            conjunction = None if second is None else self._conjunction(doc, second.begin)
+            conjunction = None if second is None else self._conjunction(doc, second)
             if second is None or conjunction is None or second.head.i != token.i:
                 continue
             if is_choice(conjunction.lower_, second):
@@ -79,16 +79,19 @@ class Coordination:
             if not one and not is_flavor(text, first, second):
                 yield first, second, "coordination", conjunction.lower_
 
-    def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
+    def _conjunction(self, doc: Sequence[Word], second: NamedThing) -> Word | None:
         """The conjunction before a name, with at most four words between that name nothing.
 
         A comma is one where a list goes on: "a fridge, a trash can and an oven".
         """
+        name = second.begin
         for at in range(name.i - 1, max(name.i - 6, 0), -1):
             word = doc[at]
             if word.lower_ in AND or (word.text == "," and _goes_on(doc, name)):
                 return word
-            named = word.tag_ in NOUNS and word.lower_ in self._names.ontology.by_last
+            named = word.tag_ in NOUNS and self._names.is_name(word)
+            if named and second.entity.animate and doc[at - 1].text != ",":
+                named = self._names.is_animate(word)  # "actor and tv producer"
             # "with storage beautiful kitchen islands"
             ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
             if word.tag_ not in BEFORE_NOUNS or named or ends or _acts(doc, word):
@@ -115,8 +118,11 @@ class Coordination:
             and self._names.resolve(doc, text, listed[-1]) is not None
         ):
             earlier = listed[-1]  # "a violin, a suitcase, and a candle"
+        else:
+            earlier = self._neighbor(doc, text, earlier, token)
         while True:
             first = self._names.resolve(doc, text, _complement(earlier, token))
+            first = first or self._had(doc, text, earlier, token)
             if first is not None:
                 if coordinator != "/" and _is_sport(first) and not second.entity.animate:
                     return  # "football, television and music"
@@ -131,6 +137,40 @@ class Coordination:
             if coordinator == "," or (earlier.dep_ != "conj" and not is_listed(earlier)):
                 return
             earlier = earlier.head
+
+    def of_subject(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """Two subjects of one verb with "and" between: "a plate of rice and a cup of tea are"."""
+        before = [t for t in token.head.lefts if t.dep_ == token.dep_ and t.i < token.i]
+        words = [t for t in before[-1].rights if t.dep_ == "cc"] if before else []
+        if not words or words[-1].i + 1 != token.left_edge.i:
+            return
+        first = self._names.resolve(doc, text, before[-1])
+        second = self._names.resolve(doc, text, token)
+        if first is not None and second is not None:
+            yield first, second, "coordination", words[-1].lower_
+
+    def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
+        """The last of the things joined to a noun that stands before a conjunct, if the parser
+        joins each of them to the first: "embroidery and a skirt, a clutch"."""
+        for one in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
+            if one.tag_ in NOUNS and self._names.resolve(doc, text, one) is not None:
+                return one
+        return noun
+
+    def _had(
+        self, doc: Sequence[Word], text: str, place: Word, conjunct: Word
+    ) -> NamedThing | None:
+        """The last of the things that a place comes with, to which more is joined: "a room with a
+        couch on a rug, and a lamp"."""
+        if place.tag_ not in NOUNS:
+            return None
+        for right in place.rights:
+            target = object_of(right) if right.lower_ == "with" and right.i < conjunct.i else None
+            if target is not None:
+                things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
+                found = (self._names.resolve(doc, text, t) for t in reversed(things))
+                return next((one for one in found if one is not None), None)
+        return None
 
     def of_slash(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Two names with a slash between, which the parser takes for one: "sofa/chair"."""

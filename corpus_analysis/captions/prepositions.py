@@ -17,7 +17,7 @@ from .attachment import (
 )
 from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
-from .prefilter import SPATIAL
+from .prefilter import PLACES, SPATIAL
 from .subjects import Subjects, above_of, is_placing
 from .words import (
     DEALING,
@@ -25,6 +25,7 @@ from .words import (
     EATING,
     FIGHTING,
     FILLED,
+    GROUNDS,
     LINKS,
     MINDING,
     MOVING,
@@ -79,12 +80,12 @@ class Prepositions:
                 return
         elif word not in SPATIAL and not (word in LINKS and is_placing(above)):
             return
-        target = _in_field(doc, token, object_of(token))
+        target = self._whole(doc, _in_field(doc, token, object_of(token)))
         if target is None or not _of_place(token, above, target):
             return
         if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
             return  # "keeps a close eye on the ball"
-        if is_place(target):
+        if is_place(target) and (word != "with" or target.lower_ in PLACES):
             return  # "with a ball on the right and two cones on the left"
         second = self._first_named(doc, text, target)
         modified = None if second is None else self._subjects.modified(doc, text, token, second)
@@ -129,10 +130,21 @@ class Prepositions:
                 if later is not None:
                     yield first, later, "preposition", relation
 
+    def _whole(self, doc: Sequence[Word], target: Word | None) -> Word | None:
+        """A preposition's object, or the name after it that the parser cuts off: "next to a
+        bathroom sink"."""
+        if target is None or target.i + 1 == len(doc) or target.tag_ != "NN":
+            return target
+        after = doc[target.i + 1]
+        cut = after.tag_ in NOUNS and after.dep_ == "ROOT" and self._names.is_name(after)
+        return after if cut and not self._names.is_name(target) else target
+
     def _first_named(self, doc: Sequence[Word], text: str, target: Word) -> NamedThing | None:
         """What a word or else the next thing joined to it names: "with long hair and a hat", but
         not "with a grin holding an apple and a dahlia"."""
         joined = [t for t in target.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
+        if joined and doc[joined[-1].i + 1].tag_ == "VBG":  # "on a tripod facing a mountain"
+            return self._names.resolve(doc, text, joined[-1])
         for noun in joined:  # "with a scooter and tennis racket"
             found = self._names.resolve(doc, text, noun) if any(noun.rights) else None
             whole = self._names.resolve(doc, text, target)
@@ -222,6 +234,8 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
     if relation in ("on", "with") and one.animate and other.name in ("door", "window"):
+        return False
+    if relation == "on" and one.animate and other.name in GROUNDS:
         return False
     flat = other.category == "food_kitchen" or other.name == "paper"
     own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)

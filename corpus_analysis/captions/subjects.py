@@ -14,7 +14,19 @@ from .attachment import (
     subject_of,
 )
 from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
-from .words import ALOFT, FILLING, LINKS, POSTURES, PUTTING
+from .words import (
+    ALOFT,
+    ALONE,
+    DEPICTIONS,
+    FILLING,
+    LINKS,
+    POSTURES,
+    PUT_DOWN,
+    PUTTING,
+    SET_BACK,
+    TEAMING,
+    WEARING,
+)
 
 _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
@@ -24,6 +36,9 @@ _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
+_ROUND = frozenset(("above", "behind", "around", "over"))
+_MAX_PLACES = 3
+"""Most nouns of places that a phrase is about before the thing: "in view in a room"."""
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 
@@ -52,26 +67,44 @@ class Subjects:
     ) -> tuple[Word, NamedThing] | None:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
-        subject: Word | None = None
-        put = token.lower_ in ("on", "over", "above") and above.lower_ in PUTTING
-        filled = token.lower_ == "with" and above.lower_ in FILLING and not second.entity.animate
-        if above.tag_ not in NOUNS and (put or filled):
-            subject = next((t for t in above.rights if t.dep_ == "dobj" and t.i < token.i), None)
+        subject = _put(token, above, second)
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
+        if subject is not None and subject.tag_ == "PRP":
+            subject = self._antecedent(doc, text, subject)
         if subject is None:
             return None
         found = self._names.resolve(doc, text, subject)
+        if found is not None:
+            return subject, found
         rides = second.entity.category == "vehicles" and token.lower_ == "on"
         inner = subject.dep_ in ("pobj", "conj") or (
             subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
         )
+        if not inner:
+            return None
+        # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
-        if found is None and inner and (aloft or token.lower_ not in _NEAREST):
-            # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
+        further = aloft or token.lower_ not in _NEAREST
+        back = token.lower_ == "with" and _is_set_back(doc, second)
+        for _ in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
             found = None if subject is None else self._names.resolve(doc, text, subject)
-        return None if subject is None or found is None else (subject, found)
+            if subject is None or found is not None or further:
+                break
+        if subject is None or found is None:
+            return None
+        couple = found.entity.animate and second.entity.animate and token.lower_ == "with"
+        return (subject, found) if further or back or couple else None
+
+    def _antecedent(self, doc: Sequence[Word], text: str, pronoun: Word) -> Word | None:
+        """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"."""
+        if pronoun.lower_ not in ("he", "she", "they") or pronoun.head.dep_ != "advcl":
+            return None
+        named = (t for t in doc[: pronoun.i] if self._names.ontology.by_last.get(t.lower_))
+        found = {n.head.i: n for t in named if (n := self._names.resolve(doc, text, t)) is not None}
+        people = [one for one in found.values() if one.entity.category == "people"]
+        return people[0].head if len(people) == 1 else None
 
     def better(
         self,
@@ -93,19 +126,20 @@ class Subjects:
         if outer is not None:
             return outer
         if first.entity.animate:
-            return self._before(doc, text, token, chosen, second)
+            rider = self._rider(doc, text, subject, first, second)
+            return rider or self._before(doc, text, token, chosen, second)
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
+        put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
         near = self._furniture(doc, text, token, subject)
         if near is not None:
             return near
         before = doc[token.i - 1]
-        if token.lower_ == "with" and before.tag_ in NOUNS and before.i != subject.i:
-            of_it = any(t.lower_ in _INSIDE for t in below(second.head))
-            if of_it and self._names.resolve(doc, text, before) is None:
-                return None  # "a train next to a platform with people on it"
+        unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
+        if token.lower_ == "with" and unknown and _is_of_it(second.head, subject):
+            return None  # "a train next to a platform with people on it"
         above = noun_above(subject, self._names.ends_name)
         found = None if above is None else self._names.resolve(doc, text, above)
         if above is None or found is None:
@@ -136,6 +170,20 @@ class Subjects:
             worn = False  # "a cow next to a tree with leaves"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
+
+    def _rider(
+        self, doc: Sequence[Word], text: str, mount: Word, first: NamedThing, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """Who is on an animal that the parser takes for what is with somebody: "a boy on an
+        elephant with a girl"."""
+        people = second.entity.category == "people"
+        if first.entity.category != "animals" or not people or mount.dep_ != "pobj":
+            return None
+        above = noun_above(mount, self._names.ends_name)
+        found = None if above is None else self._names.resolve(doc, text, above)
+        if above is None or found is None or found.entity.category != "people":
+            return None
+        return above, found
 
     def _outer(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -181,7 +229,7 @@ class Subjects:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and any(t.lower_ in _INSIDE for t in below(second.head))
+        of_it = people and _is_of_it(second.head, chosen[0])
         on_top = what.category == "food_kitchen" or what.name in _SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
@@ -201,11 +249,45 @@ class Subjects:
         return (before, found) if of_it or growing or eaten or on_top else chosen
 
 
+def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
+    """The object of a verb, where a phrase says where it is put, or with what it comes."""
+    verb = above.head if is_place(above) and above.tag_ not in NOUNS else above
+    put = verb.lower_ in PUTTING | PUT_DOWN and (
+        verb.i != above.i or token.lower_ in ("on", "over", "above", "near", "beside")
+    )
+    worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
+    filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
+    filled = filled or (verb.lower_ in WEARING and worn)
+    if verb.tag_ in NOUNS or not (put or (token.lower_ == "with" and filled)):
+        return None
+    return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)
+
+
+def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
+    """Whether a phrase ends in the background: "with a tower behind them"."""
+    after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
+    clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
+    return not SET_BACK.isdisjoint(after[:clause])
+
+
+def _is_of_it(noun: Word, subject: Word) -> bool:
+    """Whether a noun's own words say that it is in or on what is named right before: "with people
+    on it", but not "girls with a plane above them"."""
+    for word in below(noun):
+        if word.lower_ in _INSIDE:
+            far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
+            return not far
+    return False
+
+
 def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
     on a bench", "framed picture above a sofa"."""
     first = token.head
-    resting = first.tag_ == "VBG" and first.lower_ in POSTURES  # "resting gulls on a dock"
+    if first.i == 0 and first.lower_ in DEPICTIONS:
+        return first  # "drawing of a woman with a hat"
+    # "resting gulls on a dock", "smiling family with a dog"
+    resting = first.tag_ == "VBG" and first.lower_ in POSTURES | ALONE
     if first.i or not (resting or first.tag_ in ("VBN", "VBD", "VB")):
         return None
     nouns = [t for t in first.rights if t.dep_ == "dobj" and t.i < token.i]
