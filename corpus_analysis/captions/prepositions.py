@@ -228,6 +228,8 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
     words = relation.split()
     if words[0] in _DIRECTIONS and len(words) > 2 and _BESIDES.isdisjoint(words):
         return False  # "steps to the edge of a table"
+    if words[0] == "side" and other.category == "food_kitchen":
+        return False  # "a plate with a side of rice"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
     if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
