@@ -110,7 +110,7 @@ class Coordination:
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if _is_measured(earlier, token):
+        if _is_measured(earlier, token) or self._is_in_vessel(doc, text, earlier, second):
             earlier = earlier.head.head  # "plates of food and a bottle of wine"
         if (
             listed
@@ -141,13 +141,25 @@ class Coordination:
     def of_subject(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Two subjects of one verb with "and" between: "a plate of rice and a cup of tea are"."""
         before = [t for t in token.head.lefts if t.dep_ == token.dep_ and t.i < token.i]
+        if not before and token.head.dep_ == "conj" and token.head.head.tag_ in NOUNS:
+            before = [token.head.head]  # "a man in a suit and a woman in a dress standing"
         words = [t for t in before[-1].rights if t.dep_ == "cc"] if before else []
-        if not words or words[-1].i + 1 != token.left_edge.i:
+        if not words or words[-1].i + 1 != min([*modifiers(token), token], key=lambda t: t.i).i:
             return
         first = self._names.resolve(doc, text, before[-1])
         second = self._names.resolve(doc, text, token)
         if first is not None and second is not None:
             yield first, second, "coordination", words[-1].lower_
+
+    def _is_in_vessel(self, doc: Sequence[Word], text: str, noun: Word, second: NamedThing) -> bool:
+        """Whether a noun is food in what a conjunct is beside: "a cup of coffee and a book"."""
+        if noun.dep_ != "pobj" or noun.head.lower_ != "of" or second.entity.animate:
+            return False
+        food, vessel = (self._names.resolve(doc, text, t) for t in (noun, noun.head.head))
+        if food is None or vessel is None or vessel.head.i == food.head.i:
+            return False
+        kept = second.entity.category not in ("food_kitchen", food.entity.category)
+        return food.entity.category == "food_kitchen" and kept
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
         """The last of the things joined to a noun that stands before a conjunct, if the parser

@@ -95,6 +95,8 @@ class Names:
     def ends_name(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
         forms = self.ontology.by_last.get(token.lower_)
+        if forms and _is_named(token) and self.is_name(token):
+            return True
         return bool(forms) and any(
             len(form.before) == 1 and any(t.lower_ == form.before[0] for t in token.lefts)
             for form in forms or ()
@@ -296,12 +298,21 @@ def in_set(doc: Sequence[Word], token: Word) -> bool:
     )
 
 
+def _is_named(token: Word) -> bool:
+    """Whether an adjective is what a caption is about: "the stable with horses"."""
+    if token.tag_ != "JJ" or token.dep_ not in ("ROOT", "nsubj") or token.lower_ in COLORS:
+        return False
+    return not token.i or any(t.dep_ == "det" for t in token.lefts)
+
+
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
     if token.tag_ in NOUNS:
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         return any(t.dep_ in _MODIFYING for t in token.lefts)
+    if _is_named(token):
+        return True
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (token.tag_ == "JJ" and token.dep_ == "conj")
     if not verb or token.i < 2 or doc[token.i - 1].lower_ not in AND or token.lower_ in COLORS:
         return False

@@ -117,7 +117,8 @@ class Prepositions:
         alone = had or (word == "over" and "garment" in second.entity.kinds)
         for other in () if alone else sharing(subject, token):
             also = self._names.resolve(doc, text, other)
-            if also is None or (token.head.dep_ == "acl" and _in_act(other)):
+            own = word == "with" and above.tag_ in NOUNS and _is_described(other)
+            if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
@@ -182,6 +183,11 @@ def _root(noun: Word) -> Word:
     return noun
 
 
+def _is_described(noun: Word) -> bool:
+    """Whether a noun has a phrase of its own: "a woman in a hat and a man with a dog"."""
+    return any(t.dep_ == "acl" or t.lower_ in ("with", "in") for t in noun.rights)
+
+
 def _in_act(noun: Word) -> bool:
     """Whether a noun has a participle of its own."""
     return any(t.dep_ == "acl" for t in noun.rights)
@@ -232,13 +238,16 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False  # "a plate with a side of rice"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
-    if second.head.head.dep_ == "pcomp" and one.animate and not other.animate:
+    clause = second.head.head.dep_ == "pcomp" and second.head.dep_ != "compound"
+    if clause and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
     if relation in ("on", "with") and one.animate and other.name in ("door", "window"):
         return False
-    if relation == "on" and one.animate and other.name in GROUNDS:
+    if words[0] in ("on", "at") and one.animate and other.name in GROUNDS:
         return False
+    if relation == "with" and one.category == "vehicles" and other.name == "lights":
+        return False  # its own
     flat = other.category == "food_kitchen" or other.name == "paper"
     own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
     if one.category == "animals" and other.name in SHELLS and own:

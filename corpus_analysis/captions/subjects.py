@@ -141,6 +141,8 @@ class Subjects:
         if token.lower_ == "with" and unknown and _is_of_it(second.head, subject):
             return None  # "a train next to a platform with people on it"
         above = noun_above(subject, self._names.ends_name)
+        if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
+            above = subject.head
         found = None if above is None else self._names.resolve(doc, text, above)
         if above is None or found is None:
             clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
@@ -258,9 +260,15 @@ def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
     filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
     filled = filled or (verb.lower_ in WEARING and worn)
+    put = put or (token.lower_ == "over" and filled)  # "wearing a coat over a dress"
     if verb.tag_ in NOUNS or not (put or (token.lower_ == "with" and filled)):
         return None
     return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)
+
+
+def _is_clad(noun: Word, conjunct: Word) -> bool:
+    """Whether what is joined to somebody is worn: "a woman in a hat and sunglasses with a dog"."""
+    return any(t.lower_ == "in" and t.i < conjunct.i for t in noun.rights)
 
 
 def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
