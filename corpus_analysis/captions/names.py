@@ -299,10 +299,15 @@ def in_set(doc: Sequence[Word], token: Word) -> bool:
 
 
 def _is_named(token: Word) -> bool:
-    """Whether an adjective is what a caption is about: "the stable with horses"."""
-    if token.tag_ != "JJ" or token.dep_ not in ("ROOT", "nsubj") or token.lower_ in COLORS:
+    """Whether what is tagged as no noun is what a caption is about: "the stable with horses",
+    "kitten on a laptop"."""
+    if token.tag_ in NOUNS or token.dep_ not in ("ROOT", "nsubj") or token.lower_ in COLORS:
         return False
-    return not token.i or any(t.dep_ == "det" for t in token.lefts)
+    if token.tag_ == "JJ" and any(t.dep_ == "det" for t in token.lefts):
+        return True
+    return not token.i and any(
+        t.i == 1 and (t.tag_ in ("IN", "CC", "VBG") or t.text == ",") for t in token.rights
+    )
 
 
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
@@ -313,12 +318,15 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
         return any(t.dep_ in _MODIFYING for t in token.lefts)
     if _is_named(token):
         return True
-    verb = token.tag_ in ("VB", "VBP", "VBZ") or (token.tag_ == "JJ" and token.dep_ == "conj")
+    verb = token.tag_ in ("VB", "VBP", "VBZ") or (
+        token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
+    )
     if not verb or token.i < 2 or doc[token.i - 1].lower_ not in AND or token.lower_ in COLORS:
         return False
     after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
     before = doc[token.i - 3] if doc[token.i - 2].text == "," and token.i > 2 else doc[token.i - 2]
-    return before.tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+    joined = before.tag_ in NOUNS or _is_named(before)
+    return joined and after in (".", ",", ":", "IN", "CC", "VBG")
 
 
 def ends_field(doc: Sequence[Word], token: Word) -> bool:
