@@ -88,8 +88,11 @@ class Prepositions:
         if is_place(target) and (word != "with" or target.lower_ in PLACES):
             return  # "with a ball on the right and two cones on the left"
         second = self._first_named(doc, text, target)
-        modified = None if second is None else self._subjects.modified(doc, text, token, second)
-        if second is None or modified is None:
+        if second is None:
+            return
+        modified = self._subjects.modified(doc, text, token, second)
+        modified = modified or self._subjects.before(doc, text, token)
+        if modified is None:
             return
         better = self._subjects.better(doc, text, token, *modified, second)
         if better is None:

@@ -97,6 +97,20 @@ class Subjects:
         couple = found.entity.animate and second.entity.animate and token.lower_ == "with"
         return (subject, found) if further or back or couple else None
 
+    def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
+        """The lifeless thing right before a place, where what the tree says is unknown: "a room
+        filled with furniture next to a window"."""
+        start = token
+        while is_placing(start.head) or start.head.dep_ == "prep":
+            if not 0 < start.i - start.head.i <= 3:
+                break
+            start = start.head
+        noun = doc[start.i - 1] if start.i else token
+        if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
+            return None
+        found = self._names.resolve(doc, text, noun)
+        return None if found is None or found.entity.animate else (noun, found)
+
     def _antecedent(self, doc: Sequence[Word], text: str, pronoun: Word) -> Word | None:
         """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"."""
         if pronoun.lower_ not in ("he", "she", "they") or pronoun.head.dep_ != "advcl":

@@ -8,7 +8,8 @@ QUANTITIES = frozenset(
     "batch fleet swarm mixture mix half chunk chunks wedge wedges lot lots variety hundreds "
     "thousands handful pairs groups rows stacks piles bunches heap bundle bundles sets slice "
     "slices piece pieces kind kinds type types selection assortment flight collection array plenty "
-    "family load loads dollop dollops drizzle sprig sprigs".split()
+    "family case cases display displays arrangement arrangements sea load loads dollop dollops "
+    "drizzle sprig sprigs".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
