@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING
+from .words import ACTING, DOING
 
 
 class Word(Protocol):
@@ -66,7 +66,8 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
     for _ in range(_MAX_CLIMB):
         place = is_place(token)
         if not place and (token.tag_ in NOUNS or is_name(token)):
-            return token
+            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in DOING)
+            return next(acts, token)  # "a drone flies over a house"
         if place or token.dep_ in _CLIMBED:
             above = token.head
         else:

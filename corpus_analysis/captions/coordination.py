@@ -23,6 +23,7 @@ from .one_thing import heads_both, is_choice, is_flavor, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
 from .words import ACTING, GAMES, LINKS, QUANTITIES
 
+_ADJECTIVES = frozenset(("JJ", "VBN"))
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
 
@@ -47,7 +48,7 @@ class Coordination:
                 or not is_noun(doc, token)
                 or (
                     (token.dep_ == "compound" and not ends_field(doc, token))
-                    and not in_set(doc, token)
+                    and not (in_set(doc, token) or _is_doing(token))
                 )
             ):
                 continue
@@ -254,9 +255,23 @@ def _unseen(conjunct: Word) -> bool:
     while root.dep_ in ("conj", "appos") and root.head.i != root.i:
         root = root.head
     if root.dep_ != "pobj":
-        return root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+        describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+        return describes and not _is_list(root)
     made = root.head.head.lower_ if root.head.lower_ == "of" else ""
     return root.head.lower_ == "for" or made in ("made", "out")
+
+
+def _is_doing(noun: Word) -> bool:
+    """Whether a noun that is said to modify a verb does it: "two women and a child walk"."""
+    verb = noun.head
+    return verb.i == noun.i + 1 and verb.tag_.startswith("VB")
+
+
+def _is_list(first: Word) -> bool:
+    """Whether the parser takes a list for what its last thing is made of, since that has an
+    adjective: "a stove, refrigerator and wooden cabinets"."""
+    *_, last = (first, *conjuncts(first))
+    return last.tag_ in _ADJECTIVES and last.i + 1 == first.head.i
 
 
 def _is_sport(found: NamedThing) -> bool:

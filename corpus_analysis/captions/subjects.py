@@ -32,6 +32,10 @@ _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+_VESSELS = frozenset(
+    ("basket", "bowl", "plate", "tray", "cup", "mug", "glass", "jar", "box", "bag")
+)
+"""What food is in or on: "a rabbit holding a basket with eggs"."""
 _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _ON = frozenset("on by over around against among".split())
@@ -261,8 +265,10 @@ class Subjects:
         eaten = found.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
         )
+        kept = found.entity.name in _VESSELS and what.category == "food_kitchen"
+        kept = kept and what.name not in _CUTLERY
         on_top = token.lower_ == "on"
-        return (before, found) if of_it or growing or eaten or on_top else chosen
+        return (before, found) if of_it or growing or eaten or kept or on_top else chosen
 
 
 def _put(token: Word, above: Word, second: NamedThing) -> Word | None:

@@ -50,8 +50,8 @@ ACTING = frozenset(
 DOING = frozenset(
     "arrive arrives attend attends talk talks embrace embraces kiss kisses hug hugs greet greets "
     "pose poses perform performs compete competes celebrate celebrates speak speaks laugh laughs "
-    "chat chats stroll strolls wait waits flies drives rides swims backstage onstage "
-    "closeup".split()
+    "chat chats stroll strolls wait waits walks runs sits stands flies drives rides swims "
+    "backstage onstage closeup".split()
 )
 """What the tagger takes for a noun after the name of who does it: "bride and groom arrive"."""
 

@@ -63,6 +63,16 @@ SAID = {
         ("cup", "and", "notebook"),
     ],
     "a table with a cup of coffee and milk": [("table", "with", "cup"), ("coffee", "and", "milk")],
+    "A kitchen with a stove, refrigerator and wooden cabinets": [
+        ("stove", ",", "refrigerator"),
+        ("refrigerator", "and", "cabinet"),
+    ],
+    "fruit, nut and honey cake": [],
+    "two women and a child walk past a shop": [("woman", "and", "child")],
+    "a woman in a long summer dress and a big white hat walking alone": [("dress", "and", "hat")],
+    "a plane flies over a house": [("airplane", "over", "house")],
+    "a woman holding a basket with apples": [("basket", "with", "apple")],
+    "a woman holding a basket with a dog": [("woman", "with", "dog")],
     "a piece of cake and a fork": [("cake", "and", "fork")],
     # what the parser cuts off, or takes for another's part
     "A blue toilet sitting next to a bathroom sink in a bathroom.": [("toilet", "next to", "sink")],
