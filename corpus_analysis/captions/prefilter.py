@@ -63,7 +63,9 @@ _NEAR = 4
 _AHEAD = 8
 """Words after a name in which a list goes on."""
 _LISTING = frozenset((",", "&", "+", "and", "or"))
-_AGENTS = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
+_AGENTS = frozenset(
+    "surrounded flanked accompanied parked seated standing stands sitting sits".split()
+)
 _DETERMINERS = frozenset("a an the his her its their my our some two three".split())
 """Before and after a "by" that may say a place; one before a name says who made it."""
 _REACH = 8

@@ -44,6 +44,8 @@ _SEPARATORS = frozenset("-|\u2013\u2014")
 _DIRECTIONS = frozenset(("to", "from", "onto", "into"))
 _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
+_ONES = frozenset(("one", "ones", "another", "other"))
+"""What stands for something named before."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -83,6 +85,8 @@ class Prepositions:
         target = self._whole(doc, _in_field(doc, token, object_of(token)))
         if target is None or not _of_place(token, above, target):
             return
+        if token.head.lower_ in _ONES:
+            return  # "two bears, one with a hat and one with a scarf"
         if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
             return  # "keeps a close eye on the ball"
         if is_place(target) and (word != "with" or target.lower_ in PLACES):
@@ -218,6 +222,8 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     if above.tag_ in NOUNS and is_place(above) and above.dep_ in _ACTING:
         return False  # "hangs the top of a rock"
     if word == "by" and token.dep_ == "prep":
+        if token.i and token.head.i == token.i - 1 and token.head.lower_ in POSTURES:
+            return True  # "standing by vintage car"
         known = any(t.dep_ in QUANTIFYING for t in target.lefts) or target.tag_ == "NNS"
         return known and not target.tag_.startswith("NNP")
     if word in LINKS:

@@ -73,6 +73,13 @@ SAID = {
     "a plane flies over a house": [("airplane", "over", "house")],
     "a woman holding a basket with apples": [("basket", "with", "apple")],
     "a woman holding a basket with a dog": [("woman", "with", "dog")],
+    "bride with flowers standing by vintage car": [
+        ("bride", "with", "flower"),
+        ("bride", "by", "car"),
+    ],
+    "Cats by vintage car": [],
+    "two bears, one with a hat and one with a scarf": [],
+    "grandchildren and a dog": [("grandchild", "and", "dog")],
     "a piece of cake and a fork": [("cake", "and", "fork")],
     # what the parser cuts off, or takes for another's part
     "A blue toilet sitting next to a bathroom sink in a bathroom.": [("toilet", "next to", "sink")],
