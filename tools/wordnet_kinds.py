@@ -41,6 +41,8 @@ ADJECTIVES = frozenset(
     "asian european siberian english french german spanish italian king queen flat high low fresh "
     "dry wet full open closed sharp soft hard fast slow".split()
 )
+MEASURED = frozenset(("of", "and"))
+"""Of compounds that caption writers mean word by word: "piece of cake", "cup and saucer"."""
 HEADING = "# From WordNet 3.1"
 
 
@@ -103,6 +105,7 @@ def other_kinds(wordnet: WordNet) -> list[str]:
             or name in ontology.surface
             or entity is None
             or words[0] in ADJECTIVES | {"genus", "family", "order", "class"}
+            or not MEASURED.isdisjoint(words)
             or any(wordnet.synsets[offset][3] for offset in offsets)
         ):
             continue

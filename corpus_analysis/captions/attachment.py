@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING
+from .words import ACTING, DOING
 
 
 class Word(Protocol):
@@ -43,8 +43,10 @@ POSSESSIVES = frozenset(("his", "her", "their"))
 
 _CLIMBED = frozenset(("advmod", "prep", "agent", "pobj", "acl", "amod", "acomp", "prt"))
 _CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp", "pcomp"))
+_FINITE = frozenset(("ROOT", "conj", "ccomp", "relcl", "advcl"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
+_POINTING = frozenset(("this", "these", "it"))
 _RELATIVE = frozenset(("WDT", "WP"))
 _MAX_CLIMB = 6
 
@@ -64,7 +66,8 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
     for _ in range(_MAX_CLIMB):
         place = is_place(token)
         if not place and (token.tag_ in NOUNS or is_name(token)):
-            return token
+            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in DOING)
+            return next(acts, token)  # "a drone flies over a house"
         if place or token.dep_ in _CLIMBED:
             above = token.head
         else:
@@ -82,19 +85,26 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
 
 
 def _verb_subject(verb: Word) -> Word | None:
-    """A verb's subject; what there is, or is had, in "there is a cat" and "he has food"."""
-    if any(t.dep_ == "expl" for t in verb.lefts) or verb.lower_ in _HAVING:
+    """A verb's subject; what there is, or is had, in "there is a cat", "this is a cat" and "he has
+    food"."""
+    subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
+    pointing = any(t.dep_ == "expl" for t in verb.lefts) or (
+        bool(subjects) and subjects[-1].lower_ in _POINTING
+    )
+    if pointing or verb.lower_ in _HAVING:
         there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
         if there is not None:
             return there
-    subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
     return subjects[-1] if subjects else None
 
 
 def _acting(verb: Word) -> Word | None:
-    """Who acts where the parser takes a name for part of the verb: "a dragon landing on a roof"."""
+    """Who acts where the parser takes a name for part of the verb: "a dragon landing on a roof",
+    "a bus drives through a street"."""
     before = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
-    return before[-1] if before and verb.lower_ in ACTING else None
+    finite = verb.tag_ in ("VBZ", "VBD") and verb.dep_ in _FINITE
+    acts = verb.lower_ in ACTING or finite
+    return before[-1] if before and acts else None
 
 
 def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
@@ -147,5 +157,17 @@ def object_of(token: Word) -> Word | None:
             whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
             return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
         if below.dep_ == "pcomp":
-            return next((t for t in below.lefts if t.dep_ in ("nsubj", "nsubjpass")), None)
+            return next((t for t in below.lefts if t.dep_ in _SUBJECTS), _in_clause(token, below))
     return None
+
+
+def _in_clause(preposition: Word, verb: Word) -> Word | None:
+    """The noun that the parser takes for part of a clause after a preposition: "a woman with a
+    blue dress sitting in a chair", "a book with reading glasses"."""
+    before = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
+    if before:
+        return before[-1]
+    after = next((t for t in verb.rights if t.dep_ == "dobj"), None)
+    if after is None or preposition.lower_ != "with":
+        return None
+    return after if preposition.i + 1 == verb.i == after.i - 1 else None

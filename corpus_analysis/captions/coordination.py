@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .attachment import NOUNS, Word, noun_above, object_of
+from .attachment import NOUNS, Word, conjuncts, noun_above, object_of
 from .names import (
     AND,
     BEFORE_NOUNS,
@@ -23,6 +23,7 @@ from .one_thing import heads_both, is_choice, is_flavor, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
 from .words import ACTING, GAMES, LINKS, QUANTITIES
 
+_ADJECTIVES = frozenset(("JJ", "VBN"))
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
 
@@ -47,12 +48,12 @@ class Coordination:
                 or not is_noun(doc, token)
                 or (
                     (token.dep_ == "compound" and not ends_field(doc, token))
-                    and not in_set(doc, token)
+                    and not (in_set(doc, token) or _is_doing(token))
                 )
             ):
                 continue
             second = self._names.resolve(doc, text, token)
-            conjunction = None if second is None else self._conjunction(doc, second.begin)
+            conjunction = None if second is None else self._conjunction(doc, second)
             if second is None or conjunction is None or second.head.i != token.i:
                 continue
             if is_choice(conjunction.lower_, second):
@@ -79,16 +80,19 @@ class Coordination:
             if not one and not is_flavor(text, first, second):
                 yield first, second, "coordination", conjunction.lower_
 
-    def _conjunction(self, doc: Sequence[Word], name: Word) -> Word | None:
+    def _conjunction(self, doc: Sequence[Word], second: NamedThing) -> Word | None:
         """The conjunction before a name, with at most four words between that name nothing.
 
         A comma is one where a list goes on: "a fridge, a trash can and an oven".
         """
+        name = second.begin
         for at in range(name.i - 1, max(name.i - 6, 0), -1):
             word = doc[at]
             if word.lower_ in AND or (word.text == "," and _goes_on(doc, name)):
                 return word
-            named = word.tag_ in NOUNS and word.lower_ in self._names.ontology.by_last
+            named = word.tag_ in NOUNS and self._names.is_name(word)
+            if named and second.entity.animate and doc[at - 1].text != ",":
+                named = self._names.is_animate(word)  # "actor and tv producer"
             # "with storage beautiful kitchen islands"
             ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
             if word.tag_ not in BEFORE_NOUNS or named or ends or _acts(doc, word):
@@ -107,7 +111,7 @@ class Coordination:
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if _is_measured(earlier, token):
+        if _is_measured(earlier, token) or self._is_in_vessel(doc, text, earlier, second):
             earlier = earlier.head.head  # "plates of food and a bottle of wine"
         if (
             listed
@@ -115,8 +119,11 @@ class Coordination:
             and self._names.resolve(doc, text, listed[-1]) is not None
         ):
             earlier = listed[-1]  # "a violin, a suitcase, and a candle"
+        else:
+            earlier = self._neighbor(doc, text, earlier, token)
         while True:
             first = self._names.resolve(doc, text, _complement(earlier, token))
+            first = first or self._had(doc, text, earlier, token)
             if first is not None:
                 if coordinator != "/" and _is_sport(first) and not second.entity.animate:
                     return  # "football, television and music"
@@ -131,6 +138,52 @@ class Coordination:
             if coordinator == "," or (earlier.dep_ != "conj" and not is_listed(earlier)):
                 return
             earlier = earlier.head
+
+    def of_subject(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """Two subjects of one verb with "and" between: "a plate of rice and a cup of tea are"."""
+        before = [t for t in token.head.lefts if t.dep_ == token.dep_ and t.i < token.i]
+        if not before and token.head.dep_ == "conj" and token.head.head.tag_ in NOUNS:
+            before = [token.head.head]  # "a man in a suit and a woman in a dress standing"
+        words = [t for t in before[-1].rights if t.dep_ == "cc"] if before else []
+        if not words or words[-1].i + 1 != min([*modifiers(token), token], key=lambda t: t.i).i:
+            return
+        first = self._names.resolve(doc, text, before[-1])
+        second = self._names.resolve(doc, text, token)
+        if first is not None and second is not None:
+            yield first, second, "coordination", words[-1].lower_
+
+    def _is_in_vessel(self, doc: Sequence[Word], text: str, noun: Word, second: NamedThing) -> bool:
+        """Whether a noun is food in what a conjunct is beside: "a cup of coffee and a book"."""
+        if noun.dep_ != "pobj" or noun.head.lower_ != "of" or second.entity.animate:
+            return False
+        food, vessel = (self._names.resolve(doc, text, t) for t in (noun, noun.head.head))
+        if food is None or vessel is None or vessel.head.i == food.head.i:
+            return False
+        kept = second.entity.category not in ("food_kitchen", food.entity.category)
+        return food.entity.category == "food_kitchen" and kept
+
+    def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
+        """The last of the things joined to a noun that stands before a conjunct, if the parser
+        joins each of them to the first: "embroidery and a skirt, a clutch"."""
+        for one in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
+            if one.tag_ in NOUNS and self._names.resolve(doc, text, one) is not None:
+                return one
+        return noun
+
+    def _had(
+        self, doc: Sequence[Word], text: str, place: Word, conjunct: Word
+    ) -> NamedThing | None:
+        """The last of the things that a place comes with, to which more is joined: "a room with a
+        couch on a rug, and a lamp"."""
+        if place.tag_ not in NOUNS:
+            return None
+        for right in place.rights:
+            target = object_of(right) if right.lower_ == "with" and right.i < conjunct.i else None
+            if target is not None:
+                things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
+                found = (self._names.resolve(doc, text, t) for t in reversed(things))
+                return next((one for one in found if one is not None), None)
+        return None
 
     def of_slash(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Two names with a slash between, which the parser takes for one: "sofa/chair"."""
@@ -202,9 +255,23 @@ def _unseen(conjunct: Word) -> bool:
     while root.dep_ in ("conj", "appos") and root.head.i != root.i:
         root = root.head
     if root.dep_ != "pobj":
-        return root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+        describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+        return describes and not _is_list(root)
     made = root.head.head.lower_ if root.head.lower_ == "of" else ""
     return root.head.lower_ == "for" or made in ("made", "out")
+
+
+def _is_doing(noun: Word) -> bool:
+    """Whether a noun that is said to modify a verb does it: "two women and a child walk"."""
+    verb = noun.head
+    return verb.i == noun.i + 1 and verb.tag_.startswith("VB")
+
+
+def _is_list(first: Word) -> bool:
+    """Whether the parser takes a list for what its last thing is made of, since that has an
+    adjective: "a stove, refrigerator and wooden cabinets"."""
+    *_, last = (first, *conjuncts(first))
+    return last.tag_ in _ADJECTIVES and last.i + 1 == first.head.i
 
 
 def _is_sport(found: NamedThing) -> bool:

@@ -98,7 +98,7 @@ class Extractor:
                         or _somebody(first, second, relation)
                         or _two_of_a_kind(first, second, relation)
                     )
-                    and triggered(text[end(first.head) : second.head.idx], text[end(second.head) :])
+                    and _linked(text, first, second)
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)
@@ -131,8 +131,16 @@ class Extractor:
                 yield from self._prepositions.of_preposition(doc, text, token)
             elif link == "nmod":
                 yield from self._coordination.of_slash(doc, text, token)
+            elif link in ("nsubj", "nsubjpass"):
+                yield from self._coordination.of_subject(doc, text, token)
             elif link == "prt":
                 yield from self._prepositions.of_particle(doc, text, token)
+
+
+def _linked(text: str, first: NamedThing, second: NamedThing) -> bool:
+    """Whether the text between two mentions links them."""
+    start, stop = second.head.idx, end(second.head)
+    return triggered(text[end(first.head) : start], text[stop:], text[start:stop])
 
 
 def _differ(first: NamedThing, second: NamedThing) -> bool:

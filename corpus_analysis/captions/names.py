@@ -12,6 +12,7 @@ from .words import (
     ACTING,
     COLORS,
     DEPICTIONS,
+    DOING,
     FAKE,
     FIGURES,
     GAMES,
@@ -94,6 +95,8 @@ class Names:
     def ends_name(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
         forms = self.ontology.by_last.get(token.lower_)
+        if forms and _is_named(token) and self.is_name(token):
+            return True
         return bool(forms) and any(
             len(form.before) == 1 and any(t.lower_ == form.before[0] for t in token.lefts)
             for form in forms or ()
@@ -102,6 +105,11 @@ class Names:
     def is_name(self, token: Word) -> bool:
         """Whether a word alone is a name: "corn", but not "pop", which ends "soda pop"."""
         return any(not form.before for form in self.ontology.by_last.get(token.lower_, ()))
+
+    def is_animate(self, token: Word) -> bool:
+        """Whether a word alone is the name of somebody or of an animal."""
+        entity = self.ontology.surface.get(token.lower_)
+        return entity is not None and entity.animate
 
     def as_kind(self, found: NamedThing, name: str, begin: Word) -> NamedThing:
         """The mention as a thing of another kind, which the ontology must name."""
@@ -184,12 +192,27 @@ class Names:
         forms = self.ontology.by_last.get(word, ())
         if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):
             return token  # "a cutting board"
+        role = self._role(doc, token)
+        if role is not None:
+            return role
         using = self._user(doc, token)
         if using is not None:
             return using
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
         return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+
+    def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
+        """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
+        if not (token.tag_ == "NNP" and token.text[0].isupper()) or self.is_name(token):
+            return None
+        for word in token.lefts:
+            if word.dep_ == "compound" and word.text.islower() and self.is_animate(word):
+                named = all(t.tag_ == "NNP" for t in doc[word.i + 1 : token.i])
+                entity = self.ontology.surface[word.lower_]
+                people = entity is not None and entity.category == "people"
+                return word if named and people else None
+        return None
 
     def _user(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who uses what a word names, where the parser takes all of it for one name."""
@@ -275,17 +298,35 @@ def in_set(doc: Sequence[Word], token: Word) -> bool:
     )
 
 
+def _is_named(token: Word) -> bool:
+    """Whether what is tagged as no noun is what a caption is about: "the stable with horses",
+    "kitten on a laptop"."""
+    if token.tag_ in NOUNS or token.dep_ not in ("ROOT", "nsubj") or token.lower_ in COLORS:
+        return False
+    if token.tag_ == "JJ" and any(t.dep_ == "det" for t in token.lefts):
+        return True
+    return not token.i and any(
+        t.i == 1 and (t.tag_ in ("IN", "CC", "VBG") or t.text == ",") for t in token.rights
+    )
+
+
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
     if token.tag_ in NOUNS:
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         return any(t.dep_ in _MODIFYING for t in token.lefts)
-    if token.tag_ not in ("VB", "VBP", "VBZ") or token.i < 2 or doc[token.i - 1].lower_ not in AND:
+    if _is_named(token):
+        return True
+    verb = token.tag_ in ("VB", "VBP", "VBZ") or (
+        token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
+    )
+    if not verb or token.i < 2 or doc[token.i - 1].lower_ not in AND or token.lower_ in COLORS:
         return False
     after = doc[token.i + 1].tag_ if token.i + 1 < len(doc) else "."
     before = doc[token.i - 3] if doc[token.i - 2].text == "," and token.i > 2 else doc[token.i - 2]
-    return before.tag_ in NOUNS and after in (".", ",", "IN", "CC", "VBG")
+    joined = before.tag_ in NOUNS or _is_named(before)
+    return joined and after in (".", ",", ":", "IN", "CC", "VBG")
 
 
 def ends_field(doc: Sequence[Word], token: Word) -> bool:
@@ -383,6 +424,8 @@ def _noun_of(token: Word) -> Word:
         several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
         *_, token = (token, *several, *(one for noun in several for one in conjuncts(noun)))
         return token  # "giraffe and zebra grazing next to plants"
+    if token.lower_ in DOING and modifiers and modifiers[-1].i == token.i - 1:
+        return modifiers[-1]
     if token.lower_ in RESTING and modifiers and modifiers[-1].i == token.i - 1:
         placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
         return modifiers[-1] if placed and token.dep_ == "conj" else token

@@ -38,6 +38,8 @@ def heads_both(
         return False
     if word.lower_ in OFFSPRING and second.entity.animate:
         return False  # "a mother and baby son"
+    if first.entity.animate and second.entity.animate and not names.is_animate(word):
+        return False  # "an actor and tv producer"
     near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in AND
     titled = near and word.text[0].isupper() and second.head.text[0].isupper()
     return titled or names.is_name(word)

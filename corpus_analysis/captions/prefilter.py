@@ -40,7 +40,17 @@ _PUNCTUATION = frozenset(PUNCTUATION)
 TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
 """Every pair has one of these between its halves."""
 
-_FIELD = r"[|:\u2022!?]|(?<=\s)[-\u2013\u2014.](?=\s)"
+_JOINED = (
+    r"(?:shirts?|pieces?|ups?|like|style|free|size|sized|length|made|aged|old|neck|sleeved?|"
+    r"year|winning|looking|century|high|heeled|headed|eyed|"
+    r"haired|legged|shaped|themed|(?!(?:red|bed|shed|sled|seed|weed|limited|framed|used)(?![a-z]))[a-z]+ed)"
+    r"(?![a-z])"
+)
+"""What a hyphen between spaces joins to the word before it: CC3M writes "a t - shirt"."""
+_FIELD = (
+    r"[|:\u2022!?]|(?<=\s)[\u2013\u2014.](?=\s)"
+    rf"|(?<=\s)(?<!\bt )-(?=\s)(?! {_JOINED})"
+)
 """What separates the fields of alt text, or sentences: nothing is linked across it."""
 
 _PREFIX = 4
@@ -53,7 +63,9 @@ _NEAR = 4
 _AHEAD = 8
 """Words after a name in which a list goes on."""
 _LISTING = frozenset((",", "&", "+", "and", "or"))
-_AGENTS = frozenset(("surrounded", "flanked", "accompanied", "parked", "seated"))
+_AGENTS = frozenset(
+    "surrounded flanked accompanied parked seated standing stands sitting sits".split()
+)
 _DETERMINERS = frozenset("a an the his her its their my our some two three".split())
 """Before and after a "by" that may say a place; one before a name says who made it."""
 _REACH = 8
@@ -63,8 +75,10 @@ _WORD = re.compile(rf"[a-z]+|[{PUNCTUATION}]")
 _WORD_OR_FIELD = re.compile(rf"[a-z]+|[{PUNCTUATION}]|{_FIELD}")
 
 
-def triggered(between: str, after: str = "") -> bool:
+def triggered(between: str, after: str = "", head: str = "") -> bool:
     """Whether the text between two mentions links them; a comma does where a list goes on after.
+
+    head: the last word of the second, to which a hyphen may join what is before.
 
     >>> triggered(" and a "), triggered(" in front of the "), triggered(" | "), triggered("andy")
     (True, True, False, False)
@@ -72,9 +86,11 @@ def triggered(between: str, after: str = "") -> bool:
     (False, True)
     >>> triggered(", a big old ", " and a tree"), triggered(", a big old ", " in a tree")
     (True, False)
+    >>> triggered(" and a t - ", "", "shirt"), triggered(" and a vase - ", "", "lamp")
+    (True, False)
     """
     words = _WORD.findall(between.lower())
-    if _FIELDS.search(between) is not None:
+    if _FIELDS.search((between + head).lower()) is not None:
         return False
     linked = any(word in TRIGGERS and _links(words, at) for at, word in enumerate(words))
     marks = [word for word in words if word in _PUNCTUATION]

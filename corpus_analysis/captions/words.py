@@ -8,7 +8,8 @@ QUANTITIES = frozenset(
     "batch fleet swarm mixture mix half chunk chunks wedge wedges lot lots variety hundreds "
     "thousands handful pairs groups rows stacks piles bunches heap bundle bundles sets slice "
     "slices piece pieces kind kinds type types selection assortment flight collection array plenty "
-    "family".split()
+    "family case cases display displays arrangement arrangements sea load loads dollop dollops "
+    "drizzle sprig sprigs".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
@@ -46,6 +47,14 @@ ACTING = frozenset(
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
+DOING = frozenset(
+    "arrive arrives attend attends talk talks embrace embraces kiss kisses hug hugs greet greets "
+    "pose poses perform performs compete competes celebrate celebrates speak speaks laugh laughs "
+    "chat chats stroll strolls wait waits walks runs sits stands flies drives rides swims "
+    "backstage onstage closeup".split()
+)
+"""What the tagger takes for a noun after the name of who does it: "bride and groom arrive"."""
+
 RESTING = frozenset("set sit stand rest lay lie paddle pose perch nap swim graze lean".split())
 """The same after several: "a man and a dog paddle on a board"."""
 
@@ -64,6 +73,15 @@ USING = frozenset("eating holding wearing using carrying playing".split())
 
 STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
+
+SET_BACK = frozenset(
+    "background backdrop foreground distance behind nearby overhead around".split()
+)
+"""Where something is in an image, rather than in what is named before it: "a bus in a street with
+a tower in the background"."""
+
+GROUNDS = frozenset(("mountain", "stadium"))
+"""What somebody is "on" as on any ground."""
 
 ALOFT = frozenset(
     "air sky water grass snow sand field middle tracks track road street path river".split()
@@ -134,6 +152,28 @@ EATING = frozenset(
     "puffing suck sucks sucking".split()
 )
 """Verbs whose "on" says what goes into the mouth."""
+
+TEAMING = frozenset(
+    "team teams teamed teaming pair pairs paired pairing match matches matched matching combine "
+    "combines combined combining".split()
+)
+"""Verbs whose object "with" something else are both worn: "teamed boots with a dress"."""
+
+WEARING = frozenset(
+    "wear wears wearing wore don dons donned donning rock rocks rocked rocking sport sports "
+    "sported sporting".split()
+)
+"""The same, if what follows "with" is worn."""
+
+ALONE = frozenset(
+    "smiling laughing sleeping jumping flying swimming running walking standing sitting lying "
+    "floating hanging crying dancing boiling burning blooming steaming glowing melting falling "
+    "growing spinning grazing galloping roaring barking yawning".split()
+)
+"""What a thing does without an object: "smiling family with a dog"."""
+
+PUT_DOWN = frozenset("lay lays laid laying hang hangs hung".split())
+"""Verbs with an object only if somebody puts something."""
 
 POSTURES = frozenset(
     "sit sits sitting sat stand stands standing stood lie lies lying lay laying lays rest resting "

@@ -59,7 +59,7 @@ def test_longest_name_comes_first() -> None:
     lengths = [len(f.before) for f in ONTOLOGY.by_last["dog"]]
     assert lengths == sorted(lengths, reverse=True) and lengths[-1] == 0 < lengths[0]
     assert ONTOLOGY.surface["hot dogs"] is ONTOLOGY.entities["hot dog"]
-    assert ONTOLOGY.surface["sleeping bag"] is None
+    assert ONTOLOGY.surface["boxing ring"] is None
 
 
 def test_a_kind_of_a_thing_is_not_distinct_from_it() -> None:
@@ -103,7 +103,7 @@ def test_digest_follows_the_content(tmp_path: Path) -> None:
     for folder in ("same", "other"):
         shutil.copytree(FOLDER, tmp_path / folder)
     with (tmp_path / "other" / "animals.yaml").open("a") as file:
-        file.write("- {name: yeti}\n")
+        file.write("- {name: snark}\n")
     assert Ontology.read(tmp_path / "same").digest() == ONTOLOGY.digest()
     assert Ontology.read(tmp_path / "other").digest() != ONTOLOGY.digest()
 
@@ -112,7 +112,7 @@ def test_animacy_and_countability() -> None:
     e = ONTOLOGY.entities
     assert e["lemur"].animate and e["novelist"].animate and not e["lawn mower"].animate
     assert not e["whiskey"].countable and e["meatball"].countable
-    assert ONTOLOGY.surface["prairie dog"] is None  # no dog, by WordNet
+    assert ONTOLOGY.surface["top dog"] is None  # no dog, by WordNet
     assert ONTOLOGY.surface["dirt bikes"] is e["dirt bike"]
     assert "motorcycle" in e["dirt bike"].kinds and "bicycle" not in e["dirt bike"].kinds
 
@@ -417,7 +417,9 @@ def test_triggered(text: str) -> None:
     assert triggered(text) == (not field and ("and" in words or (mark and marks != [","])))
 
 
-PIECES = "cat dog person groom and with by a the parked so , , / & - | . old green".split(" ")
+PIECES = "cat dog person groom and with by a the parked so , , / & - | . old green t aged".split(
+    " "
+)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map(" ".join))
@@ -426,7 +428,7 @@ def test_the_prefilter_passes_whatever_two_things_are_linked(text: str) -> None:
     heads = list(re.finditer(r"\b(?:cat|dog|person|groom)\b", text))
     linked = any(
         first[0] != second[0]
-        and triggered(text[first.end() : second.start()], text[second.end() :])
+        and triggered(text[first.end() : second.start()], text[second.end() :], second[0])
         for first, second in itertools.combinations(heads, 2)
     )
     assert PREFILTER.may_hold_pair(text) is linked
@@ -497,7 +499,7 @@ def test_lossless_on_made_captions(miner: Miner, reference: Miner, captions: lis
 
 SAID = {
     # compounds and likenesses are what they are
-    "a pizza stone and a plate": [],
+    "a family tree and a plate": [],
     "a dirt bike and a car": [("dirt bike", "and", "car")],
     "a motor bike next to a boy": [("motorcycle", "next to", "boy")],
     "a bear next to a stuffed rabbit": [("bear", "next to", "stuffed animal")],

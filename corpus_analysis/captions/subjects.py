@@ -1,0 +1,348 @@
+"""What a prepositional phrase is about where the tree alone misleads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .attachment import (
+    NOUNS,
+    POSSESSIVES,
+    Word,
+    conjuncts,
+    is_place,
+    noun_above,
+    subject_of,
+)
+from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
+from .words import (
+    ALOFT,
+    ALONE,
+    DEPICTIONS,
+    FILLING,
+    LINKS,
+    POSTURES,
+    PUT_DOWN,
+    PUTTING,
+    SET_BACK,
+    TEAMING,
+    WEARING,
+)
+
+_GROWING = frozenset(("leaf", "flower", "fruit"))
+_AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
+_SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+_CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+_VESSELS = frozenset(
+    ("basket", "bowl", "plate", "tray", "cup", "mug", "glass", "jar", "box", "bag")
+)
+"""What food is in or on: "a rabbit holding a basket with eggs"."""
+_NEAREST = frozenset(("with", "between"))
+"""Prepositions about the noun before them and nothing further up: "clashes between police"."""
+_ON = frozenset("on by over around against among".split())
+"""Prepositions that may say where an act ends: "puts lights on a tree"."""
+_ROUND = frozenset(("above", "behind", "around", "over"))
+_MAX_PLACES = 3
+"""Most nouns of places that a phrase is about before the thing: "in view in a room"."""
+_INSIDE = frozenset(("it", "inside", "them"))
+"""Of what is right before, where a phrase ends so: "a car with a child inside"."""
+
+
+class Subjects:
+    """The rules of what a phrase is about, for one ontology."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def beneath(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
+    ) -> NamedThing | None:
+        """What stands on another, of two phrases with "on": the plate in "it is on a plate on a
+        table"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or first.entity.animate or before.dep_ != "pobj":
+            return None
+        if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
+            return None
+        found = self._names.resolve(doc, text, before)
+        return None if found is None or found.entity.animate else found
+
+    def modified(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """The noun that a prepositional phrase modifies by the tree, and what it names."""
+        above = above_of(doc, token)
+        subject = _put(token, above, second)
+        if subject is None:
+            subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
+        if subject is not None and subject.tag_ == "PRP":
+            subject = self._antecedent(doc, text, subject)
+        if subject is None:
+            return None
+        found = self._names.resolve(doc, text, subject)
+        if found is not None:
+            return subject, found
+        rides = second.entity.category == "vehicles" and token.lower_ == "on"
+        inner = subject.dep_ in ("pobj", "conj") or (
+            subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
+        )
+        if not inner:
+            return None
+        # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
+        aloft = token.lower_ == "between" and subject.lower_ in ALOFT
+        further = aloft or token.lower_ not in _NEAREST
+        back = token.lower_ == "with" and _is_set_back(doc, second)
+        for _ in range(_MAX_PLACES):
+            subject = noun_above(subject, self._names.ends_name)
+            found = None if subject is None else self._names.resolve(doc, text, subject)
+            if subject is None or found is not None or further:
+                break
+        if subject is None or found is None:
+            return None
+        couple = found.entity.animate and second.entity.animate and token.lower_ == "with"
+        return (subject, found) if further or back or couple else None
+
+    def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
+        """The lifeless thing right before a place, where what the tree says is unknown: "a room
+        filled with furniture next to a window"."""
+        start = token
+        while is_placing(start.head) or start.head.dep_ == "prep":
+            if not 0 < start.i - start.head.i <= 3:
+                break
+            start = start.head
+        noun = doc[start.i - 1] if start.i else token
+        if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
+            return None
+        found = self._names.resolve(doc, text, noun)
+        return None if found is None or found.entity.animate else (noun, found)
+
+    def _antecedent(self, doc: Sequence[Word], text: str, pronoun: Word) -> Word | None:
+        """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"."""
+        if pronoun.lower_ not in ("he", "she", "they") or pronoun.head.dep_ != "advcl":
+            return None
+        named = (t for t in doc[: pronoun.i] if self._names.ontology.by_last.get(t.lower_))
+        found = {n.head.i: n for t in named if (n := self._names.resolve(doc, text, t)) is not None}
+        people = [one for one in found.values() if one.entity.category == "people"]
+        return people[0].head if len(people) == 1 else None
+
+    def better(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        token: Word,
+        subject: Word,
+        first: NamedThing,
+        second: NamedThing,
+    ) -> tuple[Word, NamedThing] | None:
+        """Subject and name, or the living thing that the phrase is about where the parser chose
+        what it is on, in, holds or wears.
+
+        "A man waiting for a train with a phone in his hand", "a dog on a bed next to a teddy bear",
+        "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
+        """
+        chosen = subject, first
+        outer = self._outer(doc, text, token, second)
+        if outer is not None:
+            return outer
+        if first.entity.animate:
+            rider = self._rider(doc, text, subject, first, second)
+            return rider or self._before(doc, text, token, chosen, second)
+        eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
+        put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
+        put = put or _put(token, above_of(doc, token), second) is not None
+        if (token.head.tag_ == "VBN" and not eaten) or put:
+            return chosen  # but "a salad with nuts arranged on a plate"
+        near = self._furniture(doc, text, token, subject)
+        if near is not None:
+            return near
+        before = doc[token.i - 1]
+        unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
+        if token.lower_ == "with" and unknown and _is_of_it(second.head, subject):
+            return None  # "a train next to a platform with people on it"
+        above = noun_above(subject, self._names.ends_name)
+        if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
+            above = subject.head
+        found = None if above is None else self._names.resolve(doc, text, above)
+        if above is None or found is None:
+            clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
+            acts = token.head.dep_ in ("acl", "advcl") and token.head.tag_ == "VBG"
+            if second.entity.animate and token.lower_ == "with" and subject.head.lower_ in _AIMS:
+                return None  # "a player battles for the ball with a player"
+            # "a platypus in a jacket standing on a stump", where the platypus isn't known
+            return None if clad and acts and first.entity.category == "everyday" else chosen
+        holding = subject.head.lower_ == "with" and token.lower_ != "with"
+        holding = (
+            holding or subject.head.head.lower_ == "full"
+        )  # "a vase full of flowers on a desk"
+        alike = first.entity.category == found.entity.category
+        if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
+            return above, found  # "a present with a ribbon to the left of a tree"
+        if not found.entity.animate:
+            return chosen
+        toy = second.entity.animate or second.entity.category == "devices_leisure"
+        seat = first.entity.category in ("furniture", "vehicles") and toy
+        own = any(t.lower_ in POSSESSIVES for t in below(second.head))
+        aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
+        aim = aim and not is_place(subject.head.head)
+        eaten = first.entity.category == "food_kitchen" and second.entity.animate
+        worn = subject.dep_ in ("pobj", "conj", "dobj") and first.entity.category == "everyday"
+        held = first.entity.category in ("food_kitchen", "devices_leisure")
+        if token.lower_ == "with" and subject.head.lower_ in LINKS:
+            worn = False  # "a cow next to a tree with leaves"
+        worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
+        return (above, found) if seat or own or worn or aim or eaten else chosen
+
+    def _rider(
+        self, doc: Sequence[Word], text: str, mount: Word, first: NamedThing, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """Who is on an animal that the parser takes for what is with somebody: "a boy on an
+        elephant with a girl"."""
+        people = second.entity.category == "people"
+        if first.entity.category != "animals" or not people or mount.dep_ != "pobj":
+            return None
+        above = noun_above(mount, self._names.ends_name)
+        found = None if above is None else self._names.resolve(doc, text, above)
+        if above is None or found is None or found.entity.category != "people":
+            return None
+        return above, found
+
+    def _outer(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """The garment right before "over", if it is worn over another: "a man in a jacket over a
+        shirt"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "over" or "garment" not in second.entity.kinds:
+            return None
+        found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
+        worn = found is not None and found.entity.category == "everyday"
+        return (before, found) if found is not None and worn else None
+
+    def _furniture(
+        self, doc: Sequence[Word], text: str, token: Word, subject: Word
+    ) -> tuple[Word, NamedThing] | None:
+        """The furniture right before "with" that a lifeless subject stands on, or is joined to.
+
+        "A pizza on a table with magazines", "a fridge and shelves with jars".
+        """
+        before = doc[token.i - 1]
+        if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
+            return None
+        found = self._names.resolve(doc, text, before)
+        if found is None or found.entity.animate:
+            return None
+        joined = any(one.i == before.i for one in conjuncts(subject))
+        return (before, found) if joined or found.entity.category == "furniture" else None
+
+    def _before(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        token: Word,
+        chosen: tuple[Word, NamedThing],
+        second: NamedThing,
+    ) -> tuple[Word, NamedThing] | None:
+        """The lifeless thing that a phrase is about where the parser chose who acts; None if that
+        is not known.
+
+        "A man blows out candles on a cake", "a woman behind a table with carrots on it", "a cow
+        next to a tree with red leaves", "a woman shows her bagel with cheese".
+        """
+        people, what = chosen[1].entity.category == "people", second.entity
+        before = doc[token.i - 1]
+        of_it = people and _is_of_it(second.head, chosen[0])
+        on_top = what.category == "food_kitchen" or what.name in _SURFACES
+        if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
+            objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
+            before = next(objects, before)
+        elif token.lower_ != "with" or before.tag_ not in NOUNS or before.i == chosen[0].i:
+            return chosen
+        found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
+        growing = what.name in _GROWING or "flower" in what.kinds
+        if found is None or found.entity.animate:
+            if found is not None and people and what.animate:
+                return chosen  # "people riding horses with dogs behind them"
+            return None if of_it or (growing and not people) else chosen
+        eaten = found.entity.category == "food_kitchen" and (
+            what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
+        )
+        kept = found.entity.name in _VESSELS and what.category == "food_kitchen"
+        kept = kept and what.name not in _CUTLERY
+        on_top = token.lower_ == "on"
+        return (before, found) if of_it or growing or eaten or kept or on_top else chosen
+
+
+def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
+    """The object of a verb, where a phrase says where it is put, or with what it comes."""
+    verb = above.head if is_place(above) and above.tag_ not in NOUNS else above
+    put = verb.lower_ in PUTTING | PUT_DOWN and (
+        verb.i != above.i or token.lower_ in ("on", "over", "above", "near", "beside")
+    )
+    worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
+    filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
+    filled = filled or (verb.lower_ in WEARING and worn)
+    put = put or (token.lower_ == "over" and filled)  # "wearing a coat over a dress"
+    if verb.tag_ in NOUNS or not (put or (token.lower_ == "with" and filled)):
+        return None
+    return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)
+
+
+def _is_clad(noun: Word, conjunct: Word) -> bool:
+    """Whether what is joined to somebody is worn: "a woman in a hat and sunglasses with a dog"."""
+    return any(t.lower_ == "in" and t.i < conjunct.i for t in noun.rights)
+
+
+def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
+    """Whether a phrase ends in the background: "with a tower behind them"."""
+    after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
+    clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
+    return not SET_BACK.isdisjoint(after[:clause])
+
+
+def _is_of_it(noun: Word, subject: Word) -> bool:
+    """Whether a noun's own words say that it is in or on what is named right before: "with people
+    on it", but not "girls with a plane above them"."""
+    for word in below(noun):
+        if word.lower_ in _INSIDE:
+            far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
+            return not far
+    return False
+
+
+def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
+    """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
+    on a bench", "framed picture above a sofa"."""
+    first = token.head
+    if first.i == 0 and first.lower_ in DEPICTIONS:
+        return first  # "drawing of a woman with a hat"
+    # "resting gulls on a dock", "smiling family with a dog"
+    resting = first.tag_ == "VBG" and first.lower_ in POSTURES | ALONE
+    if first.i or not (resting or first.tag_ in ("VBN", "VBD", "VB")):
+        return None
+    nouns = [t for t in first.rights if t.dep_ == "dobj" and t.i < token.i]
+    direct = len(nouns) == 1 and all(t.tag_ in BEFORE_NOUNS for t in doc[1 : nouns[0].i])
+    bare = direct and not any(t.dep_ in QUANTIFYING for t in nouns[0].lefts)
+    return nouns[0] if bare else None
+
+
+def is_placing(token: Word) -> bool:
+    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
+    return is_place(token) or token.lower_ == "outside"
+
+
+def above_of(doc: Sequence[Word], token: Word) -> Word:
+    """What a preposition attaches to; for "with", the noun right before it rather than its place.
+
+    "To the right of a plate with toast on it", where the parser chose "right".
+    """
+    before = doc[token.i - 1]
+    of = before.head
+    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
+    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
+
+
+def below(token: Word) -> Iterator[Word]:
+    """All that depends on what follows a word: "in his hand"."""
+    for right in token.rights:
+        yield from right.lefts
+        yield right
+        yield from below(right)
