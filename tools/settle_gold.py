@@ -42,11 +42,12 @@ class Pair(NamedTuple):
     second: str
 
     def same(self, other: Pair) -> bool:
-        """Whether both end in the same words; compounds and linking words may differ."""
+        """Whether both end in the same words; compounds, links and order may differ."""
         return self.ends() == other.ends()
 
     def ends(self) -> tuple[str, str]:
-        return self.first.split()[-1], self.second.split()[-1]
+        first, second = sorted(name.split()[-1] for name in (self.first, self.second))
+        return first, second
 
 
 class Reading(NamedTuple):
@@ -88,6 +89,8 @@ def every(readings: Iterable[Reading]) -> list[Pair]:
     for pair in (p for reading in readings for p in (*reading.stated, *reading.open)):
         for at, other in enumerate(found):
             if pair.same(other):
+                if pair.first.split()[-1] != other.first.split()[-1]:
+                    pair = Pair(pair.second, pair.relation, pair.first)
                 first = min(pair.first, other.first, key=len)
                 second = min(pair.second, other.second, key=len)
                 found[at] = Pair(first, other.relation, second)

@@ -190,7 +190,7 @@ def test_two_readings_become_rows(tmp_path: Path) -> None:
     )
     second = (
         "0: fence [near] dog; dog [and] teddy bear ?? cat [and] dog\n"
-        "1: wooden pig [and] cardboard box"
+        "1: cardboard box [beside] wooden pig"  # the same pair, the other way round
     )
     readings = (first, second)
     differences = settle(tmp_path, "differences", drawn, readings, "{}")
