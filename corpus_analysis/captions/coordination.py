@@ -330,7 +330,8 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
     while name.dep_ == "compound" and name.head.i > name.i:
         name = name.head
     after = name.i + 1
-    return name.dep_ in ("appos", "nmod") and after < len(doc) and doc[after].lower_ in AND | {","}
+    listed = name.dep_ in ("appos", "nmod") or (name.tag_ == "JJ" and name.dep_ == "amod")
+    return listed and after < len(doc) and doc[after].lower_ in AND | {","}
 
 
 def _holds(held: Word, conjunct: Word) -> bool:

@@ -320,6 +320,9 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
         return any(t.dep_ in _MODIFYING for t in token.lefts)
     if _is_named(token):
         return True
+    at = token.i
+    if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
+        return doc[at + 1].text == ","  # "glasses, a vest, and tie"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (
         token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
     )

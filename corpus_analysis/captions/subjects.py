@@ -33,7 +33,7 @@ _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
-    ("basket", "bowl", "plate", "tray", "cup", "mug", "glass", "jar", "box", "bag")
+    "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
 """What food is in or on: "a rabbit holding a basket with eggs"."""
 _NEAREST = frozenset(("with", "between"))
@@ -44,6 +44,7 @@ _ROUND = frozenset(("above", "behind", "around", "over"))
 _AT = frozenset(("in", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
+_RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
 _INSIDE = frozenset(("it", "inside", "them"))
@@ -75,14 +76,14 @@ class Subjects:
         """What something is on, right before where that is: the bench in "a man on a bench next to
         a tree", which is next to the tree as well. What is "with" somebody on it need not be on it.
         """
-        if relation == "on" or noun.dep_ != "pobj" or noun.i <= first.head.i:
+        if noun.dep_ != "pobj" or noun.i <= first.head.i:
             return None
         if noun.head.lower_ != "on" and (relation == "with" or noun.head.lower_ not in _AT):
             return None
         found = self._names.resolve(doc, text, noun)
         if found is None or (relation == "with" and first.entity.animate):
             return None
-        return found if found.entity.category in _SEATS else None
+        return found if found.entity.category in (_SEATS if relation != "on" else _RIDDEN) else None
 
     def modified(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -174,13 +175,14 @@ class Subjects:
         put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
-        near = self._furniture(doc, text, token, subject)
+        near = self._furniture(doc, text, token, subject, second)
         if near is not None:
             return near
         before = doc[token.i - 1]
         unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
-        if token.lower_ == "with" and unknown and _is_of_it(second.head, subject):
-            return None  # "a train next to a platform with people on it"
+        room = before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
+        if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
+            return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
         if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
             above = subject.head
@@ -257,11 +259,12 @@ class Subjects:
         return (before, found) if found is not None and laid else None
 
     def _furniture(
-        self, doc: Sequence[Word], text: str, token: Word, subject: Word
+        self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:
         """The furniture right before "with" that a lifeless subject stands on, or is joined to.
 
-        "A pizza on a table with magazines", "a fridge and shelves with jars".
+        "A pizza on a table with magazines", "a fridge and shelves with jars", "a train by a
+        platform with people on it".
         """
         before = doc[token.i - 1]
         if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
@@ -270,6 +273,7 @@ class Subjects:
         if found is None or found.entity.animate:
             return None
         joined = any(one.i == before.i for one in conjuncts(subject))
+        joined = joined or _is_of_it(second.head, subject)
         return (before, found) if joined or found.entity.category == "furniture" else None
 
     def _before(

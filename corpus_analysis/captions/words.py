@@ -179,7 +179,8 @@ PUTTING = frozenset(
     "put puts putting place places placing placed throw throws throwing cook cooks cooking "
     "pour pours pouring fly flies flying flew breathe breathes breathing spread spreads "
     "spreading cut cuts cutting drop drops dropping serve serves serving draw draws drawing "
-    "paint paints painting push pushes pushing load loads loading lift lifts lifting".split()
+    "paint paints painting push pushes pushing load loads loading lift lifts lifting "
+    "install installs installing attach attaches attaching".split()
 )
 """Verbs whose object is on something, rather than who does it."""
 
@@ -218,7 +219,7 @@ FIGHTING = frozenset("action fight fights fighting match game race battle protes
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
 """Balls, and what is played with them."""
 
-SHOPS = frozenset(("gifts", "bar", "grill"))
+SHOPS = frozenset(("gifts", "bar", "grill", "cafe"))
 """After "&" and with a capital, they end the name of a shop or a restaurant."""
 
 COLORS = frozenset(
