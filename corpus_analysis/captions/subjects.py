@@ -180,7 +180,9 @@ class Subjects:
             return near
         before = doc[token.i - 1]
         unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
-        room = before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
+        room = (
+            before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
+        )
         if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
