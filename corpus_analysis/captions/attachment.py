@@ -140,16 +140,6 @@ def conjuncts(token: Word) -> Iterator[Word]:
             yield from conjuncts(right)
 
 
-def listed(token: Word) -> Iterator[Word]:
-    """What a list names after a word; the parser takes some of it for appositions."""
-    for right in token.rights:
-        if right.dep_ == "conj" or (
-            right.dep_ == "appos" and any(t.dep_ == "conj" for t in right.rights)
-        ):
-            yield right
-            yield from listed(right)
-
-
 def object_of(token: Word) -> Word | None:
     """What a preposition points to; it may be in a clause: "with his phone on"."""
     for below in token.rights:

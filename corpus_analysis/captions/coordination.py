@@ -19,7 +19,7 @@ from .names import (
     is_noun,
     modifiers,
 )
-from .one_thing import heads_both, is_choice, is_flavor, one_dish, one_person
+from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
 from .words import ACTING, GAMES, LINKS, QUANTITIES
 
@@ -77,7 +77,7 @@ class Coordination:
             if past and first.entity.category != second.entity.category:
                 continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
             one = one_person(doc, first, second) or one_dish(doc, first, second)
-            if not one and not is_flavor(text, first, second):
+            if not one and not is_product(text, first, second):
                 yield first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], second: NamedThing) -> Word | None:
@@ -131,7 +131,7 @@ class Coordination:
                 if nearer is None or heads_both(self._names, doc, text, nearer, second):
                     return
                 one = one_person(doc, nearer, second) or one_dish(doc, nearer, second)
-                if not one and not is_flavor(text, nearer, second):
+                if not one and not is_product(text, nearer, second):
                     yield nearer, second, "coordination", coordinator
                 return
             # Only neighbors are linked, but "and" also reaches over what isn't known.
@@ -174,12 +174,12 @@ class Coordination:
         self, doc: Sequence[Word], text: str, place: Word, conjunct: Word
     ) -> NamedThing | None:
         """The last of the things that a place comes with, to which more is joined: "a room with a
-        couch on a rug, and a lamp"."""
+        couch on a rug, and a lamp", "a look featuring dresses, cardigan and shoes"."""
         if place.tag_ not in NOUNS:
             return None
         for right in place.rights:
-            target = object_of(right) if right.lower_ == "with" and right.i < conjunct.i else None
-            if target is not None:
+            target, at_hand = _comes_with(right) if right.i < conjunct.i else (None, False)
+            if target is not None and at_hand:
                 things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
                 found = (self._names.resolve(doc, text, t) for t in reversed(things))
                 return next((one for one in found if one is not None), None)
@@ -230,6 +230,8 @@ class Coordination:
             inner = self._names.resolve(doc, text, target)
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
+            if inner is None and right.lower_ == "in" and "garment" in second.entity.kinds:
+                return None  # "an actor in a black top and jeans"
             if inner is None or (couple and not inner.entity.animate):
                 continue
             alike = inner.entity.category == second.entity.category
@@ -328,7 +330,8 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
     while name.dep_ == "compound" and name.head.i > name.i:
         name = name.head
     after = name.i + 1
-    return name.dep_ in ("appos", "nmod") and after < len(doc) and doc[after].lower_ in AND | {","}
+    listed = name.dep_ in ("appos", "nmod") or (name.tag_ == "JJ" and name.dep_ == "amod")
+    return listed and after < len(doc) and doc[after].lower_ in AND | {","}
 
 
 def _holds(held: Word, conjunct: Word) -> bool:

@@ -20,6 +20,9 @@ from .prepositions import Prepositions
 _SUMMING = frozenset("other another more all various different any".split())
 """Before the second of two names, they make it a kind that the first is of."""
 
+_ALONE = frozenset(("on", "outside"))
+"""Of these, each thing has one place: "sitting on a chair and looking at a book"."""
+
 
 @dataclass(frozen=True)
 class CaptionMention:
@@ -88,9 +91,15 @@ class Extractor:
         """
         doc = CaptionWords(doc)
         found: list[CaptionPair] = []
+        links: list[Link] = []
         joined: set[int] = set()  # heads that a coordination has linked to what is before
-        for links in (self._by_tree(doc, text), self._coordination.by_place(doc, text, joined)):
-            for first, second, pattern, relation in links:
+        for some in (
+            self._by_tree(doc, text),
+            self._coordination.by_place(doc, text, joined),
+            _shared(links),
+        ):
+            for link in some:
+                first, second, pattern, relation = link
                 if (
                     first.head.i < second.head.i
                     and (
@@ -102,6 +111,7 @@ class Extractor:
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)
+                    links.append(link)
                     sentence = _sentence(text, second.head)
                     halves = _mention(text, first), _mention(text, second)
                     found.append(CaptionPair(*halves, pattern, relation, sentence))
@@ -135,6 +145,26 @@ class Extractor:
                 yield from self._coordination.of_subject(doc, text, token)
             elif link == "prt":
                 yield from self._prepositions.of_particle(doc, text, token)
+
+
+def _shared(links: Sequence[Link]) -> Iterator[Link]:
+    """What else is where a preposition says, since it is joined to its object: the plums in "a bowl
+    with bananas and plums", but not what is joined to what something is on or outside of."""
+    links = list(links)
+    known = {(first.head.i, second.head.i) for first, second, *_ in links}
+    after: dict[int, list[NamedThing]] = {}
+    for first, second, pattern, _ in links:
+        if pattern == "coordination":
+            after.setdefault(first.head.i, []).append(second)
+    for first, second, pattern, relation in links:
+        shared = pattern == "preposition" and _ALONE.isdisjoint(relation.split())
+        later = [second] if shared else []
+        while later:
+            for one in after.get(later.pop(0).head.i, ()):
+                later.append(one)
+                if (first.head.i, one.head.i) not in known:
+                    known.add((first.head.i, one.head.i))
+                    yield first, one, "preposition", relation
 
 
 def _linked(text: str, first: NamedThing, second: NamedThing) -> bool:

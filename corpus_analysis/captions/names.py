@@ -251,6 +251,8 @@ def _is_stuff(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word says what something is made of: "glass" alone, but not "glass of wine"."""
     alone = not any(t.dep_ in _MODIFYING for t in token.lefts)
     filled = token.i + 1 < len(doc) and doc[token.i + 1].lower_ == "of"
+    if filled and token.lower_ in ("bed", "beds"):
+        return True  # "chicken on a bed of rice"
     after = doc[token.i + 1] if token.i + 1 < len(doc) else token
     if token.lower_ in STUFFS and after.tag_ == "NNS" and after.dep_ != "conj":
         return True  # "a cake and paper plates"
@@ -318,6 +320,9 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
         return any(t.dep_ in _MODIFYING for t in token.lefts)
     if _is_named(token):
         return True
+    at = token.i
+    if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
+        return doc[at + 1].text == ","  # "glasses, a vest, and tie"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (
         token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .attachment import NOUNS, Word, conjuncts
 from .names import AND, QUANTIFYING, NamedThing, Names, end, modifiers
-from .words import MEATS, OFFSPRING, STUFFS
+from .words import MEATS, OFFSPRING, SHOPS, STUFFS
 
 _WEIGHT = re.compile(
     r"(?i)(?:\W+[a-z]+){0,2}\W+\d[\d.]*\s?(?:oz|ounces?|k?g|ml|l|lbs?|pounds?|ct|count|pack)\b"
@@ -55,6 +55,8 @@ def one_person(doc: Sequence[Word], first: NamedThing, second: NamedThing) -> bo
         at = at.head
     if any(t.dep_ in ("det", "poss") for t in second.head.lefts) or second.head.tag_[-1] == "S":
         return False
+    if at.dep_ == "pobj" and at.head.lower_ == "as":
+        return True  # "as a journalist and author"
     at_name = any(_is_name(t) and doc[t.i + 1].text in ",(" for t in doc[: first.head.i - 1])
     named = (
         at_name
@@ -82,8 +84,12 @@ def _are_food(first: NamedThing, second: NamedThing) -> bool:
     return all(one.category == "food_kitchen" or one.name in MEATS for one in both)
 
 
-def is_flavor(text: str, first: NamedThing, second: NamedThing) -> bool:
-    """Whether two names of food say what a product tastes of: "Chicken & Rice 15kg"."""
+def is_product(text: str, first: NamedThing, second: NamedThing) -> bool:
+    """Whether two names of food say what a product tastes of ("Chicken & Rice 15kg"), or two names
+    what a shop is called by ("Flowers & Gifts")."""
+    capitals = first.head.text[0].isupper() and second.head.text[0].isupper()
+    if capitals and second.head.lower_ in SHOPS:
+        return True
     return _are_food(first, second) and _WEIGHT.match(text, end(second.head)) is not None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SPATIAL = frozenset(
     "near beside next with by on under behind above below over beneath underneath alongside "
-    "against atop around outside between among amongst amid upon opposite".split()
+    "against atop around outside between among amongst amid upon opposite past along".split()
 )
 """Prepositions that link two things on their own."""
 

@@ -10,21 +10,21 @@ from .attachment import (
     Word,
     conjuncts,
     is_place,
-    listed,
     object_of,
     sharing,
     subject_of,
 )
 from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
+from .ontology import SOMEBODY
 from .prefilter import PLACES, SPATIAL
 from .subjects import Subjects, above_of, is_placing
 from .words import (
     DEALING,
+    DEPICTIONS,
     DRESSING,
     EATING,
     FIGHTING,
-    FILLED,
     GROUNDS,
     LINKS,
     MINDING,
@@ -118,7 +118,8 @@ class Prepositions:
             return
         # "Nuts, corn and apples on a table", but not "a woman in a suit and tie with a bag"
         root = _root(subject)
-        list_placed = word != "with" and above.tag_ in NOUNS and root.dep_ != "pobj"
+        shown = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
+        list_placed = word != "with" and above.tag_ in NOUNS and (shown or root.dep_ != "pobj")
         had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
         # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
         alone = had or (word == "over" and "garment" in second.entity.kinds)
@@ -132,11 +133,9 @@ class Prepositions:
             if list_placed or people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
-        if word == "with" and above.lower_ in FILLED:
-            for noun in listed(second.head):  # "a plate topped with broccoli, meat and rice"
-                later = self._names.resolve(doc, text, noun)
-                if later is not None:
-                    yield first, later, "preposition", relation
+        seat = self._subjects.seat(doc, text, doc[_start(doc, token) - 1], first, relation)
+        if seat is not None and seat.head.i != second.head.i:
+            yield seat, second, "preposition", relation
 
     def _whole(self, doc: Sequence[Word], target: Word | None) -> Word | None:
         """A preposition's object, or the name after it that the parser cuts off: "next to a
@@ -257,13 +256,15 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False
     if relation == "with" and one.category == "vehicles" and other.name == "lights":
         return False  # its own
+    if relation == "on" and other.name == SOMEBODY and not any(second.head.lefts):
+        return False  # CC3M's word for the name of a place
     flat = other.category == "food_kitchen" or other.name == "paper"
     own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
     if one.category == "animals" and other.name in SHELLS and own:
         return False  # "a turtle spinning on its shell"
     if relation == "on" and one.category == "people" and flat and token.head.lower_ not in POSTURES:
         return False
-    if other.name == "camera" and relation in ("in front of", "back to", "close to"):
+    if other.name == "camera" and relation in ("in front of", "back to", "close to", "past"):
         return False  # of the photographer
     if relation == "on" and one.animate and not SCREENS.isdisjoint({other.name, *other.kinds}):
         return token.head.lower_ in POSTURES
@@ -273,9 +274,14 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
 
 def _relation(doc: Sequence[Word], token: Word) -> str:
     """The preposition with the words that belong to it: "next to", "to the left of"."""
+    return " ".join(doc[i].lower_ for i in range(_start(doc, token), token.i + 1))
+
+
+def _start(doc: Sequence[Word], token: Word) -> int:
+    """Where the words of a preposition begin."""
     start, at = token.i, above_of(doc, token)
     while at.i < start and (is_placing(at) or at.dep_ == "prep"):
         if token.i - at.i >= _MAX_RELATION:
             break
         start, at = at.i, at.head
-    return " ".join(doc[i].lower_ for i in range(start, token.i + 1))
+    return start

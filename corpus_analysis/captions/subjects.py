@@ -33,7 +33,7 @@ _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
-    ("basket", "bowl", "plate", "tray", "cup", "mug", "glass", "jar", "box", "bag")
+    "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
 """What food is in or on: "a rabbit holding a basket with eggs"."""
 _NEAREST = frozenset(("with", "between"))
@@ -41,6 +41,10 @@ _NEAREST = frozenset(("with", "between"))
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _ROUND = frozenset(("above", "behind", "around", "over"))
+_AT = frozenset(("in", "at"))
+_SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
+"""Categories of what something else is on, in or at, and that stands somewhere itself."""
+_RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
 _INSIDE = frozenset(("it", "inside", "them"))
@@ -65,6 +69,21 @@ class Subjects:
             return None
         found = self._names.resolve(doc, text, before)
         return None if found is None or found.entity.animate else found
+
+    def seat(
+        self, doc: Sequence[Word], text: str, noun: Word, first: NamedThing, relation: str
+    ) -> NamedThing | None:
+        """What something is on, right before where that is: the bench in "a man on a bench next to
+        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it.
+        """
+        if noun.dep_ != "pobj" or noun.i <= first.head.i:
+            return None
+        if noun.head.lower_ != "on" and (relation == "with" or noun.head.lower_ not in _AT):
+            return None
+        found = self._names.resolve(doc, text, noun)
+        if found is None or (relation == "with" and first.entity.animate):
+            return None
+        return found if found.entity.category in (_SEATS if relation != "on" else _RIDDEN) else None
 
     def modified(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -116,7 +135,12 @@ class Subjects:
         return None if found is None or found.entity.animate else (noun, found)
 
     def _antecedent(self, doc: Sequence[Word], text: str, pronoun: Word) -> Word | None:
-        """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"."""
+        """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"; what
+        the sentence before is about: "A map made of rice. It is on a table"."""
+        before = doc[pronoun.i - 1]
+        if pronoun.i and before.text == "." and pronoun.head.dep_ == "ROOT":
+            root = before.head
+            return next((t for t in root.lefts if t.dep_ in ("nsubj", "nsubjpass")), root)
         if pronoun.lower_ not in ("he", "she", "they") or pronoun.head.dep_ != "advcl":
             return None
         named = (t for t in doc[: pronoun.i] if self._names.ontology.by_last.get(t.lower_))
@@ -140,7 +164,7 @@ class Subjects:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
-        outer = self._outer(doc, text, token, second)
+        outer = self._outer(doc, text, token, second) or self._resting(doc, text, token, first)
         if outer is not None:
             return outer
         if first.entity.animate:
@@ -151,13 +175,16 @@ class Subjects:
         put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
-        near = self._furniture(doc, text, token, subject)
+        near = self._furniture(doc, text, token, subject, second)
         if near is not None:
             return near
         before = doc[token.i - 1]
         unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
-        if token.lower_ == "with" and unknown and _is_of_it(second.head, subject):
-            return None  # "a train next to a platform with people on it"
+        room = (
+            before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
+        )
+        if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
+            return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
         if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
             above = subject.head
@@ -217,12 +244,29 @@ class Subjects:
         worn = found is not None and found.entity.category == "everyday"
         return (before, found) if found is not None and worn else None
 
+    def _resting(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What lies or stands somewhere by its own participle, where the parser chose who is named
+        before: "women standing around a cake sitting on a table"."""
+        verb = above_of(doc, token)
+        while is_placing(verb) or verb.dep_ == "prep":
+            verb = verb.head
+        before = doc[verb.i - 1]
+        if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:
+            return None
+        apart = before.i > first.head.i and before.head.lower_ != "of"  # "a plate of food sitting"
+        found = self._names.resolve(doc, text, before) if apart else None
+        laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
+        return (before, found) if found is not None and laid else None
+
     def _furniture(
-        self, doc: Sequence[Word], text: str, token: Word, subject: Word
+        self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:
         """The furniture right before "with" that a lifeless subject stands on, or is joined to.
 
-        "A pizza on a table with magazines", "a fridge and shelves with jars".
+        "A pizza on a table with magazines", "a fridge and shelves with jars", "a train by a
+        platform with people on it".
         """
         before = doc[token.i - 1]
         if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
@@ -231,6 +275,7 @@ class Subjects:
         if found is None or found.entity.animate:
             return None
         joined = any(one.i == before.i for one in conjuncts(subject))
+        joined = joined or _is_of_it(second.head, subject)
         return (before, found) if joined or found.entity.category == "furniture" else None
 
     def _before(
@@ -280,7 +325,7 @@ def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
     filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
     filled = filled or (verb.lower_ in WEARING and worn)
-    put = put or (token.lower_ == "over" and filled)  # "wearing a coat over a dress"
+    put = put or (token.lower_ in ("over", "on") and filled)  # "wearing a coat over a dress"
     if verb.tag_ in NOUNS or not (put or (token.lower_ == "with" and filled)):
         return None
     return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)

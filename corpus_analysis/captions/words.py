@@ -63,13 +63,8 @@ HANDLING = frozenset(
 )
 """What somebody does with what the next word names: "a lady cutting pizza"."""
 
-FILLED = frozenset(
-    "filled topped covered decorated garnished adorned stuffed loaded laden stacked packed".split()
-)
-"""Participles after which each thing of a list is with the first: "topped with ham and eggs"."""
-
 USING = frozenset("eating holding wearing using carrying playing".split())
-"""The same, whatever the next word names: "a man on the stump playing guitar"."""
+"""What somebody does with whatever the next word names: "a man on the stump playing guitar"."""
 
 STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
@@ -143,7 +138,7 @@ DEALING = frozenset(
 )
 """Verbs whose "on" says what they are about."""
 
-MINDING = frozenset("obsessed happy pleased satisfied familiar popular bored impressed".split())
+MINDING = frozenset("do obsessed happy pleased satisfied familiar popular bored impressed".split())
 """Before "with" they say what somebody thinks of."""
 
 EATING = frozenset(
@@ -184,7 +179,8 @@ PUTTING = frozenset(
     "put puts putting place places placing placed throw throws throwing cook cooks cooking "
     "pour pours pouring fly flies flying flew breathe breathes breathing spread spreads "
     "spreading cut cuts cutting drop drops dropping serve serves serving draw draws drawing "
-    "paint paints painting".split()
+    "paint paints painting push pushes pushing load loads loading lift lifts lifting "
+    "install installs installing attach attaches attaching".split()
 )
 """Verbs whose object is on something, rather than who does it."""
 
@@ -222,6 +218,9 @@ FIGHTING = frozenset("action fight fights fighting match game race battle protes
 
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
 """Balls, and what is played with them."""
+
+SHOPS = frozenset(("gifts", "bar", "grill", "cafe"))
+"""After "&" and with a capital, they end the name of a shop or a restaurant."""
 
 COLORS = frozenset(
     "black white red green blue yellow purple pink brown gray grey beige teal turquoise navy gold "

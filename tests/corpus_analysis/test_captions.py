@@ -516,6 +516,7 @@ SAID = {
     "A dog on a bed next to a teddy bear": [
         ("dog", "on", "bed"),
         ("dog", "next to", "teddy bear"),
+        ("bed", "next to", "teddy bear"),
     ],
     "girl with a plate with pizza": [("girl", "with", "plate"), ("plate", "with", "pizza")],
     "man waiting for a train with a phone in his hand": [("man", "with", "cell phone")],

@@ -46,7 +46,7 @@ TEMPLATES: list[tuple[str, list[tuple[str, str, str]]]] = [
     ("{A}, {B} and {C}", [("A", ",", "B"), ("B", "and", "C")]),
     ("{A}, {B}, and {C} {place}", [("A", ",", "B"), ("B", "and", "C")]),
     ("{A} with {B}", [("A", "with", "B")]),
-    ("{A} with {B} and {C}", [("A", "with", "B"), ("B", "and", "C")]),
+    ("{A} with {B} and {C}", [("A", "with", "B"), ("B", "and", "C"), ("A", "with", "C")]),
     ("{A} & {B}", [("A", "&", "B")]),
     ("a couple of {As} and {B}", [("A", "and", "B")]),
     ("a group of {As} {rel} {B}", [("A", "rel", "B")]),
@@ -127,7 +127,7 @@ apples, bananas, and oranges => apple|,|banana;banana|and|orange
 a vase with flowers on a table => vase|with|flower;flower|on|table
 a man riding a horse next to a car => man|next to|car
 a man with a beard and a hat => man|with|hat
-a photographer with a camera and a tripod => photographer|with|camera;camera|and|tripod
+a nurse with a camera and a tripod => nurse|with|camera;camera|and|tripod;nurse|with|tripod
 an elephant behind a fence => elephant|behind|fence
 an eagle above a lake => 
 a kite over a house => kite|over|house
@@ -184,7 +184,7 @@ a cottage among trees => cottage|among|tree
 a group under umbrellas => group|under|umbrella
 a group of letters next to a dog => 
 a picture with a dog => 
-a desk with pictures and a lamp => desk|with|picture;picture|and|lamp
+a desk with pictures and a lamp => desk|with|picture;picture|and|lamp;desk|with|lamp
 a boy steals a car with a child inside => car|with|child
 a male dressed in a cage and wearing glasses => 
 the man concentrates on the ball => 
