@@ -13,7 +13,8 @@ and says of each "stated", "open" or "none", in JSON by the caption's number:
 
     {"20": {"pair": ["cat", "on", "desk"], "settled": "stated"}}
 
-or a list of such objects. All other pairs that either wrote are open.
+or a list of such objects. All other pairs that either wrote are open. Two of one kind ("a truck
+next to other trucks") are no pair: an image does not tell which is which.
 
 Readers write names with their compounds. The row keeps the shortest that says what it is: the
 longest end of it that the ontology knows as a name, or that is said to be no real one ("toy dog"),
@@ -75,8 +76,17 @@ def _pairs(text: str, line: str) -> Iterator[Pair]:
         if found is None:
             raise SystemExit(f"not a pair: {part.strip()!r} in {line.strip()!r}")
         pair = Pair(*(group.lower() for group in found.groups()))
-        if pair.first != pair.second:  # zebras next to each other are one kind of thing
+        if not one_kind(pair):
             yield pair
+
+
+def one_kind(pair: Pair) -> bool:
+    """Whether it names one kind of thing twice, as "a truck next to other trucks"."""
+    from counterprior.corpus_analysis.captions.ontology import Ontology
+
+    surface = Ontology.read().surface
+    first, second = (surface.get(short(name), name) for name in (pair.first, pair.second))
+    return first == second
 
 
 def read(path: Path) -> dict[int, Reading]:
