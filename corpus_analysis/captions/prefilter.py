@@ -112,9 +112,7 @@ def triggered(between: str, after: str = "", head: str = "") -> bool:
     read = _Read()
     read.through(words, 0, len(words))
     return read.links(0, 0) and (
-        read.linked > 0
-        or read.mark != ","
-        or _goes_on(_WORD_OR_FIELD.findall(after.lower()), 0)
+        read.linked > 0 or read.mark != "," or _goes_on(_WORD_OR_FIELD.findall(after.lower()), 0)
     )
 
 
