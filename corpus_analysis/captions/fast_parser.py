@@ -15,7 +15,7 @@ from .attachment import Word
 from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors
 from .fast_transitions import FastTransitions
 from .fast_words import FastWords
-from .light_word import LightWord, link
+from .light_word import LightWord, LooseWord, link, reattach
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -59,7 +59,8 @@ class FastParser:
         if self.words.full():
             self._forget()
         codes = [self.words.codes(text) for text in texts]
-        order = sorted(range(len(texts)), key=lambda at: len(codes[at]))
+        # The longest first: they share the many transitions that they take.
+        order = sorted(range(len(texts)), key=lambda at: -len(codes[at]))
         lengths = np.array([len(codes[at]) for at in order], np.int64)
         flat = np.array([code for at in order for code in codes[at]], np.int64)
         found: list[Sequence[Word]] = [()] * len(texts)
@@ -73,28 +74,29 @@ class FastParser:
         for at in order:
             end = start + len(codes[at])
             ours = slice(start, end)
-            words = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
-            found[at] = self.nlp(texts[at]) if words is None else words
+            found[at] = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
             start = end
         return found
 
     def _words(
         self, codes: Sequence[int], tags: list[int], heads: list[int], moves: list[int], start: int
-    ) -> list[LightWord] | None:
-        """The words of one caption; None if its tree must be made non-projective again."""
-        if not self._decorated.isdisjoint(moves):
-            return None
+    ) -> list[LightWord]:
+        """The words of one caption."""
         texts, lower, names = self.words.texts, self.words.lower, self.tags
         labels = self.transitions.labels
+        projective = self._decorated.isdisjoint(moves)
+        make = LightWord if projective else LooseWord
         words: list[LightWord] = []
         idx = 0
         for i, code in enumerate(codes):
             number = code >> 1
             dep = labels[moves[i]] if heads[i] >= 0 else _ROOT
             text = texts[number]
-            words.append(LightWord(i, idx, text, lower[number], names[tags[i]], dep))
+            words.append(make(i, idx, text, lower[number], names[tags[i]], dep))
             idx += len(text) + (code & 1)
         link(words, [head - start for head in heads])
+        if not projective:
+            reattach(words, _DECORATED)
         return words
 
     def _embed(self, codes: Indices) -> Vectors:

@@ -27,6 +27,8 @@ _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_S
 _TYPE = [6, 0, 4]
 """ORTH, NORM and SPACY: the first six depend on these alone."""
 _PIECES = 3
+_AROUND = np.array([-1, 0, 1])
+"""The rows of a window."""
 _TOKENS_AT_ONCE = 1_000
 """Tokens whose windows are held at once: with more, they leave the caches of a core."""
 _MAX_TYPES = 400_000
@@ -114,7 +116,7 @@ class FastTok2Vec:
         for number, (layer, blank) in enumerate(zip(self.layers, self.blanks, strict=True), 1):
             near = beside[: min(number, depth - number)]
             rows = np.concatenate([tokens, *(side for sides in near for side in sides)])
-            window = np.concatenate([X[rows - 1], X[rows], X[rows + 1]], axis=1)
+            window = X.take(rows[:, None] + _AROUND, axis=0).reshape(len(rows), -1)
             Y = _apply(layer, window)
             Y += window[:, width : 2 * width]
             X[:] = blank

@@ -26,8 +26,8 @@ _FEATURES = 8
 """Words that a state looks at; `_Batch.features` has which."""
 _NEVER = -1e9
 """Added to the score of an invalid move."""
-_TOKENS_AT_ONCE = 8_000
-"""Tokens of captions that advance together: 32 MB of what each adds to a state in each role. A few
+_TOKENS_AT_ONCE = 4_000
+"""Tokens of captions that advance together: 16 MB of what each adds to a state in each role. A few
 captions alone, the longest of a batch, advance as slowly as hundreds."""
 _BELOW = 3
 """Empty places below each stack and buffer, so that one may look at what is not there."""

@@ -43,6 +43,28 @@ class LightWord:
         return word
 
 
+class LooseWord(LightWord):
+    """One word of a tree of which an arc may cross another: what depends on it may be anywhere."""
+
+    __slots__ = ()
+
+    @property
+    def left_edge(self) -> Word:
+        """The first word of its subtree."""
+        return min(self._subtree(), key=lambda word: word.i)
+
+    @property
+    def right_edge(self) -> Word:
+        """The last word of its subtree."""
+        return max(self._subtree(), key=lambda word: word.i)
+
+    def _subtree(self) -> list[Word]:
+        found: list[Word] = [self]
+        for word in found:  # which grows
+            found += (*word.lefts, *word.rights)
+        return found
+
+
 def link(words: Sequence[LightWord], heads: Sequence[int]) -> None:
     """Links each word to its head and back. `heads`: positions, negative for a root."""
     lefts: dict[int, list[Word]] = {}
@@ -55,6 +77,30 @@ def link(words: Sequence[LightWord], heads: Sequence[int]) -> None:
         words[at].lefts = children
     for at, children in rights.items():
         words[at].rights = children
+
+
+def reattach(words: Sequence[LightWord], mark: str) -> None:
+    """Gives each word with two labels, "own||head's", the head that it has in a tree in which arcs
+    may cross: the first word with the second label below the one that it hangs on, by level.
+
+    As spaCy's `nonproj.deprojectivize` does.
+    """
+    for word in words:
+        if mark not in word.dep_:
+            continue
+        word.dep_, label = word.dep_.split(mark)
+        level = [word.head]
+        while level:
+            below = [t for above in level for t in (*above.lefts, *above.rights)]
+            level = [t for t in below if t.i != word.i and not t.text.isspace()]
+            head = next((t for t in level if t.dep_ == label), None)
+            if head is not None:
+                word.head = head
+                break
+    for word in words:
+        below = [t for t in words if t.head is word and t is not word]
+        word.lefts = [t for t in below if t.i < word.i]
+        word.rights = [t for t in below if t.i > word.i]
 
 
 def unlink(words: Iterable[Word]) -> None:
