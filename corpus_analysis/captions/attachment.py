@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING, DOING
+from .words import ACTING, DEPICTIONS, DOING, NO_ACTS
 
 
 class Word(Protocol):
@@ -47,6 +47,7 @@ _FINITE = frozenset(("ROOT", "conj", "ccomp", "relcl", "advcl"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
 _POINTING = frozenset(("this", "these", "it"))
+_SHOWING = frozenset("contain contains show shows depict depicts feature features include includes".split())
 _RELATIVE = frozenset(("WDT", "WP"))
 _MAX_CLIMB = 6
 
@@ -85,13 +86,14 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
 
 
 def _verb_subject(verb: Word) -> Word | None:
-    """A verb's subject; what there is, or is had, in "there is a cat", "this is a cat" and "he has
-    food"."""
+    """A verb's subject; what there is, or is had, in "there is a cat", "this is a cat", "the image
+    shows a cat" and "he has food"."""
     subjects = [t for t in verb.lefts if t.dep_ in _SUBJECTS]
     pointing = any(t.dep_ == "expl" for t in verb.lefts) or (
         bool(subjects) and subjects[-1].lower_ in _POINTING
     )
-    if pointing or verb.lower_ in _HAVING:
+    shown = verb.lower_ in _SHOWING and bool(subjects) and subjects[-1].lower_ in DEPICTIONS
+    if pointing or shown or verb.lower_ in _HAVING:
         there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
         if there is not None:
             return there
@@ -146,6 +148,8 @@ def object_of(token: Word) -> Word | None:
         if below.dep_ == "pobj":
             whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
             return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
+        if below.dep_ == "pcomp" and below.lower_ in NO_ACTS:
+            return below  # "next to building with a clock"
         if below.dep_ == "pcomp":
             return next((t for t in below.lefts if t.dep_ in _SUBJECTS), _in_clause(token, below))
     return None

@@ -21,9 +21,10 @@ from .names import (
 )
 from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
-from .words import ACTING, GAMES, LINKS, QUANTITIES
+from .words import ACTING, CUTLERY, GAMES, LINKS, QUANTITIES
 
 _ADJECTIVES = frozenset(("JJ", "VBN"))
+_FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
 
@@ -65,11 +66,14 @@ class Coordination:
             if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._names.resolve(doc, text, before)
+            if doc[before.i + 1].tag_ == "POS":
+                continue  # "men's and women's shoes"
             if conjunction.text == "," and before.lower_ in QUANTITIES:
                 continue  # "a couple, a man and a woman"
             if (
                 first is None
                 or first.head.i != before.i
+                or (_is_made_of(before) and _holds(before, token))
                 or heads_both(self._names, doc, text, first, second)
             ):
                 continue
@@ -125,6 +129,8 @@ class Coordination:
             first = self._names.resolve(doc, text, _complement(earlier, token))
             first = first or self._had(doc, text, earlier, token)
             if first is not None:
+                if doc[first.head.i + 1].tag_ == "POS":
+                    return  # "men's and women's shoes"
                 if coordinator != "/" and _is_sport(first) and not second.entity.animate:
                     return  # "football, television and music"
                 nearer = self._nearer(doc, text, earlier, token, first, second)
@@ -160,6 +166,7 @@ class Coordination:
         if food is None or vessel is None or vessel.head.i == food.head.i:
             return False
         kept = second.entity.category not in ("food_kitchen", food.entity.category)
+        kept = kept or second.entity.name in CUTLERY
         return food.entity.category == "food_kitchen" and kept
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
@@ -179,6 +186,7 @@ class Coordination:
             return None
         for right in place.rights:
             target, at_hand = _comes_with(right) if right.i < conjunct.i else (None, False)
+            at_hand = at_hand or (right.dep_ == "prep" and right.lower_ in SPATIAL)
             if target is not None and at_hand:
                 things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
                 found = (self._names.resolve(doc, text, t) for t in reversed(things))
@@ -331,13 +339,22 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
         name = name.head
     after = name.i + 1
     listed = name.dep_ in ("appos", "nmod") or (name.tag_ == "JJ" and name.dep_ == "amod")
-    return listed and after < len(doc) and doc[after].lower_ in AND | {","}
+    if not listed or after + 1 >= len(doc):
+        return False
+    # but not "the choir, a recent winner, will sing"
+    told = doc[after].text == "," and doc[after + 1].tag_ in _FINITE
+    return doc[after].lower_ in AND | {","} and not told
 
 
 def _holds(held: Word, conjunct: Word) -> bool:
     """Whether something without an article is in what a conjunct with one is joined to."""
     bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_ in ("NN", "NNP")
     return bare and any(t.tag_ in DETERMINERS for t in conjunct.lefts)
+
+
+def _is_made_of(noun: Word) -> bool:
+    """Whether a noun only says of what another one is: the brick in "a wall of brick"."""
+    return noun.dep_ == "pobj" and noun.head.lower_ == "of" and noun.head.head.tag_ in NOUNS
 
 
 def _in_clause(noun: Word) -> bool:

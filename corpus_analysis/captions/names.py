@@ -8,6 +8,7 @@ from typing import Literal
 
 from .attachment import NOUNS, Word, conjuncts
 from .ontology import CaptionEntity, Ontology
+from .prefilter import PLACES
 from .words import (
     ACTING,
     COLORS,
@@ -125,7 +126,7 @@ class Names:
     def _look_up(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
         token = self._whole(doc, token)
         word, figure = token.lower_, _figure(token)
-        if any(t.lower_ == "no" for t in token.lefts):
+        if any(t.lower_ == "no" for t in token.lefts) or _is_image(token):
             return None
         if figure is not None:
             return self.named(doc, text, figure)
@@ -167,15 +168,15 @@ class Names:
                 acts = form.entity.category == "people" and token.tag_.startswith("VB")
                 if acts or _in_title(doc, token):
                     return None  # "dice an onion and cook in butter"
-                if form.entity.name in PRODUCTS and self._is_imprint(doc, token):
+                if form.entity.name in PRODUCTS and self._is_imprint(doc, token, doc[at]):
                     return None
                 return self._of_its_kind(NamedThing(form.entity, token, doc[at], None, form.entity))
         return None
 
-    def _is_imprint(self, doc: Sequence[Word], token: Word) -> bool:
+    def _is_imprint(self, doc: Sequence[Word], token: Word, begin: Word) -> bool:
         """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
         return _ends_caption(doc, token) and any(
-            t.dep_ == "compound" and t.lower_ in self.ontology.by_last for t in token.lefts
+            t.tag_ in NOUNS and self.is_name(t) for t in doc[token.left_edge.i : begin.i]
         )
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
@@ -199,8 +200,9 @@ class Names:
         if using is not None:
             return using
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
+        acts = eaten or token.tag_ == "NNS" or word in RESTING
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
-        return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+        return _noun_of(token) if not forms or acts else token
 
     def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
@@ -276,8 +278,10 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return joined is not None and joined.idx == after.idx + 1 and joined.text.isalpha()
     if after is None or after.idx != end(token) + 1 or not after.text.isalpha():
         return False
-    if after.lower_ in GARNISHES:
-        return True  # "a cake with cream cheese frosting"
+    if after.lower_ in GARNISHES or after.lower_ == "drawn":
+        return True  # "a cake with cream cheese frosting", "a horse drawn wagon"
+    if after.lower_ == "like" and token.i + 2 < len(doc):
+        return doc[token.i + 2].tag_ in NOUNS  # "deer like animals"
     if in_set(doc, token) or (after.lower_ in IMPRINTS and _ends_caption(doc, after)):
         return False
     if token.text[0].isupper() and after.text[0].isupper():  # "Three Pigs and the Wolf Posters"
@@ -315,6 +319,8 @@ def _is_named(token: Word) -> bool:
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
     if token.tag_ in NOUNS:
+        return True
+    if token.dep_ == "pcomp" and token.lower_ in NO_ACTS:  # "next to building with a clock"
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         return any(t.dep_ in _MODIFYING for t in token.lefts)
@@ -417,6 +423,17 @@ def _figure(token: Word) -> Word | None:
     return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
 
 
+def _is_image(token: Word) -> bool:
+    """Whether a picture is the one that is described: "poses for a picture", "on the left of this
+    picture"."""
+    if token.lower_ not in DEPICTIONS or token.dep_ != "pobj":
+        return False
+    above = token.head.head
+    if token.head.lower_ == "for":
+        return above.tag_.startswith("VB")
+    return token.head.lower_ == "of" and above.lower_ in PLACES
+
+
 def _noun_of(token: Word) -> Word:
     """The noun of a phrase whose verb the tagger took for its head.
 
@@ -433,10 +450,11 @@ def _noun_of(token: Word) -> Word:
         return modifiers[-1]
     if token.lower_ in RESTING and modifiers and modifiers[-1].i == token.i - 1:
         placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
+        placed = placed or modifiers[-1].tag_ == "NNS"  # "milk and cows graze"
         return modifiers[-1] if placed and token.dep_ == "conj" else token
     for word in modifiers:
         acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
-        if word.lower_ in HANDLING:
+        if word.lower_ in HANDLING or (acts and word.tag_ == "VBG"):
             before = [t for t in modifiers if t.i == word.i - 1]
             if before:
                 return before[0]

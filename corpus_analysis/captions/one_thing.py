@@ -40,8 +40,8 @@ def heads_both(
         return False  # "a mother and baby son"
     if first.entity.animate and second.entity.animate and not names.is_animate(word):
         return False  # "an actor and tv producer"
-    near = word.i == second.begin.i - 1 and doc[word.i - 1].lower_ in AND
-    titled = near and word.text[0].isupper() and second.head.text[0].isupper()
+    near = doc[word.i - 1].lower_ in AND and word.i - 2 == first.head.i
+    titled = near and all(t.text[0].isupper() for t in doc[word.i : second.head.i + 1])
     return titled or names.is_name(word)
 
 

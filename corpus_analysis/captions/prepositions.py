@@ -78,7 +78,8 @@ class Prepositions:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, above_of(doc, token)
         if token.dep_ == "agent":
-            if above.lower_ not in SURROUNDING | POSTURES:
+            passing = above.lower_ in MOVING and above.tag_ == "VBG"  # "a car passing by a tree"
+            if above.lower_ not in SURROUNDING | POSTURES and not passing:
                 return
         elif word not in SPATIAL and not (word in LINKS and is_placing(above)):
             return
@@ -204,7 +205,9 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     word = token.lower_
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
-    if word == "against" and above.lower_ in PLAYED | FIGHTING:
+    if word in ("against", "over") and (
+        above.lower_ in PLAYED | FIGHTING or target.lower_ in ("team", "teams")
+    ):
         return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
@@ -218,12 +221,12 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
         and not any(t.dep_ == "dobj" for t in above.rights)
     ):
         return False
-    if above.tag_ in NOUNS and is_place(above) and above.dep_ in _ACTING:
-        return False  # "hangs the top of a rock"
+    if above.tag_ in NOUNS and is_place(above) and _root(above).dep_ in _ACTING:
+        return False  # "hangs the top of a rock", "likes the front and back of a hat"
     if word == "by" and token.dep_ == "prep":
         if token.i and token.head.i == token.i - 1 and token.head.lower_ in POSTURES:
             return True  # "standing by vintage car"
-        known = any(t.dep_ in QUANTIFYING for t in target.lefts) or target.tag_ == "NNS"
+        known = any(t.dep_ in QUANTIFYING for t in target.lefts)
         return known and not target.tag_.startswith("NNP")
     if word in LINKS:
         return above.head.lower_ != "with"  # "with a side of bread"
@@ -246,6 +249,10 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False  # "a plate with a side of rice"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
+    if words[:2] == ["in", "the"] and other.category == "vehicles":
+        return False  # "in the back of a truck" is in it
+    if one.category == "animals" and relation == "with" and other.name == "coat":
+        return False  # its own
     clause = second.head.head.dep_ == "pcomp" and second.head.dep_ != "compound"
     if clause and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"

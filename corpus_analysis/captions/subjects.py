@@ -17,6 +17,7 @@ from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
 from .words import (
     ALOFT,
     ALONE,
+    CUTLERY,
     DEPICTIONS,
     FILLING,
     LINKS,
@@ -31,7 +32,6 @@ from .words import (
 _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
-_CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -112,6 +112,8 @@ class Subjects:
         back = token.lower_ == "with" and _is_set_back(doc, second)
         for _ in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
+            if subject is not None and subject.tag_ == "PRP":
+                subject = self._antecedent(doc, text, subject)
             found = None if subject is None else self._names.resolve(doc, text, subject)
             if subject is None or found is not None or further:
                 break
@@ -196,7 +198,7 @@ class Subjects:
                 return None  # "a player battles for the ball with a player"
             # "a platypus in a jacket standing on a stump", where the platypus isn't known
             return None if clad and acts and first.entity.category == "everyday" else chosen
-        holding = subject.head.lower_ == "with" and token.lower_ != "with"
+        holding = subject.head.lower_ == "with" and token.lower_ not in ("with", "above", "over")
         holding = (
             holding or subject.head.head.lower_ == "full"
         )  # "a vase full of flowers on a desk"
@@ -308,10 +310,11 @@ class Subjects:
                 return chosen  # "people riding horses with dogs behind them"
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
-            what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
+            what.name == "candle" or (what.category == "food_kitchen" and what.name not in CUTLERY)
         )
         kept = found.entity.name in _VESSELS and what.category == "food_kitchen"
-        kept = kept and what.name not in _CUTLERY
+        kept = kept and what.name not in CUTLERY
+        kept = kept or (found.entity.category == "vehicles" and what.name == "trailer")
         on_top = token.lower_ == "on"
         return (before, found) if of_it or growing or eaten or kept or on_top else chosen
 

@@ -97,10 +97,13 @@ DEPICTIONS = frozenset(
 GARNISHES = frozenset("frosting topping filling dressing stuffing coating".split())
 """After the name of a food, they are made of it."""
 
+CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+"""What food is eaten with, beside it rather than part of it."""
+
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
-FIGURES = frozenset("statue sculpture figurine figure model bust replica silhouette".split())
+FIGURES = frozenset("statue sculpture relief figurine figure model bust replica silhouette".split())
 """Before "of X" they are a thing that looks like X."""
 
 STUFFED = frozenset(("stuffed", "plush"))
@@ -134,11 +137,11 @@ DEALING = frozenset(
     "concentrate concentrates concentrating concentrated work works working worked depend depends "
     "rely relies report reports reporting comment comments commenting bet bets betting spend "
     "spends spending spy spies spying check checks checking knock knocks knocking cheer cheers "
-    "cheering reflect reflects reflecting agree agrees".split()
+    "cheering reflect reflects reflecting agree agrees raid raids attack attacks love loves".split()
 )
 """Verbs whose "on" says what they are about."""
 
-MINDING = frozenset("do obsessed happy pleased satisfied familiar popular bored impressed".split())
+MINDING = frozenset("do help helps helping helped corresponds obsessed happy pleased satisfied familiar popular bored impressed".split())
 """Before "with" they say what somebody thinks of."""
 
 EATING = frozenset(
@@ -206,15 +209,16 @@ IMPRINTS = frozenset(
 """After a name in a title, they speak of the image and not of a thing."""
 
 PRODUCTS = frozenset(
-    ("greeting card", "card", "postcard", "poster", "sticker", "magnet", "mug", "puzzle")
+    ("greeting card", "card", "postcard", "poster", "sticker", "magnet", "mug", "puzzle", "mouse pad")
 )
 """What pictures are printed on."""
 
 PLAYED = frozenset("play plays played playing".split())
 """What is played is no thing, and nobody stands on what is played on."""
 
-FIGHTING = frozenset("action fight fights fighting match game race battle protest protests".split())
-"""Words before "against" somebody who need not be there."""
+FIGHTING = frozenset("action fight fights fighting match game race battle protest protests victory win wins won "
+    "winning triumph".split())
+"""Words before "against" or "over" somebody who need not be there."""
 
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
 """Balls, and what is played with them."""
