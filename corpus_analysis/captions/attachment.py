@@ -47,7 +47,9 @@ _FINITE = frozenset(("ROOT", "conj", "ccomp", "relcl", "advcl"))
 _SUBJECTS = ("nsubj", "nsubjpass")
 _HAVING = frozenset(("has", "have", "had", "having"))
 _POINTING = frozenset(("this", "these", "it"))
-_SHOWING = frozenset("contain contains show shows depict depicts feature features include includes".split())
+_SHOWING = frozenset(
+    "contain contains show shows depict depicts feature features include includes".split()
+)
 _RELATIVE = frozenset(("WDT", "WP"))
 _MAX_CLIMB = 6
 
@@ -59,6 +61,11 @@ def is_place(token: Word) -> bool:
     return token.lower_ in PARTS and token.dep_ == "pobj" and token.head.lower_ in SPATIAL
 
 
+def is_no_act(token: Word) -> bool:
+    """Whether the parser takes a thing after a preposition for an act: "next to building"."""
+    return token.dep_ == "pcomp" and token.lower_ in NO_ACTS
+
+
 def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
     """The noun that a phrase modifies, climbing from the word that it attaches to.
 
@@ -66,7 +73,9 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
     """
     for _ in range(_MAX_CLIMB):
         place = is_place(token)
-        if not place and (token.tag_ in NOUNS or is_name(token)):
+        noun = token.tag_ in NOUNS and token.dep_ != "acl"  # "a girl playing on a bed"
+        noun = noun or is_no_act(token)
+        if not place and (noun or is_name(token)):
             acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in DOING)
             return next(acts, token)  # "a drone flies over a house"
         if place or token.dep_ in _CLIMBED:
@@ -148,8 +157,8 @@ def object_of(token: Word) -> Word | None:
         if below.dep_ == "pobj":
             whose = next((t for t in below.lefts if t.dep_ == "poss"), None)
             return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
-        if below.dep_ == "pcomp" and below.lower_ in NO_ACTS:
-            return below  # "next to building with a clock"
+        if is_no_act(below):
+            return below
         if below.dep_ == "pcomp":
             return next((t for t in below.lefts if t.dep_ in _SUBJECTS), _in_clause(token, below))
     return None

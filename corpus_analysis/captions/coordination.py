@@ -21,7 +21,7 @@ from .names import (
 )
 from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
-from .words import ACTING, CUTLERY, GAMES, LINKS, QUANTITIES
+from .words import ACTING, GAMES, LINKS, QUANTITIES
 
 _ADJECTIVES = frozenset(("JJ", "VBN"))
 _FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
@@ -166,7 +166,6 @@ class Coordination:
         if food is None or vessel is None or vessel.head.i == food.head.i:
             return False
         kept = second.entity.category not in ("food_kitchen", food.entity.category)
-        kept = kept or second.entity.name in CUTLERY
         return food.entity.category == "food_kitchen" and kept
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:

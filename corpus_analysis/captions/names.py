@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .attachment import NOUNS, Word, conjuncts
+from .attachment import NOUNS, Word, conjuncts, is_no_act
 from .ontology import CaptionEntity, Ontology
 from .prefilter import PLACES
 from .words import (
@@ -200,9 +200,8 @@ class Names:
         if using is not None:
             return using
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
-        acts = eaten or token.tag_ == "NNS" or word in RESTING
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
-        return _noun_of(token) if not forms or acts else token
+        return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
 
     def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
@@ -318,9 +317,7 @@ def _is_named(token: Word) -> bool:
 
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
-    if token.tag_ in NOUNS:
-        return True
-    if token.dep_ == "pcomp" and token.lower_ in NO_ACTS:  # "next to building with a clock"
+    if token.tag_ in NOUNS or is_no_act(token):
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         return any(t.dep_ in _MODIFYING for t in token.lefts)

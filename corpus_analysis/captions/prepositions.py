@@ -38,7 +38,8 @@ from .words import (
     WATCHING,
 )
 
-_ACTING = frozenset(("dobj", "nsubj", "nsubjpass"))
+_ACTORS = frozenset(("nsubj", "nsubjpass"))
+_ACTING = _ACTORS | {"dobj"}
 _SEPARATORS = frozenset("-|\u2013\u2014")
 """Between spaces, what ends a field of alt text."""
 _DIRECTIONS = frozenset(("to", "from", "onto", "into"))
@@ -131,7 +132,7 @@ class Prepositions:
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
-            if list_placed or people or alike or subject.dep_ in ("nsubj", "nsubjpass"):
+            if list_placed or people or alike or subject.dep_ in _ACTORS:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
         seat = self._subjects.seat(doc, text, doc[_start(doc, token) - 1], first, relation)
@@ -211,7 +212,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
         return False
     if word in ("against", "over") and target.tag_ in ("NNP", "NNPS"):
         return target.text.isupper()  # a match against the Wizards
-    if word == "on" and (above.lower_ in EATING | PLAYED | DEALING or above.lower_ == "eye"):
+    if word == "on" and (above.lower_ in EATING | DEALING or above.lower_ == "eye"):
         return False
     if word == "with" and (above.lower_ in MINDING or _is_befriending(above)):
         return False
@@ -253,7 +254,7 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False  # "in the back of a truck" is in it
     if one.category == "animals" and relation == "with" and other.name == "coat":
         return False  # its own
-    clause = second.head.head.dep_ == "pcomp" and second.head.dep_ != "compound"
+    clause = second.head.head.dep_ == "pcomp" and second.head.dep_ in _ACTORS
     if clause and one.animate and not other.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
@@ -265,6 +266,8 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False  # its own
     if relation == "on" and other.name == SOMEBODY and not any(second.head.lefts):
         return False  # CC3M's word for the name of a place
+    if relation == "on" and token.head.lower_ in PLAYED and other.category == "devices_leisure":
+        return False  # "plays on a piano"
     flat = other.category == "food_kitchen" or other.name == "paper"
     own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
     if one.category == "animals" and other.name in SHELLS and own:

@@ -17,7 +17,6 @@ from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
 from .words import (
     ALOFT,
     ALONE,
-    CUTLERY,
     DEPICTIONS,
     FILLING,
     LINKS,
@@ -32,6 +31,7 @@ from .words import (
 _GROWING = frozenset(("leaf", "flower", "fruit"))
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+_CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -310,10 +310,10 @@ class Subjects:
                 return chosen  # "people riding horses with dogs behind them"
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
-            what.name == "candle" or (what.category == "food_kitchen" and what.name not in CUTLERY)
+            what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
         )
         kept = found.entity.name in _VESSELS and what.category == "food_kitchen"
-        kept = kept and what.name not in CUTLERY
+        kept = kept and what.name not in _CUTLERY
         kept = kept or (found.entity.category == "vehicles" and what.name == "trailer")
         on_top = token.lower_ == "on"
         return (before, found) if of_it or growing or eaten or kept or on_top else chosen

@@ -97,9 +97,6 @@ DEPICTIONS = frozenset(
 GARNISHES = frozenset("frosting topping filling dressing stuffing coating".split())
 """After the name of a food, they are made of it."""
 
-CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
-"""What food is eaten with, beside it rather than part of it."""
-
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
@@ -141,7 +138,10 @@ DEALING = frozenset(
 )
 """Verbs whose "on" says what they are about."""
 
-MINDING = frozenset("do help helps helping helped corresponds obsessed happy pleased satisfied familiar popular bored impressed".split())
+MINDING = frozenset(
+    "do help helps helping helped corresponds obsessed happy pleased satisfied familiar popular "
+    "bored impressed".split()
+)
 """Before "with" they say what somebody thinks of."""
 
 EATING = frozenset(
@@ -209,15 +209,27 @@ IMPRINTS = frozenset(
 """After a name in a title, they speak of the image and not of a thing."""
 
 PRODUCTS = frozenset(
-    ("greeting card", "card", "postcard", "poster", "sticker", "magnet", "mug", "puzzle", "mouse pad")
+    (
+        "greeting card",
+        "card",
+        "postcard",
+        "poster",
+        "sticker",
+        "magnet",
+        "mug",
+        "puzzle",
+        "mouse pad",
+    )
 )
 """What pictures are printed on."""
 
 PLAYED = frozenset("play plays played playing".split())
 """What is played is no thing, and nobody stands on what is played on."""
 
-FIGHTING = frozenset("action fight fights fighting match game race battle protest protests victory win wins won "
-    "winning triumph".split())
+FIGHTING = frozenset(
+    "action fight fights fighting match game race battle protest protests victory win wins won "
+    "winning triumph".split()
+)
 """Words before "against" or "over" somebody who need not be there."""
 
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
