@@ -33,7 +33,15 @@ GOLD = Path(__file__).parent / "gold" / "captions.jsonl"
 Half = Literal["tuned", "held-out"]
 """Captions that rules may be tuned on, and captions that they may not."""
 
-WHOLE: dict[int, Half] = {3: "tuned", 4: "tuned", 5: "tuned", 6: "tuned", 7: "tuned", 8: "tuned", 9: "tuned"}
+WHOLE: dict[int, Half] = {
+    3: "tuned",
+    4: "tuned",
+    5: "tuned",
+    6: "tuned",
+    7: "tuned",
+    8: "tuned",
+    9: "tuned",
+}
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING, DEPICTIONS, DOING, NO_ACTS
+from .words import ACTING, DEPICTIONS, DOING, NO_ACTS, QUANTITIES
 
 
 class Word(Protocol):
@@ -56,6 +56,8 @@ _MAX_CLIMB = 6
 
 def is_place(token: Word) -> bool:
     """Whether a word belongs to a preposition of several words: "left" in "on the left of"."""
+    if token.lower_ == "top" and token.head.lower_ == "in":
+        return False  # "a woman in a blue top"
     if token.lower_ in PLACES:
         return True
     return token.lower_ in PARTS and token.dep_ == "pobj" and token.head.lower_ in SPATIAL
@@ -132,9 +134,7 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
 
     The parser may make the first one a modifier: "a laptop and three phones on a table".
     """
-    root = subject
-    while root.dep_ == "conj" and root.head.i != root.i:
-        root = root.head
+    root = root_of(subject)
     for left in root.lefts:
         if left.dep_ == "nmod" and left.tag_ in NOUNS and any(t.dep_ == "cc" for t in left.rights):
             yield left
@@ -143,10 +143,31 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
             yield one
 
 
+def root_of(noun: Word) -> Word:
+    """The first of the words that a noun is joined to."""
+    while noun.dep_ == "conj" and noun.head.i != noun.i:
+        noun = noun.head
+    return noun
+
+
+def is_listed(token: Word) -> bool:
+    """Whether an apposition is the middle of a list: "the king, the queen and the prince".
+
+    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman")
+    attach to a plural or a quantity.
+    """
+    return (
+        token.dep_ == "appos"
+        and token.head.tag_ in ("NN", "NNP")
+        and token.head.lower_ not in QUANTITIES
+        and any(t.dep_ == "conj" for t in token.rights)
+    )
+
+
 def conjuncts(token: Word) -> Iterator[Word]:
     """The later conjuncts of a word, in order."""
     for right in token.rights:
-        if right.dep_ == "conj":
+        if right.dep_ == "conj" or (right.tag_ in ("NN", "NNS") and is_listed(right)):
             yield right
             yield from conjuncts(right)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .attachment import NOUNS, Word, conjuncts, noun_above, object_of
+from .attachment import NOUNS, Word, conjuncts, is_listed, noun_above, object_of
 from .names import (
     AND,
     BEFORE_NOUNS,
@@ -61,8 +61,11 @@ class Coordination:
                 continue
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
-            own = before.dep_ == "nmod" and before.head.i == token.i
-            clause = token.dep_ in ("nsubj", "nsubjpass")
+            goes_on = token.dep_ == "nmod" and any(t.dep_ == "cc" for t in token.rights)
+            own = before.dep_ == "nmod" and (
+                before.head.i == token.i or (goes_on and before.head.i == token.head.i)
+            )
+            clause = token.dep_ in ("nsubj", "nsubjpass") and not _is_participle(token.head)
             if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._names.resolve(doc, text, before)
@@ -140,6 +143,14 @@ class Coordination:
                 if not one and not is_product(text, nearer, second):
                     yield nearer, second, "coordination", coordinator
                 return
+            known = any(t.dep_ in QUANTIFYING for t in token.lefts)
+            if second.entity.animate and known and earlier.tag_ in ("NN", "NNS"):
+                # "a girl making a sign with her hand and a woman"
+                above = noun_above(earlier, self._names.ends_name)
+                living = None if above is None else self._names.resolve(doc, text, above)
+                if living is not None and living.entity.animate and coordinator == "and":
+                    yield living, second, "coordination", coordinator
+                    return
             # Only neighbors are linked, but "and" also reaches over what isn't known.
             if coordinator == "," or (earlier.dep_ != "conj" and not is_listed(earlier)):
                 return
@@ -276,6 +287,13 @@ def _is_doing(noun: Word) -> bool:
     return verb.i == noun.i + 1 and verb.tag_.startswith("VB")
 
 
+def _is_participle(verb: Word) -> bool:
+    """Whether a verb only describes its subject: "a dog, and people wading"."""
+    alone = not any(t.dep_ in ("aux", "auxpass") for t in verb.lefts)
+    alone = alone and verb.dep_ != "pcomp"  # "despite her boyfriend turning"
+    return verb.tag_ == "VBG" and alone and not any(t.dep_ == "dobj" for t in verb.rights)
+
+
 def _is_list(first: Word) -> bool:
     """Whether the parser takes a list for what its last thing is made of, since that has an
     adjective: "a stove, refrigerator and wooden cabinets"."""
@@ -286,20 +304,6 @@ def _is_list(first: Word) -> bool:
 def _is_sport(found: NamedThing) -> bool:
     """Whether a game rather than its ball is named."""
     return found.head.lower_ in GAMES and not any(found.head.lefts)
-
-
-def is_listed(token: Word) -> bool:
-    """Whether an apposition is the middle of a list: "the king, the queen and the prince".
-
-    True appositions that list ("two friends, a man and a dog"; "a couple, a man and a woman")
-    attach to a plural or a quantity.
-    """
-    return (
-        token.dep_ == "appos"
-        and token.head.tag_ in ("NN", "NNP")
-        and token.head.lower_ not in QUANTITIES
-        and any(t.dep_ == "conj" for t in token.rights)
-    )
 
 
 def _is_measured(noun: Word, conjunct: Word) -> bool:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .attachment import Word
-from .coordination import Coordination, is_listed
+from .attachment import Word, is_listed
+from .coordination import Coordination
 from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, Pattern, end, modifiers
 from .ontology import SOMEBODY, Ontology, distinct, summed_up
 from .prefilter import COORDINATORS, PUNCTUATION, triggered

@@ -175,9 +175,9 @@ class Names:
 
     def _is_imprint(self, doc: Sequence[Word], token: Word, begin: Word) -> bool:
         """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
-        return _ends_caption(doc, token) and any(
-            t.tag_ in NOUNS and self.is_name(t) for t in doc[token.left_edge.i : begin.i]
-        )
+        before = doc[token.left_edge.i : begin.i] if _ends_caption(doc, token) else ()
+        named = (self.ontology.surface.get(t.lower_) for t in before if t.tag_ in NOUNS)
+        return any(one and one.category != "food_kitchen" for one in named)  # "a coffee mug"
 
     def _whole(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
@@ -191,8 +191,9 @@ class Names:
                 if words in self._spelled:
                     return last
         forms = self.ontology.by_last.get(word, ())
-        if token.i and any(form.before[:1] == (doc[token.i - 1].lower_,) for form in forms):
-            return token  # "a cutting board"
+        before = tuple(doc[at].lower_ for at in range(token.i - 1, max(token.i - 5, -1), -1))
+        if any(form.before and form.before == before[: len(form.before)] for form in forms):
+            return token  # "a cutting board", but not "a dog stand" for "a hot dog stand"
         role = self._role(doc, token)
         if role is not None:
             return role
@@ -201,7 +202,8 @@ class Names:
             return using
         eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
-        return _noun_of(token) if not forms or eaten or token.tag_ == "NNS" else token
+        verb = not forms or eaten or token.tag_ == "NNS" or word in RESTING
+        return _noun_of(token) if verb else token
 
     def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
@@ -317,7 +319,7 @@ def _is_named(token: Word) -> bool:
 
 def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
-    if token.tag_ in NOUNS or is_no_act(token):
+    if token.tag_ in NOUNS or is_no_act(token) or token.tag_ == "PRP":  # "an elf"
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         return any(t.dep_ in _MODIFYING for t in token.lefts)
@@ -449,6 +451,8 @@ def _noun_of(token: Word) -> Word:
         placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
         placed = placed or modifiers[-1].tag_ == "NNS"  # "milk and cows graze"
         return modifiers[-1] if placed and token.dep_ == "conj" else token
+    if token.tag_ == "VBG" and modifiers and modifiers[-1].i == token.i - 1:
+        return modifiers[-1]  # "sitting on a leather couch messing with a phone"
     for word in modifiers:
         acts = word.lower_.endswith("ing") and word.lower_ not in NO_ACTS
         if word.lower_ in HANDLING or (acts and word.tag_ == "VBG"):

@@ -49,7 +49,7 @@ or with what is a trigger itself."""
 
 _JOINED = (
     r"(?:shirts?|pieces?|ups?|like|style|free|size|sized|length|made|aged|old|neck|sleeved?|"
-    r"year|winning|looking|century|high|heeled|headed|eyed|"
+    r"year|winning|looking|century|high|toed?|heeled|headed|eyed|"
     r"haired|legged|shaped|themed|(?!(?:red|bed|shed|sled|seed|weed|limited|framed|used)(?![a-z]))[a-z]+ed)"
     r"(?![a-z])"
 )

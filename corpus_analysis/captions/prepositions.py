@@ -10,7 +10,9 @@ from .attachment import (
     Word,
     conjuncts,
     is_place,
+    noun_above,
     object_of,
+    root_of,
     sharing,
     subject_of,
 )
@@ -119,7 +121,7 @@ class Prepositions:
         if not _stands(first, second, relation, token):
             return
         # "Nuts, corn and apples on a table", but not "a woman in a suit and tie with a bag"
-        root = _root(subject)
+        root = root_of(subject)
         shown = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
         list_placed = word != "with" and above.tag_ in NOUNS and (shown or root.dep_ != "pobj")
         had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
@@ -135,9 +137,25 @@ class Prepositions:
             if list_placed or people or alike or subject.dep_ in _ACTORS:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
+        if above.i == first.head.i and relation not in ("with", "on", "over", "around"):
+            yield from self._seated(doc, text, first, second, relation)
         seat = self._subjects.seat(doc, text, doc[_start(doc, token) - 1], first, relation)
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
+
+    def _seated(
+        self, doc: Sequence[Word], text: str, seat: NamedThing, second: NamedThing, relation: str
+    ) -> Iterator[Link]:
+        """What is on furniture is where that is: "a cup and a pen sit on a desk near a lamp"."""
+        if seat.entity.category in ("people", "animals") or seat.head.dep_ != "pobj":
+            return
+        if seat.head.head.lower_ not in ("on", "at"):
+            return
+        subject = noun_above(seat.head, self._names.ends_name)
+        for noun in () if subject is None else (*sharing(subject, seat.head), subject):
+            found = self._names.resolve(doc, text, noun)
+            if found is not None:
+                yield found, second, "preposition", relation
 
     def _whole(self, doc: Sequence[Word], target: Word | None) -> Word | None:
         """A preposition's object, or the name after it that the parser cuts off: "next to a
@@ -184,13 +202,6 @@ def _in_field(doc: Sequence[Word], token: Word, target: Word | None) -> Word | N
     return target
 
 
-def _root(noun: Word) -> Word:
-    """The first of the words that a noun is joined to."""
-    while noun.dep_ == "conj" and noun.head.i != noun.i:
-        noun = noun.head
-    return noun
-
-
 def _is_described(noun: Word) -> bool:
     """Whether a noun has a phrase of its own: "a woman in a hat and a man with a dog"."""
     return any(t.dep_ == "acl" or t.lower_ in ("with", "in") for t in noun.rights)
@@ -222,7 +233,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
         and not any(t.dep_ == "dobj" for t in above.rights)
     ):
         return False
-    if above.tag_ in NOUNS and is_place(above) and _root(above).dep_ in _ACTING:
+    if above.tag_ in NOUNS and is_place(above) and root_of(above).dep_ in _ACTING:
         return False  # "hangs the top of a rock", "likes the front and back of a hat"
     if word == "by" and token.dep_ == "prep":
         if token.i and token.head.i == token.i - 1 and token.head.lower_ in POSTURES:
@@ -262,7 +273,8 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False
     if words[0] in ("on", "at") and one.animate and other.name in GROUNDS:
         return False
-    if relation == "with" and one.category == "vehicles" and other.name == "lights":
+    parts = ("lights", "car" if "train" in {one.name, *one.kinds} else "lights")
+    if relation == "with" and one.category == "vehicles" and other.name in parts:
         return False  # its own
     if relation == "on" and other.name == SOMEBODY and not any(second.head.lefts):
         return False  # CC3M's word for the name of a place
@@ -278,8 +290,7 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
         return False  # of the photographer
     if relation == "on" and one.animate and not SCREENS.isdisjoint({other.name, *other.kinds}):
         return token.head.lower_ in POSTURES
-    young = other.name in OFFSPRING and one.category == "animals"
-    return not (young and (relation == "with" or any(t.dep_ == "poss" for t in second.head.lefts)))
+    return not (other.name in OFFSPRING and one.category == "animals" and relation == "with")
 
 
 def _relation(doc: Sequence[Word], token: Word) -> str:

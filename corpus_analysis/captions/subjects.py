@@ -11,12 +11,14 @@ from .attachment import (
     conjuncts,
     is_place,
     noun_above,
+    root_of,
     subject_of,
 )
 from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
 from .words import (
     ALOFT,
     ALONE,
+    CLOTHES,
     DEPICTIONS,
     FILLING,
     LINKS,
@@ -44,6 +46,8 @@ _ROUND = frozenset(("above", "behind", "around", "over"))
 _AT = frozenset(("in", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
+_FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind".split())
+"""What somebody does where that is: "a man doing a trick on his board"."""
 _RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
@@ -93,7 +97,8 @@ class Subjects:
         subject = _put(token, above, second)
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
-        if subject is not None and subject.tag_ == "PRP":
+        pronoun = subject is not None and subject.tag_ == "PRP"
+        if subject is not None and pronoun and not self._names.is_name(subject):
             subject = self._antecedent(doc, text, subject)
         if subject is None:
             return None
@@ -101,11 +106,13 @@ class Subjects:
         if found is not None:
             return subject, found
         rides = second.entity.category == "vehicles" and token.lower_ == "on"
+        rides = rides or subject.lower_ in _FEATS
         inner = subject.dep_ in ("pobj", "conj") or (
             subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
         )
         if not inner:
             return None
+        inner_word = subject.lower_
         # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
         further = aloft or token.lower_ not in _NEAREST
@@ -119,8 +126,11 @@ class Subjects:
                 break
         if subject is None or found is None:
             return None
-        couple = found.entity.animate and second.entity.animate and token.lower_ == "with"
-        return (subject, found) if further or back or couple else None
+        alike = found.entity.category == second.entity.category == "vehicles"
+        couple = found.entity.animate and second.entity.animate
+        couple = (couple or alike) and token.lower_ == "with"
+        clad = found.entity.category == "people" and inner_word in CLOTHES
+        return (subject, found) if further or back or couple or clad else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
@@ -172,6 +182,9 @@ class Subjects:
         if first.entity.animate:
             rider = self._rider(doc, text, subject, first, second)
             return rider or self._before(doc, text, token, chosen, second)
+        vessel = self._vessel(doc, text, token, subject, second)
+        if vessel is not None:
+            return vessel
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
         put = put or _put(token, above_of(doc, token), second) is not None
@@ -185,6 +198,8 @@ class Subjects:
         room = (
             before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
         )
+        # "a motorcycle in a lot with cars"
+        room = room and not first.entity.category == second.entity.category == "vehicles"
         if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
@@ -198,13 +213,18 @@ class Subjects:
                 return None  # "a player battles for the ball with a player"
             # "a platypus in a jacket standing on a stump", where the platypus isn't known
             return None if clad and acts and first.entity.category == "everyday" else chosen
-        holding = subject.head.lower_ == "with" and token.lower_ not in ("with", "above", "over")
+        holding = root_of(subject).head.lower_ == "with" and token.lower_ not in (
+            "with",
+            "above",
+            "over",
+        )
         holding = (
             holding or subject.head.head.lower_ == "full"
         )  # "a vase full of flowers on a desk"
         alike = first.entity.category == found.entity.category
         if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
-            return above, found  # "a present with a ribbon to the left of a tree"
+            kept = self._vessel(doc, text, token, above, second)
+            return kept or (above, found)  # "a present with a ribbon to the left of a tree"
         if not found.entity.animate:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
@@ -219,6 +239,18 @@ class Subjects:
             worn = False  # "a cow next to a tree with leaves"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
+
+    def _vessel(
+        self, doc: Sequence[Word], text: str, token: Word, food: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What holds food, if it is somewhere, or with what nobody eats: "a plate of donuts with a
+        person"."""
+        eaten = second.entity.category == "food_kitchen" and second.entity.name not in _CUTLERY
+        if (eaten and token.lower_ == "with") or food.dep_ != "pobj" or food.head.lower_ != "of":
+            return None
+        found = self._names.resolve(doc, text, food.head.head)
+        held = found is not None and found.entity.name in _VESSELS and found.head.i != food.i
+        return (food.head.head, found) if found is not None and held else None
 
     def _rider(
         self, doc: Sequence[Word], text: str, mount: Word, first: NamedThing, second: NamedThing

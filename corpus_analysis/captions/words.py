@@ -151,6 +151,12 @@ EATING = frozenset(
 )
 """Verbs whose "on" says what goes into the mouth."""
 
+CLOTHES = frozenset(
+    "top tops outfit outfits clothes clothing costume costumes attire gear uniform uniforms black "
+    "white red blue green brown yellow pink purple gray grey".split()
+)
+"""What somebody is in who comes with something: "a woman in a blue top with headphones"."""
+
 TEAMING = frozenset(
     "team teams teamed teaming pair pairs paired pairing match matches matched matching combine "
     "combines combined combining".split()
