@@ -41,6 +41,7 @@ WHOLE: dict[int, Half] = {
     7: "tuned",
     8: "tuned",
     9: "tuned",
+    10: "held-out",
 }
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 

@@ -8,8 +8,10 @@ and the tagger two nouns, and 10 % others, in the order of a digest that the dra
 captions must pass the quality gate and be in no earlier draw, and with `--half held-out` in the
 half of all captions from which no noun of the ontology was taken. What a reader sees is
 `FOLDER/tuned.txt` and, when the rules are finished, `FOLDER/held-out.txt`: shuffled, without source
-or stratum. `FOLDER/drawn.jsonl` holds both, with the weight of each caption. A draw is made before
-the rules that it measures are written; one with them has other strata.
+or stratum. `FOLDER/drawn.jsonl` holds both, with the weight of each caption: how many of its source
+(or half) in its stratum, read before or not, it stands for. A draw is made before the rules that it
+measures are written; one with them has other strata. From the second draw to the eighth, weights
+were of unread captions only, which holds too few pairs when most of these have been read.
 
 How it was read. One reader (a language model) read every caption before it saw what the miner
 makes of it, then all of them again in reverse order, and settled the differences in a third look:
@@ -87,13 +89,15 @@ def main() -> None:
         name, _, file = source.partition("=")
         every = dict.fromkeys(read_captions(Path(file)))
         digests = {caption: digest_of(caption) for caption in every}
-        unread = [caption for caption, digest in digests.items() if digest not in earlier]
         if options.half:
-            unread = [caption for caption in unread if half_of(digests[caption]) == options.half]
-        for stratum, captions in strata(unread).items():
-            ordered = sorted(captions, key=lambda caption: order(options.number, caption))
+            digests = {c: d for c, d in digests.items() if half_of(d) == options.half}
+        for stratum, captions in strata(list(digests)).items():
+            unread = [c for c in captions if digests[c] not in earlier]
+            ordered = sorted(unread, key=lambda caption: order(options.number, caption))
             chosen = ordered[: round(SHARES[stratum] * options.each)]
-            weight = len(captions) / len(chosen)
+            if not chosen and stratum == "pair":
+                raise SystemExit(f"{name}: all captions with a pair were read; leave it out")
+            weight = len(captions) / max(1, len(chosen))
             drawn += [
                 {"digest": digest_of(c), "source": name, "stratum": stratum, "weight": weight}
                 | {"draw": options.number, "caption": c}
