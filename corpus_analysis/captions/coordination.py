@@ -132,7 +132,7 @@ class Coordination:
             first = self._names.resolve(doc, text, _complement(earlier, token))
             first = first or self._had(doc, text, earlier, token)
             if first is not None:
-                if doc[first.head.i + 1].tag_ == "POS":
+                if any(t.tag_ == "POS" for t in doc[first.head.i + 1 : first.head.i + 2]):
                     return  # "men's and women's shoes"
                 if coordinator != "/" and _is_sport(first) and not second.entity.animate:
                     return  # "football, television and music"

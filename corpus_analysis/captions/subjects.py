@@ -284,7 +284,7 @@ class Subjects:
         """What lies or stands somewhere by its own participle, where the parser chose who is named
         before: "women standing around a cake sitting on a table"."""
         verb = above_of(doc, token)
-        while is_placing(verb) or verb.dep_ == "prep":
+        while (is_placing(verb) or verb.dep_ == "prep") and verb.head.i != verb.i:
             verb = verb.head
         before = doc[verb.i - 1]
         if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:

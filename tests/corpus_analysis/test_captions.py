@@ -6,15 +6,17 @@ import itertools
 import json
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from counterprior.builders.bank import DEFAULT_BANK
@@ -325,6 +327,56 @@ def mined(*rows: str) -> list[tuple[str, str, str]]:
             assert text[mention.start : mention.end].lower().endswith(mention.head.lower())
             assert mention.phrase in text
     return [(p.first.name, p.relation, p.second.name) for p in found]
+
+
+WORDS = (
+    "cat NNS,dog NN,man NN,cup NN,table NN,toast NN,jacket NN,joy NN,lot NN,left NN,top NN,next RB,"
+    "front NN,outside IN,in IN,on IN,of IN,to IN,with IN,over IN,by IN,and CC,/ SYM,sitting VBG,"
+    "standing VBG,sit VBP,has VBZ,it PRP,his PRP$,a DT,other JJ,stuffed VBN"
+).split(",")
+LABELS = (
+    "prep pobj pcomp conj cc appos nsubj nsubjpass dobj amod acl relcl advcl nmod compound punct "
+    "prt agent poss"
+).split()
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[str, ...]:
+    """Rows of `tree`: any words under any labels; only that each but the root hangs on another."""
+    words = draw(st.lists(st.sampled_from([*WORDS, ", ,"]), min_size=2, max_size=10))
+    order = draw(st.permutations(range(len(words))))
+    rows = {order[0]: f"{words[order[0]]} ROOT {order[0]}"}
+    for at, i in enumerate(order[1:], 1):
+        label, head = draw(st.sampled_from(LABELS)), draw(st.sampled_from(order[:at]))
+        rows[i] = f"{words[i]} {label} {head}"
+    return tuple(rows[i] for i in range(len(words)))
+
+
+def too_long(*_: object) -> NoReturn:
+    raise TimeoutError("the rules don't come to an end")
+
+
+@given(trees())
+@settings(max_examples=200, deadline=None)
+@example(  # as the parser reads it
+    (
+        "close RB ROOT 0",
+        "up IN prt 0",
+        "of IN prep 1",
+        "apples NNS pobj 2",
+        "on IN prep 0",
+        "a DT det 6",
+        "tree NN pobj 4",
+    )
+)
+def test_any_tree_comes_to_an_end(rows: tuple[str, ...]) -> None:
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(20)
+    try:
+        mined(*rows)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_coordination() -> None:
