@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
@@ -122,8 +122,7 @@ def _acting(verb: Word) -> Word | None:
 
 def noun_above(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
     """The noun that a noun's own phrase or verb is about: the man in "a man on a bench"."""
-    while token.dep_ in ("conj", "appos") and token.head.i != token.i:
-        token = token.head
+    token = root_of(token, ("conj", "appos"))
     if token.dep_ not in ("pobj", "dobj") or token.head.i == token.i:
         return None
     return subject_of(token.head, is_name)
@@ -143,9 +142,9 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
             yield one
 
 
-def root_of(noun: Word) -> Word:
-    """The first of the words that a noun is joined to."""
-    while noun.dep_ == "conj" and noun.head.i != noun.i:
+def root_of(noun: Word, joined: Container[str] = ("conj",)) -> Word:
+    """The first of the words that a noun is joined to by these labels."""
+    while noun.dep_ in joined and noun.head.i != noun.i:
         noun = noun.head
     return noun
 

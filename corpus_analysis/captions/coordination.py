@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .attachment import NOUNS, Word, conjuncts, is_listed, noun_above, object_of
+from .attachment import NOUNS, Word, conjuncts, is_listed, noun_above, object_of, root_of
 from .names import (
     AND,
     BEFORE_NOUNS,
@@ -69,8 +69,8 @@ class Coordination:
             if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
                 continue
             first = self._names.resolve(doc, text, before)
-            if doc[before.i + 1].tag_ == "POS":
-                continue  # "men's and women's shoes"
+            if _owns(doc, before):
+                continue
             if conjunction.text == "," and before.lower_ in QUANTITIES:
                 continue  # "a couple, a man and a woman"
             if (
@@ -132,8 +132,8 @@ class Coordination:
             first = self._names.resolve(doc, text, _complement(earlier, token))
             first = first or self._had(doc, text, earlier, token)
             if first is not None:
-                if any(t.tag_ == "POS" for t in doc[first.head.i + 1 : first.head.i + 2]):
-                    return  # "men's and women's shoes"
+                if _owns(doc, first.head):
+                    return
                 if coordinator != "/" and _is_sport(first) and not second.entity.animate:
                     return  # "football, television and music"
                 nearer = self._nearer(doc, text, earlier, token, first, second)
@@ -271,9 +271,7 @@ def _acts(doc: Sequence[Word], word: Word) -> bool:
 
 def _unseen(conjunct: Word) -> bool:
     """Whether the words joined describe a noun, or whom it is for: "orange & lemon soap"."""
-    root = conjunct
-    while root.dep_ in ("conj", "appos") and root.head.i != root.i:
-        root = root.head
+    root = root_of(conjunct, ("conj", "appos"))
     if root.dep_ != "pobj":
         describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
         return describes and not _is_list(root)
@@ -285,6 +283,11 @@ def _is_doing(noun: Word) -> bool:
     """Whether a noun that is said to modify a verb does it: "two women and a child walk"."""
     verb = noun.head
     return verb.i == noun.i + 1 and verb.tag_.startswith("VB")
+
+
+def _owns(doc: Sequence[Word], noun: Word) -> bool:
+    """Whether a noun only says whose something is: "men's and women's shoes"."""
+    return any(after.tag_ == "POS" for after in doc[noun.i + 1 : noun.i + 2])
 
 
 def _is_participle(verb: Word) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .attachment import NOUNS, Word, conjuncts, is_no_act
+from .attachment import NOUNS, Word, conjuncts, is_no_act, root_of
 from .ontology import CaptionEntity, Ontology
 from .prefilter import PLACES
 from .words import (
@@ -191,8 +191,9 @@ class Names:
                 if words in self._spelled:
                     return last
         forms = self.ontology.by_last.get(word, ())
-        before = tuple(doc[at].lower_ for at in range(token.i - 1, max(token.i - 5, -1), -1))
-        if any(form.before and form.before == before[: len(form.before)] for form in forms):
+        near = doc[token.i - 1].lower_ if token.i else ""
+        longer = (form.before for form in forms if form.before[:1] == (near,))
+        if any(_follows(doc, token, before) for before in longer):
             return token  # "a cutting board", but not "a dog stand" for "a hot dog stand"
         role = self._role(doc, token)
         if role is not None:
@@ -413,13 +414,18 @@ def _in_title(doc: Sequence[Word], token: Word) -> bool:
 
 def _figure(token: Word) -> Word | None:
     """The statue that a horse is, or the drawing that it is in: "a drawing of a horse"."""
-    while token.dep_ == "conj" and token.head.i != token.i:
-        token = token.head
+    token = root_of(token)
     if token.dep_ != "pobj" or token.head.lower_ != "of":
         return None
     above = token.head.head
     shown = above.lower_ in DEPICTIONS and above.dep_ in _SHOWN
     return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
+
+
+def _follows(doc: Sequence[Word], token: Word, before: Sequence[str]) -> bool:
+    """Whether these words, the last one first, stand right before a word."""
+    start = token.i - len(before)
+    return start >= 0 and [t.lower_ for t in doc[start : token.i]] == [*reversed(before)]
 
 
 def _is_image(token: Word) -> bool:
