@@ -9,7 +9,8 @@ captions must pass the quality gate and be in no earlier draw, and with `--half 
 half of all captions from which no noun of the ontology was taken. What a reader sees is
 `FOLDER/tuned.txt` and, when the rules are finished, `FOLDER/held-out.txt`: shuffled, without source
 or stratum. `FOLDER/drawn.jsonl` holds both, with the weight of each caption: how many of its source
-(or half) in its stratum, read before or not, it stands for. A draw is made before the rules that it
+(or half, or of the corpus that the file is a sample of) in its stratum, read before or not, it
+stands for. A draw is made before the rules that it
 measures are written; one with them has other strata. From the second draw to the eighth, weights
 were of unread captions only, which holds too few pairs when most of these have been read.
 
@@ -81,6 +82,9 @@ def main() -> None:
     parser.add_argument("--number", type=int, required=True, help="of the draw, from 1")
     parser.add_argument("--each", type=int, default=150, help="captions of each source")
     parser.add_argument("--half", choices=("tuned", "held-out"), help="draw from this half only")
+    parser.add_argument(
+        "--of", type=int, help="captions in the corpus, if the file is a sample of it"
+    )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     earlier = {gold.digest for gold in read_gold() if gold.draw < options.number}
@@ -97,7 +101,7 @@ def main() -> None:
             chosen = ordered[: round(SHARES[stratum] * options.each)]
             if not chosen and stratum == "pair":
                 raise SystemExit(f"{name}: all captions with a pair were read; leave it out")
-            weight = len(captions) / max(1, len(chosen))
+            weight = len(captions) / max(1, len(chosen)) * (options.of or len(every)) / len(every)
             drawn += [
                 {"digest": digest_of(c), "source": name, "stratum": stratum, "weight": weight}
                 | {"draw": options.number, "caption": c}

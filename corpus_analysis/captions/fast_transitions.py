@@ -16,21 +16,49 @@ from numpy.typing import NDArray
 
 from .fast_tok2vec import Indices, UnknownLayout, Vectors, parts
 
-_SHIFT, _REDUCE, _LEFT, _RIGHT, _BREAK = range(5)
-_KINDS = "SDLRB"
-"""First letters of spaCy's names of moves, in the order above."""
-_STACKED = np.array([1, -1, -1, 1, 0])
-_BUFFERED = np.array([-1, 0, 0, -1, 0])
-"""How many words a move adds to the stack, and to the buffer if it puts none back."""
+_SHIFT, _REDUCE, _BREAK, _LEFT, _RIGHT, _PUT_BACK = range(6)
+_KINDS = "SDBLR"
+"""First letters of spaCy's names of moves, in the order above. A word that is put back is a word
+reduced before it has a head."""
+_TOPS = np.array([[-1, 0, 0, 0, -1, 1], [1, -1, 0, -1, 1, -1]])
+"""How many words a move adds to the buffer, and to the stack."""
 _FEATURES = 8
 """Words that a state looks at; `_Batch.features` has which."""
+_FIRST, _SECOND, _UPPER, _LOWER = range(4)
+"""Of these: the first two of the buffer, the upper two of the stack."""
+_STARTS, _UNSHIFTABLE, _ABSENT = 1, 2, 4
+"""What is known of a word: it begins a sentence; it was put back; it is not there."""
+_OF_FIRST, _OF_SECOND, _OF_UPPER, _ADJACENT = 1, 8, 64, 512
+"""Places of what is known of three words, and of whether the first two are neighbors, in a state's
+row of `_INVALID`."""
 _NEVER = -1e9
 """Added to the score of an invalid move."""
-_TOKENS_AT_ONCE = 4_000
-"""Tokens of captions that advance together: 16 MB of what each adds to a state in each role. A few
+_TOKENS_AT_ONCE = 8_000
+"""Tokens of captions that advance together: 32 MB of what each adds to a state in each role. A few
 captions alone, the longest of a batch, advance as slowly as hundreds."""
 _BELOW = 3
 """Empty places below each stack and buffer, so that one may look at what is not there."""
+
+
+def _invalid() -> Vectors:
+    """For each kind of state, by what is known of its words, 1 for each kind of move that it
+    doesn't allow."""
+    state = np.arange(2 * _ADJACENT)
+
+    def known(bit: int, of: int) -> NDArray[np.bool_]:
+        return state // of & bit > 0
+
+    stacked, two = ~known(_ABSENT, _OF_UPPER), ~known(_ABSENT, _OF_SECOND)
+    begun, back = known(_STARTS, _OF_FIRST), known(_UNSHIFTABLE, _OF_FIRST)
+    valid = np.zeros((len(state), len(_KINDS)), bool)
+    valid[:, _SHIFT] = ~stacked | (two & ~begun & ~back)
+    valid[:, _REDUCE] = stacked
+    valid[:, _BREAK] = two & known(1, _ADJACENT) & ~known(_STARTS, _OF_SECOND)
+    valid[:, _LEFT] = valid[:, _RIGHT] = stacked & ~known(_ABSENT, _OF_FIRST) & ~begun
+    return (~valid).astype(np.float32)
+
+
+_INVALID = _invalid()
 
 
 class FastTransitions:
@@ -93,21 +121,23 @@ class FastTransitions:
         known[-1] = self.padding.reshape(-1)  # of words that are not there, which have row -1
         known = known.reshape(-1, len(self.bias))
         batch = _Batch(lengths)
-        places = np.arange(_FEATURES)
-        while len(batch.stack_top):
+        roles = np.arange(_FEATURES)[:, None]
+        while len(batch.left):
             seen = batch.features()
-            valid = batch.valid(seen)
-            moves = self._scores(known, seen * _FEATURES + places, valid).argmax(1)
+            rows = seen * _FEATURES
+            rows += roles
+            moves = self._scores(known.take(rows, axis=0), batch.invalid(seen)).argmax(1)
             batch.apply(moves, self.kinds.take(moves), seen)
         return batch
 
-    def _scores(self, known: Vectors, rows: Indices, valid: NDArray[np.bool_]) -> Vectors:
-        hidden = np.add.reduce(known.take(rows, axis=0), axis=1)
+    def _scores(self, added: Vectors, invalid: Vectors) -> Vectors:
+        """Of each move in each state. added: what its words add to it, (8, states, 2 * width)."""
+        hidden = np.add.reduce(added, axis=0)
         hidden += self.bias
-        inputs = np.empty((len(rows), len(self.upper)), np.float32)
+        inputs = np.empty((len(hidden), len(self.upper)), np.float32)
         width = self.width
         np.maximum(hidden[:, :width], hidden[:, width:], out=inputs[:, :width])
-        inputs[:, width:-1] = ~valid
+        inputs[:, width:-1] = invalid
         inputs[:, -1] = 1
         return inputs @ self.upper
 
@@ -119,92 +149,83 @@ class _Batch:
     is not there.
     """
 
+    _at = np.array([0, 0, 1, 1, 1])
+    _down = np.array([[-1], [-2], [-1], [-2], [-3]])
+    """From which top the first five words are looked for, and how far from it."""
+    _beside = np.array([_FIRST, _UPPER, _UPPER])
+    _moved = np.array([_UPPER, _FIRST])
+    """What a move may put on the buffer, and on the stack."""
+    _child, _head = np.full((2, len(_TOPS[0])), -1)
+    _child[[_LEFT, _RIGHT]] = _head[[_RIGHT, _LEFT]] = _UPPER, _FIRST
+
     def __init__(self, lengths: Indices) -> None:
+        lengths = lengths[lengths > 0]
         ends = np.cumsum(lengths)
         tokens = int(ends[-1]) if len(ends) else 0
-        self.heads, self.moves, self.last_left, self.last_right, self.before = (
-            np.full(tokens + 1, -1) for _ in range(5)
-        )
-        self.unshiftable, self.starts = (np.zeros(tokens + 1, bool) for _ in range(2))
-        self.starts[(ends - lengths)[lengths > 0]] = True
-        # A stack and a buffer per caption, both with their top at the end.
+        self.tokens = tokens
+        self.heads, self.moves, self.before = (np.full(tokens + 1, -1) for _ in range(3))
+        self.last = np.full(2 * (tokens + 1), -1)
+        """The last child to the left of each word, then to the right. Row -1 is the end of both."""
+        self._side = np.array([[0], [0], [tokens + 1]])
+        self.known = np.zeros(tokens + 1, np.int64)
+        self.known[ends - lengths] = _STARTS
+        self.known[-1] = _ABSENT
+        # A buffer and a stack per caption, both with their top at the end.
         bases = ends - lengths + _BELOW * np.arange(1, len(lengths) + 1)
-        self.stack = np.full(tokens + _BELOW * len(lengths) + 1, -1)
-        self.buffer = self.stack.copy()
-        caption = np.repeat(np.arange(len(lengths)), lengths)
+        room = tokens + _BELOW * len(lengths) + 1
+        self.held = np.full(2 * room, -1)
         row = np.arange(tokens)
-        self.buffer[(bases + ends - 1)[caption] - row] = row
-        bases = bases[lengths > 0]
-        self.stack_base, self.stack_top = bases, bases.copy()
-        self.buffer_base, self.buffer_top = bases, bases + lengths[lengths > 0]
+        self.held[np.repeat(bases + ends - 1, lengths) - row] = row
+        self.tops = np.stack([bases + lengths, bases + room])
+        self.left = lengths
+        """Words on each caption's buffer and stack."""
 
     def features(self) -> Indices:
-        """The words that each state looks at, in the model's order."""
-        top = self.stack_top
-        first, upper = self.buffer.take(self.buffer_top - 1), self.stack.take(top - 1)
-        found = np.empty((len(top), _FEATURES), np.int64)
-        found[:, 0] = first
-        found[:, 1] = self.buffer.take(self.buffer_top - 2)
-        found[:, 2] = upper
-        found[:, 3] = self.stack.take(top - 2)
-        found[:, 4] = self.stack.take(top - 3)
-        found[:, 5] = self.last_left.take(first)
-        found[:, 6] = self.last_left.take(upper)
-        found[:, 7] = self.last_right.take(upper)
+        """The words that each state looks at, in the model's order: (8, states)."""
+        found = np.empty((_FEATURES, len(self.left)), np.int64)
+        places = self.tops.take(self._at, axis=0)
+        places += self._down
+        self.held.take(places, out=found[:5])
+        places = found.take(self._beside, axis=0)
+        places += self._side
+        self.last.take(places, out=found[5:])
         return found
 
-    def valid(self, seen: Indices) -> NDArray[np.bool_]:
-        """Which kinds of move each state allows."""
-        first, second = seen[:, 0], seen[:, 1]
-        stacked = self.stack_top > self.stack_base
-        two = self.buffer_top > self.buffer_base + 1
-        begun = self.starts.take(first)
-        found = np.empty((len(seen), 5), bool)
-        found[:, _SHIFT] = ~stacked | (two & ~begun & ~self.unshiftable.take(first))
-        found[:, _REDUCE] = stacked
-        found[:, _LEFT] = found[:, _RIGHT] = stacked & (first >= 0) & ~begun
-        found[:, _BREAK] = two & (second == first + 1) & ~self.starts.take(second)
-        return found
+    def invalid(self, seen: Indices) -> Vectors:
+        """1 for each kind of move that a state doesn't allow, else 0: (states, 5)."""
+        first, second, upper = self.known.take(seen[:3])
+        state = first + _OF_SECOND * second + _OF_UPPER * upper
+        state += _ADJACENT * (seen[_SECOND] - seen[_FIRST] == 1)
+        return _INVALID.take(state, axis=0)
 
     def apply(self, moves: Indices, kinds: NDArray[np.int8], seen: Indices) -> None:
         """Makes one move in each state; drops the captions that are finished."""
-        first, upper = seen[:, 0], seen[:, 2]
         # Right for states that push or put back, above the top for all others.
-        self.stack[self.stack_top] = first
-        self.buffer[self.buffer_top] = upper
-        stacked, buffered = _STACKED.take(kinds), _BUFFERED.take(kinds)
-        at = (kinds == _LEFT).nonzero()[0]
+        self.held[self.tops] = seen.take(self._moved, axis=0)
+        at = (kinds >= _LEFT).nonzero()[0]
         if len(at):
-            child, head = upper.take(at), first.take(at)
+            kind = kinds.take(at)
+            child, head = seen[self._child.take(kind), at], seen[self._head.take(kind), at]
             # An arc that this one replaces is the latest on that side of the former head.
-            self.last_right[self.heads.take(child)] = self.before.take(child)
-            self.last_right[-1] = -1
+            self.last[self.tokens + 1 + self.heads.take(child)] = self.before.take(child)
             self.heads[child], self.moves[child] = head, moves.take(at)
-            self.last_left[head] = child
-            self.unshiftable[head] = False
-        at = (kinds == _RIGHT).nonzero()[0]
-        if len(at):
-            child, head = first.take(at), upper.take(at)
-            self.heads[child], self.moves[child] = head, moves.take(at)
-            self.before[child] = self.last_right.take(head)
-            self.last_right[head] = child
+            side = head + (self.tokens + 1) * (kind == _RIGHT)
+            self.before[child] = self.last.take(side)
+            self.last[side] = child
+            self.known[head] &= ~_UNSHIFTABLE
         at = (kinds == _REDUCE).nonzero()[0]
         if len(at):
             # A word without a head goes back, unless it is alone on the stack.
-            alone = self.stack_top.take(at) == self.stack_base.take(at) + 1
-            at = at[~alone & (self.heads.take(upper.take(at)) < 0)]
-            self.unshiftable[upper.take(at)] = True
-            buffered[at] = 1
+            upper = seen[_UPPER].take(at)
+            back = (seen[_LOWER].take(at) >= 0) & (self.heads.take(upper) < 0)
+            self.known[upper[back]] |= _UNSHIFTABLE
+            kinds[at[back]] = _PUT_BACK
         at = (kinds == _BREAK).nonzero()[0]
         if len(at):
-            self.starts[seen[at, 1]] = True
-        self.stack_top += stacked
-        self.buffer_top += buffered
-        unfinished = (self.stack_top > self.stack_base) | (self.buffer_top > self.buffer_base)
+            self.known[seen[_SECOND].take(at)] |= _STARTS
+        added = _TOPS.take(kinds, axis=1)
+        self.tops += added
+        self.left = self.left + added[0] + added[1]
+        unfinished = self.left > 0
         if not unfinished.all():
-            self.stack_base, self.stack_top = (
-                self.stack_base[unfinished],
-                self.stack_top[unfinished],
-            )
-            self.buffer_base = self.buffer_base[unfinished]
-            self.buffer_top = self.buffer_top[unfinished]
+            self.tops, self.left = self.tops[:, unfinished], self.left[unfinished]
