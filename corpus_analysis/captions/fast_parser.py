@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .attachment import Word
-from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors
+from .common_words import CommonWords
+from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors, with_space
 from .fast_transitions import FastTransitions
 from .fast_words import FastWords
 from .light_word import LightWord, LooseWord, link, reattach
@@ -28,12 +29,13 @@ _ROOT = "ROOT"
 class FastParser:
     """Texts to parsed words."""
 
-    def __init__(self, nlp: Language, tok2vec: FastTok2Vec) -> None:
+    def __init__(self, nlp: Language, tok2vec: FastTok2Vec, common: CommonWords) -> None:
         """Raises UnknownLayout if the pipeline is not that of the 3.8 models."""
         if nlp.pipe_names != ["tok2vec", "tagger", "parser"]:
             raise UnknownLayout(f"the pipes are {nlp.pipe_names}")
         self.nlp: Any = nlp
         self.tok2vec = tok2vec
+        self.common = common
         tagger: Any = nlp.get_pipe("tagger")
         try:
             (softmax,) = (node for node in tagger.model.walk() if node.name == "softmax")
@@ -47,7 +49,7 @@ class FastParser:
         self._forget()
 
     def _forget(self) -> None:
-        self.words = FastWords(self.nlp)
+        self.words = FastWords(self.nlp, self.common)
         self.rows = np.full(1024, -1)
         """Code of a word -> its row in `vectors`, -1 if it has none yet."""
         self.vectors = np.empty((1024, self.tok2vec.width), np.float32)
@@ -58,7 +60,7 @@ class FastParser:
         """The words of each text."""
         if self.words.full():
             self._forget()
-        codes = [self.words.codes(text) for text in texts]
+        codes = self.words.codes(texts)
         # The longest first: they share the many transitions that they take.
         order = sorted(range(len(texts)), key=lambda at: -len(codes[at]))
         lengths = np.array([len(codes[at]) for at in order], np.int64)
@@ -107,17 +109,27 @@ class FastParser:
         found = self.rows[codes]
         if found.min() < 0:
             new = np.unique(codes[found < 0])
-            read = self.words.attributes
-            rows = np.array([read[code >> 1] for code in new.tolist()], np.uint64)
-            # The model reads whether a space follows before whether the word is one.
-            rows = np.insert(rows, 4, (new & 1).astype(np.uint64), axis=1)
             needed = self.known + len(new)
             if needed > len(self.vectors):
                 more = np.empty((2 * needed - len(self.vectors), self.tok2vec.width), np.float32)
                 self.vectors = np.concatenate([self.vectors, more])
-            self.vectors[self.known : needed] = self.tok2vec.mixed(rows)
+            self.vectors[self.known : needed] = self._vectors(new)
             self.rows[new] = np.arange(self.known, needed)
             self.known = needed
             found = self.rows[codes]
         vectors: Vectors = self.vectors[found]
         return vectors
+
+    def _vectors(self, codes: Indices) -> Vectors:
+        """Those of new types: from the table, which has words that a space follows, or computed."""
+        numbers, spaced = (codes >> 1).tolist(), (codes & 1).astype(bool)
+        table = np.array([self.words.rows[number] for number in numbers])
+        common = spaced & (table >= 0)
+        found = np.empty((len(codes), self.tok2vec.width), np.float32)
+        found[common] = self.common.vectors[table[common]]
+        rare = ~common
+        read = self.words.attributes
+        rows = [read[number] for number, is_rare in zip(numbers, rare, strict=True) if is_rare]
+        if rows:
+            found[rare] = self.tok2vec.mixed(with_space(rows, spaced[rare]))
+        return found

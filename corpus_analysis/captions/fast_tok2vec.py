@@ -8,7 +8,7 @@ and residual, which NumPy's BLAS does well. Results differ from spaCy's in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 Indices = NDArray[np.int64]
+Keys = NDArray[np.uint64]
 Layer = tuple[Vectors, Vectors, Vectors, Vectors]
 """Weights, bias, gain, shift."""
 
@@ -45,6 +46,13 @@ def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
         end = int(ends[last - 1])
         yield slice(first, last), slice(start, end)
         first, start = last, end
+
+
+def with_space(attributes: Sequence[Sequence[int]], spaced: NDArray[np.bool_]) -> Keys:
+    """Attributes of word types, in `FastWords`' order, as the model reads them: whether a space
+    follows stands before whether the word is one."""
+    rows = np.array(attributes, np.uint64)
+    return np.insert(rows, 4, spaced.astype(np.uint64), axis=1)
 
 
 class UnknownLayout(Exception):
@@ -137,7 +145,7 @@ class FastTok2Vec:
             self.vectors.update(zip((keys[i] for i in new), mixed, strict=True))
         return np.stack([self.vectors[key] for key in keys])[back.ravel()]
 
-    def mixed(self, rows: NDArray[np.uint64]) -> Vectors:
+    def mixed(self, rows: Keys) -> Vectors:
         """The vectors of word types, given by the attributes that the model reads, in its order.
 
         Mixing is a matrix product, so that each value of an attribute (words share their shapes

@@ -196,7 +196,8 @@ class _Batch:
         first, second, upper = self.known.take(seen[:3])
         state = first + _OF_SECOND * second + _OF_UPPER * upper
         state += _ADJACENT * (seen[_SECOND] - seen[_FIRST] == 1)
-        return _INVALID.take(state, axis=0)
+        invalid: Vectors = _INVALID.take(state, axis=0)
+        return invalid
 
     def apply(self, moves: Indices, kinds: NDArray[np.int8], seen: Indices) -> None:
         """Makes one move in each state; drops the captions that are finished."""

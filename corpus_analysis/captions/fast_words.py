@@ -4,20 +4,24 @@ spaCy splits a caption at its spaces, and each chunk by rules of its language. W
 depends on the chunk alone, so it is looked up here. A chunk of ASCII letters, or of digits, that is
 no exception ("cannot") is one token, and a comma after it another: the rules cut at marks and
 between digits and letters only. So are two such words of letters with a mark between, all three.
-Every other chunk is given to spaCy's tokenizer once. For a new word, spaCy would compute 23
-attributes and store them; the model reads six.
+Every other chunk is given to spaCy's tokenizer once, together with all that are new in a batch. For
+a new word, spaCy would compute 23 attributes and store them; the model reads six. The commonest
+words have theirs in a table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
+
+    from .common_words import CommonWords
 
 _ATTRIBUTES: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]
 _MAX_TYPES = 200_000
@@ -33,19 +37,17 @@ Attributes = tuple[int, int, int, int, int]
 
 
 class FastWords(dict[str, tuple[int, ...]]):
-    """Chunk -> codes of its words, filled as chunks are asked for.
+    """Chunk -> codes of its words, filled as chunks are met.
 
     A word's code is twice its number, plus one if a space follows.
     """
 
-    def __init__(self, nlp: Language) -> None:
-        attrs: Any = import_module("spacy.attrs")
-        vocab: Any = nlp.vocab
+    def __init__(self, nlp: Language, common: CommonWords) -> None:
         tokenizer: Any = nlp.tokenizer
         self._tokenizer = tokenizer
         self._exceptions = frozenset(tokenizer.rules)
-        self._strings = vocab.strings
-        self._norm = vocab.lex_attr_getters[attrs.NORM]
+        self._attributes = PlainAttributes(nlp)
+        self._common = common
         self._numbers: dict[tuple[str, Attributes], int] = {}
         self._plains: dict[str, int] = {}
         self.texts: list[str] = []
@@ -54,51 +56,76 @@ class FastWords(dict[str, tuple[int, ...]]):
         """Number -> the word in lower case."""
         self.attributes: list[Attributes] = []
         """Number -> NORM, PREFIX, SUFFIX, SHAPE and IS_SPACE, as spaCy hashes them."""
+        self.rows: list[int] = []
+        """Number -> its row in the table of the commonest words, -1 if it has none."""
 
     def full(self) -> bool:
         """Whether it is time to begin anew."""
         return len(self.texts) > _MAX_TYPES or len(self) > _MAX_TYPES
 
-    def codes(self, text: str) -> Sequence[int]:
-        """The words of a caption."""
-        chunks = text.split()
-        if " ".join(chunks) != text:  # other spaces are words of their own
-            return self._codes(self._tokenizer(text))
-        found = [code for chunk in chunks for code in self[chunk]]
-        if found:
-            found[-1] -= 1
+    def codes(self, texts: Sequence[str]) -> list[Sequence[int]]:
+        """The words of each caption."""
+        captions = [text.split() for text in texts]
+        self._learn(dict.fromkeys(chain.from_iterable(captions)))
+        found: list[Sequence[int]] = []
+        for text, chunks in zip(texts, captions, strict=True):
+            if " ".join(chunks) != text:  # other spaces are words of their own
+                found.append(self._codes(self._tokenizer(text)))
+                continue
+            codes = [code for chunk in chunks for code in self[chunk]]
+            if codes:
+                codes[-1] -= 1
+            found.append(codes)
         return found
 
-    def __missing__(self, chunk: str) -> tuple[int, ...]:
-        word = chunk.rstrip(_MARKS)
-        codes: tuple[int, ...]
-        if (
-            chunk.isascii()
-            and (word.isalpha() or word.isdigit())
-            and not (chunk in self._exceptions or word in self._exceptions)
-            and len(chunk) - len(word) < 2
-            and not (chunk[-1] == "." and word[-1].isupper())
-        ):
-            codes = (2 * self._plain(word) + 1,)
-            if word != chunk:
-                codes = (2 * self._plain(word), 2 * self._plain(chunk[-1]) + 1)
-        else:
+    def _learn(self, chunks: Iterable[str]) -> None:
+        """Adds those that are new."""
+        others = []
+        for chunk in chunks:
+            if chunk in self:
+                continue
+            word = chunk.rstrip(_MARKS)
+            if (
+                chunk.isascii()
+                and (word.isalpha() or word.isdigit())
+                and not (chunk in self._exceptions or word in self._exceptions)
+                and len(chunk) - len(word) < 2
+                and not (chunk[-1] == "." and word[-1].isupper())
+            ):
+                if word == chunk:
+                    self[chunk] = (2 * self._plain(word) + 1,)
+                else:
+                    self[chunk] = 2 * self._plain(word), 2 * self._plain(chunk[-1]) + 1
+                continue
             joined = None if chunk in self._exceptions else _JOINED.fullmatch(chunk)
-            if joined is not None:
-                *before, last = (2 * self._plain(word) for word in joined.groups())
+            if joined is None:
+                others.append(chunk)
             else:
-                *before, last = self._codes(self._tokenizer(chunk))
-            codes = (*before, last + 1)
-        self[chunk] = codes
-        return codes
+                *before, last = (2 * self._plain(word) for word in joined.groups())
+                self[chunk] = (*before, last + 1)
+        for chunk, codes in zip(others, self._tokenized(others), strict=True):
+            self[chunk] = codes
+
+    def _tokenized(self, chunks: Sequence[str]) -> Iterator[tuple[int, ...]]:
+        """What spaCy's tokenizer makes of each, asked once for all of them.
+
+        A plain word after each keeps exceptions of several tokens from reaching into the next.
+        """
+        codes: list[int] = []
+        between = False
+        for code in self._codes(self._tokenizer("".join(f"{chunk} and " for chunk in chunks))):
+            codes.append(code)
+            if code & 1:  # a space follows: the chunk, or the word after it, ends
+                if not between:
+                    yield tuple(codes)
+                between, codes = not between, []
 
     def _plain(self, word: str) -> int:
         """The number of a word whose attributes are those that spaCy's rules give its letters."""
         if (number := self._plains.get(word)) is None:
-            strings = self._strings
-            norm, shape = strings[self._norm(word)], strings[_shape(word)]
-            attributes = norm, strings[word[0]], strings[word[-3:]], shape, 0
-            number = self._plains[word] = self._number(word, attributes)
+            row = self._common.rows.get(word, -1)
+            attributes = self._attributes(word) if row < 0 else self._common.attributes(row)
+            number = self._plains[word] = self._number(word, attributes, row)
         return number
 
     def _codes(self, doc: Doc) -> list[int]:
@@ -108,13 +135,29 @@ class FastWords(dict[str, tuple[int, ...]]):
             for token, row in zip(doc, rows, strict=True)
         ]
 
-    def _number(self, text: str, attributes: Attributes) -> int:
+    def _number(self, text: str, attributes: Attributes, row: int = -1) -> int:
         number = self._numbers.setdefault((text, attributes), len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
             self.lower.append(text.lower())
             self.attributes.append(attributes)
+            self.rows.append(row)
         return number
+
+
+class PlainAttributes:
+    """The attributes that spaCy's rules give the letters of a word."""
+
+    def __init__(self, nlp: Language) -> None:
+        attrs: Any = import_module("spacy.attrs")
+        vocab: Any = nlp.vocab
+        self._strings = vocab.strings
+        self._norm = vocab.lex_attr_getters[attrs.NORM]
+
+    def __call__(self, word: str) -> Attributes:
+        strings = self._strings
+        norm, shape = strings[self._norm(word)], strings[_shape(word)]
+        return norm, strings[word[0]], strings[word[-3:]], shape, 0
 
 
 def _shape(word: str) -> str:

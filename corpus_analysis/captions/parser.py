@@ -136,6 +136,7 @@ def torch_hidden() -> Iterator[None]:
 
 def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
     """Installs what is fast if it gives the same results: "fast", or why not; and the parser."""
+    from .common_words import common_words
     from .fast_parser import FastParser
     from .fast_tok2vec import FastTok2Vec, UnknownLayout
 
@@ -144,7 +145,7 @@ def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
         fast = FastTok2Vec(pipe)
         docs = [nlp.make_doc(text) for text in _SAMPLE]
         expected, found = pipe.predict(docs), fast.predict(docs)
-        parser = FastParser(nlp, fast)
+        parser = FastParser(nlp, fast, common_words(nlp, fast))
         plain, words = list(nlp.pipe(_SAMPLE)), parser.parse(_SAMPLE)
     except (UnknownLayout, AttributeError, IndexError, TypeError) as error:
         return f"plain: {error}", None

@@ -23,6 +23,7 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.taxonomy import Taxonomy
 from counterprior.corpus_analysis.captions import parser as parser_module
 from counterprior.corpus_analysis.captions.extract import Extractor, spatial_words
+from counterprior.corpus_analysis.captions.fast_words import FastWords
 from counterprior.corpus_analysis.captions.light_word import LooseWord
 from counterprior.corpus_analysis.captions.miner import Mined, Miner, MinerSettings
 from counterprior.corpus_analysis.captions.ontology import (
@@ -638,10 +639,10 @@ def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     assert fast is not None
     codes = fast.words.codes
 
-    def fragile(text: str):  # type: ignore[no-untyped-def]
-        if "poison" in text:
+    def fragile(texts: list[str]):  # type: ignore[no-untyped-def]
+        if any("poison" in text for text in texts):
             raise ValueError("poisoned")
-        return codes(text)
+        return codes(texts)
 
     monkeypatch.setattr(fast.words, "codes", fragile)
     good, bad = "a cat and a dog", "a cat and a poison dog"
@@ -734,32 +735,34 @@ def test_arcs_may_cross(miner: Miner, reference: Miner) -> None:
 
 
 def test_chunks_split_as_spacy_splits_them(miner: Miner) -> None:
-    """Also each exception of the tokenizer, and what the model reads of every word."""
+    """Also each exception of the tokenizer, and what the model reads of every word; each alone,
+    though the tokenizer is asked for all at once."""
     nlp, fast = miner.parser.nlp, miner.parser.fast
     assert fast is not None
     plain = "a A I ab Ab AB aB Dr etc vs x7 7 30 3kg colour PERSON " + "a" * 120
-    words = [*plain.split(), *(rule for rule in nlp.tokenizer.rules if not rule.isspace())]
-    for chunk in (
-        word + mark for word in words for mark in ("", *",:;!?).", "..", ",)", "-", "'s")
-    ):
+    exceptions = [rule for rule in nlp.tokenizer.rules if not rule.isspace()]
+    marks = ("", *",:;!?).", "..", ",)", "-", "'s")
+    chunks = [word + mark for word in (*plain.split(), *exceptions) for mark in marks]
+    words = FastWords(nlp, fast.common)
+    words.codes([" ".join(chunks)])
+    for chunk in chunks:
         doc = nlp.make_doc(chunk)
-        codes = fast.words[chunk]
-        assert [fast.words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
+        codes = words[chunk]
+        assert [words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
         read = doc.to_array(["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]).tolist()
-        assert [list(fast.words.attributes[code >> 1]) for code in codes] == read, chunk
+        assert [list(words.attributes[code >> 1]) for code in codes] == read, chunk
         assert [code & 1 for code in codes] == [0] * (len(codes) - 1) + [1]
 
 
 @given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:)&"), max_size=14), max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_fast_words_split_as_spacy_does(miner: Miner, texts: list[str]) -> None:
-    fast = miner.parser.fast
+    nlp, fast = miner.parser.nlp, miner.parser.fast
     assert fast is not None
-    for text in texts:
-        doc = miner.parser.nlp.make_doc(text)
-        codes = fast.words.codes(text)
-        found = [(fast.words.texts[code >> 1], " " * (code & 1)) for code in codes]
-        assert found == [(token.text, token.whitespace_) for token in doc]
+    words = FastWords(nlp, fast.common)
+    for text, codes in zip(texts, words.codes(texts), strict=True):
+        found = [(words.texts[code >> 1], " " * (code & 1)) for code in codes]
+        assert found == [(token.text, token.whitespace_) for token in nlp.make_doc(text)]
 
 
 def test_words_are_forgotten_when_there_are_too_many(
