@@ -24,7 +24,7 @@ from ..storage import whole_file
 from .captions.gate import QualityGateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
-from .captions.parser import installed_model, torch_hidden
+from .captions.parser import installed_model, unneeded_hidden
 from .columns import SourceError
 from .rows import pair_rows, pair_schema
 from .sources import DAMAGED, Shard, SourceSettings, read_shard
@@ -111,7 +111,7 @@ class Worker:
         self.miner = self._load()
 
     def _load(self) -> Miner:
-        with torch_hidden():
+        with unneeded_hidden():
             return Miner(self.settings.miner)
 
     def mine(self, job: Job) -> dict[str, Any]:

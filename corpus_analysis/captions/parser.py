@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -118,20 +120,43 @@ def single_threaded() -> dict[str, str]:
 
 
 @contextmanager
-def torch_hidden() -> Iterator[None]:
-    """Lets spaCy be imported without torch, which it imports wherever it is installed.
+def unneeded_hidden() -> Iterator[None]:
+    """Lets spaCy and pyarrow be imported without what they import wherever it is installed: torch,
+    pandas, and all that spaCy's own command line needs.
 
-    Its models here don't use torch, which would cost each worker over a second of CPU and 180 MB.
-    For worker processes only; if torch or spaCy is already imported, nothing changes.
+    Nothing here uses these, which would cost each worker over two seconds of CPU and 200 MB. For
+    worker processes only, where pyarrow then does without pandas for good; what is already imported
+    stays.
     """
-    hide = "torch" not in sys.modules
-    if hide:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # makes importing it fail
+    cli = {} if "spacy" in sys.modules else _SPACY_CLI
+    hidden = _Hidden({"torch", "pandas"}.difference(sys.modules))
+    sys.meta_path.insert(0, hidden)
+    sys.modules.update(cli)
     try:
+        import pyarrow as pa
+
+        pa.array([""])  # looks for pandas, once
         yield
     finally:
-        if hide:
-            del sys.modules["torch"]
+        sys.meta_path.remove(hidden)
+        for name in cli:
+            del sys.modules[name]
+
+
+class _Hidden(MetaPathFinder):
+    """Makes importing some packages fail."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"{fullname} is hidden", name=fullname)
+
+
+_SPACY_CLI = {name: ModuleType(name) for name in ("spacy.cli", "spacy.cli.info")}
+"""Stand-ins for what `import spacy` takes its function `info` from."""
+vars(_SPACY_CLI["spacy.cli.info"])["info"] = None
 
 
 def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:

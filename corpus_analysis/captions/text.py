@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 import unicodedata
 from functools import cache
 
@@ -28,9 +27,6 @@ _IMAGES = ("photo", "image", "stock", "foto", "picture", "jp", "royalty")
 _ENDING = 40
 """Characters in which an agency names the kind of image, and its number."""
 _CLOSE_UP = re.compile(r"\b[Cc]lose(?:[- ]| - )up(?= (?:of|view|shot|photo)\b)")
-_INVISIBLE = dict.fromkeys(
-    i for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) == "Cf"
-)
 
 
 @cache
@@ -77,7 +73,8 @@ def normalize(caption: str) -> str:
         for _ in range(2):
             caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)
     if not caption.isascii():
-        caption = unicodedata.normalize("NFKC", caption).translate(_INVISIBLE)
+        folded = unicodedata.normalize("NFKC", caption)
+        caption = "".join(c for c in folded if unicodedata.category(c) != "Cf")  # invisible
     return " ".join(_GLUE.sub(r" \1 ", caption).split())
 
 

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -422,17 +421,23 @@ def test_a_worker_that_has_read_much_loads_its_model_anew(
     assert sum(entry["parsed"] for entry in entries) > 300
 
 
-def test_a_worker_leaves_torch_out(captions: Path) -> None:
+def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from counterprior.corpus_analysis.shards import ShardSettings, Worker; "
-        f"from counterprior.corpus_analysis.sources import SourceSettings; "
-        f"Worker(ShardSettings(SourceSettings(({str(captions)!r},)))); "
-        "assert 'spacy' in sys.modules and 'torch' not in sys.modules"
+        "import sys; from pathlib import Path; "
+        "from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker; "
+        "from counterprior.corpus_analysis.sources import SourceSettings, list_shards; "
+        f"settings = ShardSettings(SourceSettings(({str(captions)!r},))); "
+        "worker = Worker(settings); shard = list_shards(settings.source)[0]; "
+        f"entry = worker.mine(Job.of(shard, Path({str(tmp_path)!r}), settings)); "
+        "print(entry['pairs'], {'spacy', 'spacy.cli', 'torch', 'pandas'} & set(sys.modules)); "
+        "import pandas, spacy.cli, pyarrow; "
+        "print(pyarrow.array([1]).to_pandas().sum(), callable(spacy.cli.download))"
     )
-    if find_spec("torch") is None:
-        pytest.skip("there is no torch to leave out")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    pairs, left, *after = done.stdout.split(maxsplit=2)
+    assert int(pairs) > 0 and left == "{'spacy'}"
+    assert "".join(after).split() == ["1", "True"]
 
 
 def test_an_interrupted_run_goes_on(
