@@ -76,7 +76,7 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
     from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
     from counterprior.corpus_analysis.captions.prefilter import LINK
-    from counterprior.corpus_analysis.captions.text import hard
+    from counterprior.corpus_analysis.captions.text import hard_rows
 
     captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
     miner = Miner(MinerSettings())
@@ -102,7 +102,8 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     def scan() -> object:
         """What every row meets; only its survivors are seen by Python."""
         texts = decode()["caption"]
-        pc.match_substring_regex(texts, hard())
+        for chunk in texts.chunks:
+            hard_rows(chunk)
         return miner.prefilter.candidates(texts)
 
     return {

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from .attachment import Word
 
+_NONE: list[Word] = []
+"""Shared by all words on a side of which nothing hangs; never added to."""
+
 
 class LightWord:
     """One word of a projective tree."""
@@ -23,8 +26,8 @@ class LightWord:
         self.tag_ = tag
         self.dep_ = dep
         self.head: Word = self
-        self.lefts: Sequence[Word] = ()
-        self.rights: Sequence[Word] = ()
+        self.lefts: list[Word] = _NONE
+        self.rights: list[Word] = _NONE
 
     @property
     def left_edge(self) -> Word:
@@ -67,16 +70,18 @@ class LooseWord(LightWord):
 
 def link(words: Sequence[LightWord], heads: Sequence[int]) -> None:
     """Links each word to its head and back. `heads`: positions, negative for a root."""
-    lefts: dict[int, list[Word]] = {}
-    rights: dict[int, list[Word]] = {}
     for word, head in zip(words, heads, strict=True):
-        if head >= 0:
-            word.head = words[head]
-            (rights if head < word.i else lefts).setdefault(head, []).append(word)
-    for at, children in lefts.items():
-        words[at].lefts = children
-    for at, children in rights.items():
-        words[at].rights = children
+        if head < 0:
+            continue
+        above = words[head]
+        word.head = above
+        side = above.lefts if head > word.i else above.rights
+        if side:
+            side.append(word)
+        elif head > word.i:
+            above.lefts = [word]
+        else:
+            above.rights = [word]
 
 
 def reattach(words: Sequence[LightWord], mark: str) -> None:

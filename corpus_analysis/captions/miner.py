@@ -18,7 +18,7 @@ from .light_word import unlink
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
-from .text import DIRTY, hard, normalize, readable
+from .text import DIRTY, hard_rows, normalize, readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,8 +116,7 @@ class Miner:
             self.counts.candidates += len(texts)
             return texts
         # Hard rows are normalized and tested in Python; RE2 filters all others first.
-        hard_rows = pc.match_substring_regex(captions, hard())
-        wanted = pc.or_(hard_rows, self.prefilter.candidates(captions))
+        wanted = pc.or_(hard_rows(captions), self.prefilter.candidates(captions))
         rows = pc.indices_nonzero(pc.fill_null(wanted, False))
         chosen = captions.take(rows)
         dirty = pc.match_substring_regex(chosen, DIRTY)

@@ -10,6 +10,12 @@ import html
 import re
 import unicodedata
 from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DIRTY = r"[^ -~]|  |^ | $|[A-Za-z][&+][A-Za-z]|&#?\w+;"
 """Pattern for RE2 and Python: matches every caption that `normalize` may change."""
@@ -40,6 +46,29 @@ def hard() -> str:
     blocks = (range(0x80, 0x2FF), range(0x370, 0x530), range(0x2010, 0x2700), range(0x4E00, 0x9FB0))
     harmless = [chr(i) for block in blocks for i in block if _harmless(chr(i))]
     return rf"&#?\w+;|[^\x00-\x7f{_ranges(harmless)}]"
+
+
+def hard_rows(captions: pa.StringArray) -> pa.BooleanArray:
+    """Which captions match `hard`; null doesn't.
+
+    Few hold one of the bytes that such a match begins with, and RE2 sees only these.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = np.zeros(len(captions), bool)
+    if not len(captions):  # its buffers may be missing
+        return pa.array(found)
+    _, ends, data = captions.buffers()
+    kind = np.int64 if pa.types.is_large_string(captions.type) else np.int32
+    offsets = np.frombuffer(ends, kind)[captions.offset :][: len(captions) + 1]
+    first, last = offsets[[0, -1]]
+    read = np.frombuffer(data or b"", np.uint8)[first:last]
+    begins = ((read == ord("&")) | (read >= 0x80)).nonzero()[0] + first
+    rows = np.unique(offsets.searchsorted(begins, "right") - 1)
+    hits = pc.match_substring_regex(captions.take(pa.array(rows)), hard())
+    found[rows] = hits.fill_null(False).to_numpy(zero_copy_only=False)
+    return pa.array(found)
 
 
 def _harmless(char: str) -> bool:

@@ -37,7 +37,7 @@ from counterprior.corpus_analysis.captions.ontology import (
 )
 from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
 from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
-from counterprior.corpus_analysis.captions.text import DIRTY, hard, normalize
+from counterprior.corpus_analysis.captions.text import DIRTY, hard, hard_rows, normalize
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
 ONTOLOGY = Ontology.read()
@@ -217,7 +217,7 @@ def test_prefilter(text: str, passes: bool) -> None:
 def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:
     column = pa.array([caption])
     if PREFILTER.may_hold_pair(normalize(caption)):
-        hard_row = pc.match_substring_regex(column, hard())[0].as_py()
+        hard_row = hard_rows(column)[0].as_py()
         assert hard_row or PREFILTER.candidates(column)[0].as_py()
 
 
@@ -243,8 +243,19 @@ def test_re2_drops_what_nothing_links() -> None:
     ],
 )
 def test_which_captions_only_python_can_judge(caption: str, is_hard: bool) -> None:
-    found = pc.match_substring_regex(pa.array([caption]), hard())[0].as_py()
-    assert found is is_hard
+    assert hard_rows(pa.array([caption]))[0].as_py() is is_hard
+
+
+@given(
+    st.lists(st.none() | CAPTIONS | st.text("a &;#1\u00e9\u200b\u0301\u732b", max_size=8)),
+    st.integers(0, 3),
+    st.sampled_from((pa.string(), pa.large_string())),
+)
+def test_hard_rows_are_those_that_the_pattern_matches(
+    captions: list[str | None], start: int, kind: pa.DataType
+) -> None:
+    column = pa.array(captions, kind).slice(start)
+    assert hard_rows(column).equals(pc.match_substring_regex(column, hard()).fill_null(False))
 
 
 @given(st.characters())
