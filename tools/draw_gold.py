@@ -20,6 +20,8 @@ the two readings agreed on 263 pairs, one had a pair alone, and 39 pairs were st
 open to the other. So this is one reader's view, read twice, and not the agreement of several.
 The second draw was read once, by the same rules: its tuned half before any rule was changed, its
 held-out half when all were finished.
+Later draws were read by two models that knew nothing of each other, and settled by
+`settle_gold.py`; those of the eleventh had the rules in `reading_captions.md`, the others these:
 
 - A thing is a person, animal, vehicle, piece of furniture, dish, device, garment, belonging, plant
   or building: what has an outline and could stand beside another. Not: rooms, streets, fields,

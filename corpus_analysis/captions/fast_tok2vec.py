@@ -23,17 +23,13 @@ Keys = NDArray[np.uint64]
 Layer = tuple[Vectors, Vectors, Vectors, Vectors]
 """Weights, bias, gain, shift."""
 
-_COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE", "ORTH"]
-"""What MultiHashEmbed.v2 of the 3.8 models reads, in its order; then ORTH."""
-_TYPE = [6, 0, 4]
-"""ORTH, NORM and SPACY: the first six depend on these alone."""
+_COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE"]
+"""What MultiHashEmbed.v2 of the 3.8 models reads, in its order."""
 _PIECES = 3
 _AROUND = np.array([-1, 0, 1])
 """The rows of a window."""
 _TOKENS_AT_ONCE = 1_000
 """Tokens whose windows are held at once: with more, they leave the caches of a core."""
-_MAX_TYPES = 400_000
-"""Most word types kept: 150 MB at width 96."""
 
 
 def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
@@ -72,10 +68,8 @@ class FastTok2Vec:
             maxouts, norms = _layers(encode, "maxout"), _layers(encode, "layernorm")
         except (ValueError, KeyError, AttributeError) as error:
             raise UnknownLayout(f"tok2vec has another layout ({error})") from None
-        if len(self.hashes) != len(_COLUMNS) - 1 or len(maxouts) != len(norms) or not maxouts:
+        if len(self.hashes) != len(_COLUMNS) or len(maxouts) != len(norms) or not maxouts:
             raise UnknownLayout(f"{len(self.hashes)} hash tables, {len(maxouts)} layers")
-        self.vectors: dict[bytes, Vectors] = {}
-        """Word type -> its row after embedding and mixing."""
         self.layers = [_weights(m, n, 3) for m, n in zip(maxouts, norms, strict=True)]
         self.mixing = _weights(mix, norm, len(self.hashes))
         self.mix = np.split(self.mixing[0], len(self.hashes))
@@ -133,17 +127,9 @@ class FastTok2Vec:
         return encoded
 
     def _embed(self, docs: list[Doc]) -> Vectors:
-        attributes = np.concatenate([d.to_array(_COLUMNS) for d in docs])
-        types, first, back = np.unique(
-            attributes[:, _TYPE], axis=0, return_index=True, return_inverse=True
-        )
-        keys = [row.tobytes() for row in types]
-        if len(self.vectors) > _MAX_TYPES:
-            self.vectors.clear()
-        if new := [i for i, key in enumerate(keys) if key not in self.vectors]:
-            mixed = self.mixed(attributes[first[new]])
-            self.vectors.update(zip((keys[i] for i in new), mixed, strict=True))
-        return np.stack([self.vectors[key] for key in keys])[back.ravel()]
+        attributes = np.concatenate([doc.to_array(_COLUMNS) for doc in docs])
+        types, back = np.unique(attributes, axis=0, return_inverse=True)
+        return self.mixed(types)[back.ravel()]
 
     def mixed(self, rows: Keys) -> Vectors:
         """The vectors of word types, given by the attributes that the model reads, in its order.

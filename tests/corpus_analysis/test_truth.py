@@ -170,13 +170,39 @@ def settle(path: Path, what: str, drawn: list[str], readings: tuple[str, str], s
     files[0].write_text("".join(json.dumps(row) + "\n" for row in rows))
     for file, text in zip(files[1:], (*readings, settled), strict=True):
         file.write_text(text)
-    tool = Path(__file__).parents[2] / "tools" / "settle_gold.py"
-    argv = [str(tool), what, *map(str, files[:3]), "--settled", str(files[3])]
+    return run_tool("settle_gold", what, *map(str, files[:3]), "--settled", str(files[3]))
+
+
+def run_tool(name: str, *arguments: str) -> str:
+    """What a tool prints."""
+    tool = Path(__file__).parents[2] / "tools" / f"{name}.py"
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
-        patch.setattr(sys, "argv", argv)
+        patch.setattr(sys, "argv", [str(tool), *arguments])
         runpy.run_path(str(tool), run_name="__main__")
     return out.getvalue()
+
+
+def test_a_draw_weighs_each_caption_by_its_stratum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = "small large old young wet clean quiet tired".split()
+    paired = [f"a {size} cat and a dog on a sofa" for size in sizes]
+    alone = [f"the {size} history of a country" for size in sizes]
+    file, out = tmp_path / "captions.jsonl", tmp_path / "drawn"
+    file.write_text("".join(json.dumps({"caption": c}) + "\n" for c in (*paired, *alone)))
+    draw = [f"A={file}", "--number", "99", "--each", "10", "--of", "160", "--out", str(out)]
+    run_tool("draw_gold", *draw)
+    rows = [json.loads(line) for line in (out / "drawn.jsonl").read_text().splitlines()]
+    by_stratum = Counter((row["stratum"], row["weight"]) for row in rows)
+    assert by_stratum == {("pair", 20.0): 4, ("nouns", 16.0): 5}  # each 8 of 16, so 80 of 160
+    blind = "".join((out / f"{half}.txt").read_text() for half in ("tuned", "held-out"))
+    assert {line.split("\t")[1] for line in blind.splitlines()} == {r["caption"] for r in rows}
+
+    known = [GoldCaption.model_validate({**gold_rows()[0], "digest": digest_of(c)}) for c in paired]
+    monkeypatch.setattr("counterprior.corpus_analysis.truth.read_gold", lambda: known)
+    with pytest.raises(SystemExit, match="A: all captions with a pair were read"):
+        run_tool("draw_gold", *draw)
 
 
 def test_two_readings_become_rows(tmp_path: Path) -> None:
