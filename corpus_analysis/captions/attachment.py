@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING, DEPICTIONS, DOING, NO_ACTS, QUANTITIES
+from .words import ACTING, DEPICTIONS, DOING, MOVING, NO_ACTS, POSTURES, QUANTITIES
 
 
 class Word(Protocol):
@@ -51,6 +51,8 @@ _SHOWING = frozenset(
     "contain contains show shows depict depicts feature features include includes".split()
 )
 _RELATIVE = frozenset(("WDT", "WP"))
+_DONE = ACTING | DOING | MOVING | POSTURES
+"""Verbs that the tagger takes for nouns, although they have a subject."""
 _MAX_CLIMB = 6
 
 
@@ -78,7 +80,7 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
         noun = token.tag_ in NOUNS and token.dep_ != "acl"  # "a girl playing on a bed"
         noun = noun or is_no_act(token)
         if not place and (noun or is_name(token)):
-            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in DOING)
+            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in _DONE)
             return next(acts, token)  # "a drone flies over a house"
         if place or token.dep_ in _CLIMBED:
             above = token.head
