@@ -51,6 +51,8 @@ _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind".split())
 _RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
+_PASSING = frozenset(("by", "past"))
+_IN_BACK = ["in", "back"]
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 
@@ -372,10 +374,12 @@ def _is_clad(noun: Word, conjunct: Word) -> bool:
 
 
 def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
-    """Whether a phrase ends in the background: "with a tower behind them"."""
+    """Whether a phrase ends in the background: "with a tower behind them", "with a tower in back",
+    "with a girl walking by"."""
     after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
     clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
-    return not SET_BACK.isdisjoint(after[:clause])
+    last = after[clause - 1] if clause else ""
+    return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
 
 
 def _is_of_it(noun: Word, subject: Word) -> bool:
