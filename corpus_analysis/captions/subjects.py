@@ -22,6 +22,7 @@ from .words import (
     DEPICTIONS,
     FILLING,
     LINKS,
+    MOVING,
     POSTURES,
     PUT_DOWN,
     PUTTING,
@@ -179,6 +180,7 @@ class Subjects:
         """
         chosen = subject, first
         outer = self._outer(doc, text, token, second) or self._resting(doc, text, token, first)
+        outer = outer or self._passed(doc, text, token, second)
         if outer is not None:
             return outer
         if first.entity.animate:
@@ -295,6 +297,19 @@ class Subjects:
         found = self._names.resolve(doc, text, before) if apart else None
         laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
         return (before, found) if found is not None and laid else None
+
+    def _passed(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """Who is on a seat that something else only moves by: "dogs run from the women on a
+        bench"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or token.head.lower_ not in MOVING or before.tag_ not in NOUNS:
+            return None
+        if before.dep_ != "pobj" or second.entity.category not in _SEATS:
+            return None
+        found = self._names.resolve(doc, text, before)
+        return (before, found) if found is not None and found.entity.animate else None
 
     def _furniture(
         self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
