@@ -44,6 +44,7 @@ _NEAREST = frozenset(("with", "between"))
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _ROUND = frozenset(("above", "behind", "around", "over"))
+_AWAY = frozenset(("from", "past"))
 _AT = frozenset(("in", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
@@ -90,7 +91,9 @@ class Subjects:
         found = self._names.resolve(doc, text, noun)
         if found is None or (relation == "with" and first.entity.animate):
             return None
-        return found if found.entity.category in (_SEATS if relation != "on" else _RIDDEN) else None
+        at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
+        seats = _SEATS if relation != "on" else _RIDDEN
+        return found if at_work or found.entity.category in seats else None
 
     def modified(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -301,15 +304,17 @@ class Subjects:
     def _passed(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:
-        """Who is on a seat that something else only moves by: "dogs run from the women on a
-        bench"."""
+        """What is on something else, of which who acts is not: "dogs run from the women on a
+        bench", "a woman walks past posters on a fence"."""
         before = doc[token.i - 1]
-        if token.lower_ != "on" or token.head.lower_ not in MOVING or before.tag_ not in NOUNS:
+        if token.lower_ != "on" or before.tag_ not in NOUNS or before.dep_ != "pobj":
             return None
-        if before.dep_ != "pobj" or second.entity.category not in _SEATS:
+        found, category = self._names.resolve(doc, text, before), second.entity.category
+        if found is None:
             return None
-        found = self._names.resolve(doc, text, before)
-        return (before, found) if found is not None and found.entity.animate else None
+        moving = token.head.lower_ in MOVING and found.entity.animate and category in _SEATS
+        away = before.head.lower_ in _AWAY and category in ("furniture", "everyday")
+        return (before, found) if moving or away else None
 
     def _furniture(
         self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
