@@ -188,7 +188,8 @@ def object_of(token: Word) -> Word | None:
 
 def _in_clause(preposition: Word, verb: Word) -> Word | None:
     """The noun that the parser takes for part of a clause after a preposition: "a woman with a
-    blue dress sitting in a chair", "a plate on a table looking good", "a book with reading glasses"."""
+    blue dress sitting in a chair", "a plate on a table looking good", "a book with reading
+    glasses"."""
     before = [t for t in verb.lefts if t.dep_ in ("compound", "amod") and t.tag_ in NOUNS]
     if before:
         return before[-1]

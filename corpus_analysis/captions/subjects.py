@@ -45,6 +45,7 @@ _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _ROUND = frozenset(("above", "behind", "around", "over"))
 _AWAY = frozenset(("from", "past"))
+"""Before what somebody is not on: "eats from a bowl on a table"."""
 _AT = frozenset(("in", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
@@ -54,6 +55,7 @@ _RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
 _PASSING = frozenset(("by", "past"))
+"""Last words of what moves by: "with a person walking by"."""
 _IN_BACK = ["in", "back"]
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
