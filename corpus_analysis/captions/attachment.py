@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING, DEPICTIONS, DOING, MOVING, NO_ACTS, POSTURES, QUANTITIES
+from .words import ACTING, DEPICTIONS, DOING, LINKS, MOVING, NO_ACTS, POSTURES, QUANTITIES
 
 
 class Word(Protocol):
@@ -63,6 +63,22 @@ def is_place(token: Word) -> bool:
     if token.lower_ in PLACES:
         return True
     return token.lower_ in PARTS and token.dep_ == "pobj" and token.head.lower_ in SPATIAL
+
+
+def is_placing(token: Word) -> bool:
+    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
+    return is_place(token) or token.lower_ == "outside"
+
+
+def above_of(doc: Sequence[Word], token: Word) -> Word:
+    """What a preposition attaches to; for "with", the noun right before it rather than its place.
+
+    "To the right of a plate with toast on it", where the parser chose "right".
+    """
+    before = doc[token.i - 1]
+    of = before.head
+    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
+    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
 
 
 def is_no_act(token: Word) -> bool:

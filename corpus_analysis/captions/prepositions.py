@@ -8,8 +8,10 @@ from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
+    above_of,
     conjuncts,
     is_place,
+    is_placing,
     noun_above,
     object_of,
     root_of,
@@ -20,7 +22,7 @@ from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
 from .prefilter import PLACES, SPATIAL
-from .subjects import Subjects, above_of, is_placing
+from .subjects import Subjects
 from .words import (
     DEALING,
     DEPICTIONS,

@@ -8,8 +8,10 @@ from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
+    above_of,
     conjuncts,
     is_place,
+    is_placing,
     noun_above,
     root_of,
     subject_of,
@@ -428,22 +430,6 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     direct = len(nouns) == 1 and all(t.tag_ in BEFORE_NOUNS for t in doc[1 : nouns[0].i])
     bare = direct and not any(t.dep_ in QUANTIFYING for t in nouns[0].lefts)
     return nouns[0] if bare else None
-
-
-def is_placing(token: Word) -> bool:
-    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
-    return is_place(token) or token.lower_ == "outside"
-
-
-def above_of(doc: Sequence[Word], token: Word) -> Word:
-    """What a preposition attaches to; for "with", the noun right before it rather than its place.
-
-    "To the right of a plate with toast on it", where the parser chose "right".
-    """
-    before = doc[token.i - 1]
-    of = before.head
-    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
-    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
 
 
 def below(token: Word) -> Iterator[Word]:
