@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from .prefilter import PLACES, SPATIAL
-from .words import ACTING, DEPICTIONS, DOING, NO_ACTS, QUANTITIES
+from .words import ACTING, DEPICTIONS, DOING, LINKS, MOVING, NO_ACTS, POSTURES, QUANTITIES
 
 
 class Word(Protocol):
@@ -51,6 +51,8 @@ _SHOWING = frozenset(
     "contain contains show shows depict depicts feature features include includes".split()
 )
 _RELATIVE = frozenset(("WDT", "WP"))
+_DONE = ACTING | DOING | MOVING | POSTURES
+"""Verbs that the tagger takes for nouns, although they have a subject."""
 _MAX_CLIMB = 6
 
 
@@ -61,6 +63,22 @@ def is_place(token: Word) -> bool:
     if token.lower_ in PLACES:
         return True
     return token.lower_ in PARTS and token.dep_ == "pobj" and token.head.lower_ in SPATIAL
+
+
+def is_placing(token: Word) -> bool:
+    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
+    return is_place(token) or token.lower_ == "outside"
+
+
+def above_of(doc: Sequence[Word], token: Word) -> Word:
+    """What a preposition attaches to; for "with", the noun right before it rather than its place.
+
+    "To the right of a plate with toast on it", where the parser chose "right".
+    """
+    before = doc[token.i - 1]
+    of = before.head
+    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
+    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
 
 
 def is_no_act(token: Word) -> bool:
@@ -78,7 +96,7 @@ def subject_of(token: Word, is_name: Callable[[Word], bool]) -> Word | None:
         noun = token.tag_ in NOUNS and token.dep_ != "acl"  # "a girl playing on a bed"
         noun = noun or is_no_act(token)
         if not place and (noun or is_name(token)):
-            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in DOING)
+            acts = (t for t in token.lefts if t.dep_ == "nsubj" and token.lower_ in _DONE)
             return next(acts, token)  # "a drone flies over a house"
         if place or token.dep_ in _CLIMBED:
             above = token.head
@@ -186,8 +204,9 @@ def object_of(token: Word) -> Word | None:
 
 def _in_clause(preposition: Word, verb: Word) -> Word | None:
     """The noun that the parser takes for part of a clause after a preposition: "a woman with a
-    blue dress sitting in a chair", "a book with reading glasses"."""
-    before = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
+    blue dress sitting in a chair", "a plate on a table looking good", "a book with reading
+    glasses"."""
+    before = [t for t in verb.lefts if t.dep_ in ("compound", "amod") and t.tag_ in NOUNS]
     if before:
         return before[-1]
     after = next((t for t in verb.rights if t.dep_ == "dobj"), None)

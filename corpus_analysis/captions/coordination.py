@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from .attachment import NOUNS, Word, conjuncts, is_listed, noun_above, object_of, root_of
 from .names import (
@@ -24,6 +25,7 @@ from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
 from .words import ACTING, GAMES, LINKS, QUANTITIES
 
 _ADJECTIVES = frozenset(("JJ", "VBN"))
+_DESCRIBING = frozenset(("JJ", "JJR", "VBN"))
 _FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""
@@ -155,6 +157,47 @@ class Coordination:
             if coordinator == "," or (earlier.dep_ != "conj" and not is_listed(earlier)):
                 return
             earlier = earlier.head
+
+    def without_commas(
+        self, doc: Sequence[Word], text: str, links: Sequence[Link]
+    ) -> Iterator[Link]:
+        """What a list begins with if it has "and", but no commas: "a sink a tub and a toilet".
+
+        links: what is linked otherwise; only what precedes one of two joined things is added.
+        """
+        for first, second, _, relation in list(links):
+            start = min([*modifiers(second.head), second.begin], key=lambda t: t.i).i
+            if relation not in AND or start < 2 or doc[start - 1].lower_ not in AND:
+                continue
+            last = self._names.resolve(doc, text, doc[start - 2]) or first
+            listed = [last]
+            while (before := self._just_before(doc, text, listed[-1])) is not None:
+                listed.append(before)
+            if all(one.head.i != first.head.i for one in listed):
+                continue
+            for later, one in pairwise(listed):
+                yield one, later, "coordination", ","
+            if last.head.i != first.head.i:
+                yield last, second, "coordination", relation
+
+    def _just_before(self, doc: Sequence[Word], text: str, later: NamedThing) -> NamedThing | None:
+        """The name right before a name of the same list, with at most its article and adjectives
+        between."""
+        at = later.begin.i - 1
+        while at > 0 and doc[at].tag_ in _DESCRIBING:
+            at -= 1
+        determined = at > 0 and doc[at].tag_ in DETERMINERS
+        at -= determined
+        if at < 0:
+            return None
+        before = doc[at]
+        plural = before.tag_ == later.head.tag_ == "NNS"
+        if before.tag_ not in NOUNS or not (determined or plural):
+            return None
+        first = self._names.resolve(doc, text, before)
+        if first is None or first.head.i != before.i:
+            return None
+        return first if first.entity.animate == later.entity.animate else None
 
     def of_subject(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Two subjects of one verb with "and" between: "a plate of rice and a cup of tea are"."""

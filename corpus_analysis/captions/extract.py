@@ -86,16 +86,18 @@ class Extractor:
         """Every pair of one parsed caption; `text` is what was parsed.
 
         A pair is two nouns of the ontology, neither a broad kind of the other, linked both by the
-        tree and by a trigger in the text between them. CC3M writes "person" for somebody's name,
-        so "person and groom" are two.
+        tree and by a trigger in the text between them, or in a list without commas. CC3M writes
+        "person" for somebody's name, so "person and groom" are two.
         """
         doc = CaptionWords(doc)
         found: list[CaptionPair] = []
         links: list[Link] = []
         joined: set[int] = set()  # heads that a coordination has linked to what is before
+        unmarked = self._coordination.without_commas(doc, text, links)
         for some in (
             self._by_tree(doc, text),
             self._coordination.by_place(doc, text, joined),
+            unmarked,
             _shared(links),
         ):
             for link in some:
@@ -107,7 +109,7 @@ class Extractor:
                         or _somebody(first, second, relation)
                         or _two_of_a_kind(first, second, relation)
                     )
-                    and _linked(text, first, second)
+                    and (some is unmarked or _linked(text, first, second))
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)

@@ -8,8 +8,10 @@ from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
+    above_of,
     conjuncts,
     is_place,
+    is_placing,
     noun_above,
     object_of,
     root_of,
@@ -20,7 +22,7 @@ from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
 from .prefilter import PLACES, SPATIAL
-from .subjects import Subjects, above_of, is_placing
+from .subjects import Subjects
 from .words import (
     DEALING,
     DEPICTIONS,
@@ -34,6 +36,7 @@ from .words import (
     OFFSPRING,
     PLAYED,
     POSTURES,
+    QUANTITIES,
     SCREENS,
     SHELLS,
     SURROUNDING,
@@ -127,7 +130,10 @@ class Prepositions:
         had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
         # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
         alone = had or (word == "over" and "garment" in second.entity.kinds)
-        for other in () if alone else sharing(subject, token):
+        others = [*sharing(subject, token)]
+        if not others and subject.lower_ in QUANTITIES:
+            others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
+        for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
             if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):

@@ -8,8 +8,10 @@ from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
+    above_of,
     conjuncts,
     is_place,
+    is_placing,
     noun_above,
     root_of,
     subject_of,
@@ -22,6 +24,7 @@ from .words import (
     DEPICTIONS,
     FILLING,
     LINKS,
+    MOVING,
     POSTURES,
     PUT_DOWN,
     PUTTING,
@@ -43,6 +46,8 @@ _NEAREST = frozenset(("with", "between"))
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _ROUND = frozenset(("above", "behind", "around", "over"))
+_AWAY = frozenset(("from", "past"))
+"""Before what somebody is not on: "eats from a bowl on a table"."""
 _AT = frozenset(("in", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
@@ -51,6 +56,9 @@ _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind".split())
 _RIDDEN = frozenset(("vehicles",))
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
+_PASSING = frozenset(("by", "past"))
+"""Last words of what moves by: "with a person walking by"."""
+_IN_BACK = ["in", "back"]
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 
@@ -87,7 +95,9 @@ class Subjects:
         found = self._names.resolve(doc, text, noun)
         if found is None or (relation == "with" and first.entity.animate):
             return None
-        return found if found.entity.category in (_SEATS if relation != "on" else _RIDDEN) else None
+        at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
+        seats = _SEATS if relation != "on" else _RIDDEN
+        return found if at_work or found.entity.category in seats else None
 
     def modified(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -177,6 +187,7 @@ class Subjects:
         """
         chosen = subject, first
         outer = self._outer(doc, text, token, second) or self._resting(doc, text, token, first)
+        outer = outer or self._passed(doc, text, token, second)
         if outer is not None:
             return outer
         if first.entity.animate:
@@ -294,6 +305,21 @@ class Subjects:
         laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
         return (before, found) if found is not None and laid else None
 
+    def _passed(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What is on something else, of which who acts is not: "dogs run from the women on a
+        bench", "a woman walks past posters on a fence"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or before.tag_ not in NOUNS or before.dep_ != "pobj":
+            return None
+        found, category = self._names.resolve(doc, text, before), second.entity.category
+        if found is None:
+            return None
+        moving = token.head.lower_ in MOVING and found.entity.animate and category in _SEATS
+        away = before.head.lower_ in _AWAY and category in ("furniture", "everyday")
+        return (before, found) if moving or away else None
+
     def _furniture(
         self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:
@@ -372,10 +398,12 @@ def _is_clad(noun: Word, conjunct: Word) -> bool:
 
 
 def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
-    """Whether a phrase ends in the background: "with a tower behind them"."""
+    """Whether a phrase ends in the background: "with a tower behind them", "with a tower in back",
+    "with a girl walking by"."""
     after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
     clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
-    return not SET_BACK.isdisjoint(after[:clause])
+    last = after[clause - 1] if clause else ""
+    return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
 
 
 def _is_of_it(noun: Word, subject: Word) -> bool:
@@ -402,22 +430,6 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     direct = len(nouns) == 1 and all(t.tag_ in BEFORE_NOUNS for t in doc[1 : nouns[0].i])
     bare = direct and not any(t.dep_ in QUANTIFYING for t in nouns[0].lefts)
     return nouns[0] if bare else None
-
-
-def is_placing(token: Word) -> bool:
-    """Whether a word and "of" or "to" are a preposition: "in front of", "outside of"."""
-    return is_place(token) or token.lower_ == "outside"
-
-
-def above_of(doc: Sequence[Word], token: Word) -> Word:
-    """What a preposition attaches to; for "with", the noun right before it rather than its place.
-
-    "To the right of a plate with toast on it", where the parser chose "right".
-    """
-    before = doc[token.i - 1]
-    of = before.head
-    placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
-    return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
 
 
 def below(token: Word) -> Iterator[Word]:

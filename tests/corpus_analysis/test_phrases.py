@@ -329,6 +329,48 @@ SAID = {
     "A skateboarder and a man pose as he performs a jump in front of a crowd.": [
         ("skateboarder", "and", "man")
     ],
+    # verbs that the tagger takes for nouns, and all of a group
+    "A cute beagle standing next to a bench.": [("beagle", "next to", "bench")],
+    "An old bicycle rests near a small building.": [("bicycle", "near", "building")],
+    "A group of boys and dogs under a tree.": [
+        ("boy", "and", "dog"),
+        ("dog", "under", "tree"),
+        ("boy", "under", "tree"),
+    ],
+    # who passes by, and what is behind or on something else
+    "A bench is standing on a sidewalk with a woman walking by.": [("bench", "with", "woman")],
+    "A bench is standing on a sidewalk with a woman.": [],
+    "A picture of a statue in the foreground with a tower in back.": [("statue", "with", "tower")],
+    "A bowl of fruit on a table looking fresh.": [("bowl", "on", "table")],
+    "Three dogs are running away from the girls on the bench.": [("girl", "on", "bench")],
+    "The yellow truck drives near two men on a scooter.": [
+        ("truck", "near", "man"),
+        ("man", "on", "scooter"),
+    ],
+    "A woman walks past posters on a fence.": [
+        ("woman", "past", "poster"),
+        ("poster", "on", "fence"),
+    ],
+    "A horse eats from a bucket on a fence.": [("bucket", "on", "fence")],
+    "A boy rides away from the camera on a skateboard.": [("boy", "on", "skateboard")],
+    "A man is sitting at a computer near a lamp.": [
+        ("man", "near", "lamp"),
+        ("computer", "near", "lamp"),
+    ],
+    # lists without commas
+    "a bath room with a bath tub a toilet and a mirror": [
+        ("bath tub", "and", "mirror"),
+        ("bath tub", ",", "toilet"),
+        ("toilet", "and", "mirror"),
+    ],
+    "a kitchen with a stove some pots and pans": [("pot", "and", "pan"), ("stove", ",", "pot")],
+    "two girls wearing sweaters shirts and ties": [
+        ("shirt", "and", "tie"),
+        ("sweater", ",", "shirt"),
+    ],
+    "a girl gave the man a cup and a spoon": [("cup", "and", "spoon")],
+    "On a bench a man and a woman sit": [("man", "and", "woman")],
+    "sports cars and bikes": [("sports car", "and", "bicycle")],
     # nobody stands beside the ground, or has a part
     "a person skiing on a mountain": [],
     "a house on a mountain": [("house", "on", "mountain")],
