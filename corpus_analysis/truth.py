@@ -42,7 +42,7 @@ WHOLE: dict[int, Half] = {
     8: "tuned",
     9: "tuned",
     10: "held-out",
-    11: "held-out",
+    11: "tuned",
 }
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 
