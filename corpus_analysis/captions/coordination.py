@@ -24,6 +24,7 @@ from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
 from .words import ACTING, GAMES, LINKS, QUANTITIES
 
+_JOINING = AND | {","}
 _ADJECTIVES = frozenset(("JJ", "VBN"))
 _DESCRIBING = frozenset(("JJ", "JJR", "VBN"))
 _FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
@@ -43,6 +44,8 @@ class Coordination:
         "A white dress and brown boots", where the parser makes "brown" the conjunct. The subject of
         a verb begins a clause: "a man is on a bench and a dog lies below".
         """
+        if _JOINING.isdisjoint(token.lower_ for token in doc):
+            return
         for token in doc:
             if (
                 token.lower_ not in self._names.ontology.by_last

@@ -247,7 +247,9 @@ class Names:
 
 def _stands_alone(text: str, token: Word) -> bool:
     """Whether the token is a whole word of the text, not a piece that the tokenizer cut off."""
-    before, after = text[: token.idx][-1:].lower(), text[end(token) :][:1].lower()
+    start, stop = token.idx, end(token)
+    before = text[start - 1].lower() if start else ""
+    after = text[stop].lower() if stop < len(text) else ""
     return not ("a" <= before[-1:] <= "z" or "a" <= after[:1] <= "z")
 
 
