@@ -123,6 +123,32 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     }
 
 
+WORKER = """
+from counterprior.corpus_analysis.shards import ShardSettings, Worker
+from counterprior.corpus_analysis.sources import SourceSettings
+Worker(ShardSettings(SourceSettings((".",))))
+"""
+SPACY = """
+import spacy
+from counterprior.corpus_analysis.captions.parser import installed_model
+spacy.load(installed_model()[0])
+"""
+
+
+def start(script: str, repeats: int) -> dict[str, float]:
+    """Median wall and CPU seconds of a process that only starts, imports counted."""
+    import resource
+
+    walls, cpus = [], []
+    for _ in range(repeats):
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([sys.executable, "-c", script], check=True)
+        walls.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return {"wall": statistics.median(walls), "cpu": statistics.median(cpus)}
+
+
 def run_mine(source: Path, engine: str, workers: int) -> dict[str, float]:
     """Wall, CPU and largest memory of a whole run of the command, all its processes counted."""
     import resource
@@ -202,7 +228,11 @@ def main() -> None:
         start_up = run_mine(first, "pool", 1)["wall"]  # with 5,000 captions: under a second
         one, two = (run_mine(source, "pool", workers) for workers in (1, 2))
         daft = run_mine(source, "local", 2)
+    worker, plain = start(WORKER, options.repeats), start(SPACY, options.repeats)
     found["runs"] = {
+        "worker_start_wall_s": worker["wall"],
+        "worker_start_cpu_s": worker["cpu"],
+        "worker_start_cpu_against_spacy": worker["cpu"] / plain["cpu"],
         "two_workers_wall": one["wall"] / two["wall"],
         "two_workers_wall_after_start_up": (one["wall"] - start_up) / (two["wall"] - start_up),
         "cpu_of_two_against_one": two["cpu"] / one["cpu"],
