@@ -25,7 +25,7 @@ SPATIAL = frozenset(
 """Prepositions that link two things on their own."""
 
 PLACES = frozenset(
-    "next near close adjacent front top side left right middle rear behind back edge "
+    "next near close adjacent front top side sides left right middle rear behind back edge "
     "opposite".split()
 )
 """Parts of multiword prepositions: next to, in front of, on the left of."""

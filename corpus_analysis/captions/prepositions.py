@@ -135,12 +135,13 @@ class Prepositions:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
+            apart = token.i > 0 and doc[token.i - 1].text == ","  # "a board and a knife, with carrots"
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
             if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
-            if list_placed or people or alike or subject.dep_ in _ACTORS:
+            if list_placed or people or alike or apart or subject.dep_ in _ACTORS:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
         if above.i == first.head.i and relation not in ("with", "on", "over", "around"):

@@ -59,6 +59,7 @@ _MAX_PLACES = 3
 _PASSING = frozenset(("by", "past"))
 """Last words of what moves by: "with a person walking by"."""
 _IN_BACK = ["in", "back"]
+_OWN = POSSESSIVES | {"him"}
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 
@@ -140,7 +141,8 @@ class Subjects:
         couple = found.entity.animate and second.entity.animate
         couple = (couple or alike) and token.lower_ == "with"
         clad = found.entity.category == "people" and inner_word in CLOTHES
-        return (subject, found) if further or back or couple or clad else None
+        posed = found.entity.animate and inner_word in DEPICTIONS  # "poses for a photo with a bat"
+        return (subject, found) if further or back or couple or clad or posed else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
@@ -240,7 +242,7 @@ class Subjects:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
-        own = any(t.lower_ in POSSESSIVES for t in below(second.head))
+        own = any(t.lower_ in _OWN for t in below(second.head))
         aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
         aim = aim and not is_place(subject.head.head)
         eaten = first.entity.category == "food_kitchen" and second.entity.animate
@@ -300,7 +302,11 @@ class Subjects:
         before = doc[verb.i - 1]
         if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:
             return None
-        apart = before.i > first.head.i and before.head.lower_ != "of"  # "a plate of food sitting"
+        # "a plate of food sitting", "a pizza with cheese sitting"
+        apart = before.i > first.head.i and before.head.lower_ != "of"
+        root = root_of(before)
+        had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
+        apart = apart and not had
         found = self._names.resolve(doc, text, before) if apart else None
         laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
         return (before, found) if found is not None and laid else None
