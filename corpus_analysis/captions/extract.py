@@ -192,9 +192,7 @@ def _two_of_a_kind(first: NamedThing, second: NamedThing, relation: str) -> bool
     heads = [one.entity.name.split(" ")[-1] for one in (first, second)]
     if relation in COORDINATORS | set(PUNCTUATION) and heads[0] == heads[1]:
         return False  # "cakes & wedding cakes"
-    listed = relation in COORDINATORS | set(PUNCTUATION)
-    # but "a girl in front of other people"
-    return not listed or _SUMMING.isdisjoint(t.lower_ for t in second.head.lefts)
+    return _SUMMING.isdisjoint(t.lower_ for t in second.head.lefts)
 
 
 def _somebody(first: NamedThing, second: NamedThing, relation: str) -> bool:

@@ -146,7 +146,9 @@ class Prepositions:
         yield first, second, "preposition", relation
         if above.i == first.head.i and relation not in ("with", "on", "over", "around"):
             yield from self._seated(doc, text, first, second, relation)
-        seat = self._subjects.seat(doc, text, doc[_start(doc, token) - 1], first, relation)
+        seat = self._subjects.seat(
+            doc, text, doc[_start(doc, token) - 1], first, second, relation
+        )
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
 

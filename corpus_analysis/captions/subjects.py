@@ -34,8 +34,19 @@ from .words import (
 )
 
 _GROWING = frozenset(("leaf", "flower", "fruit"))
+_ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".split())
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+_LAID = frozenset(("table", "desk", "dining table", "coffee table", "picnic table"))
+_AT_TABLE = frozenset("at behind by near around".split())
+"""Where somebody is who has a table."""
+_MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
+"""Before "as something" that a thing is only made to be."""
+_BESIDE = frozenset("to near by beside".split())
+"""Last words of what says that something is beside what is on a table too."""
+_PLACED = frozenset(("furniture", "vehicles", "people", "animals"))
+_ON_TABLES = frozenset(("food_kitchen", "devices_leisure"))
+"""Categories of what tables and desks are with."""
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
@@ -59,6 +70,8 @@ _MAX_PLACES = 3
 _PASSING = frozenset(("by", "past"))
 """Last words of what moves by: "with a person walking by"."""
 _IN_BACK = ["in", "back"]
+_NEXT_TO = ["next", "to"]
+_ON_TOP = ["on", "top", "of"]
 _OWN = POSSESSIVES | {"him"}
 _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
@@ -84,18 +97,36 @@ class Subjects:
         return None if found is None or found.entity.animate else found
 
     def seat(
-        self, doc: Sequence[Word], text: str, noun: Word, first: NamedThing, relation: str
+        self,
+        doc: Sequence[Word],
+        text: str,
+        noun: Word,
+        first: NamedThing,
+        second: NamedThing,
+        relation: str,
     ) -> NamedThing | None:
         """What something is on, right before where that is: the bench in "a man on a bench next to
-        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it.
+        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it, but
+        for what is on a table: "a man at a table with two pizzas".
         """
         if noun.dep_ != "pobj" or noun.i <= first.head.i:
             return None
-        if noun.head.lower_ != "on" and (relation == "with" or noun.head.lower_ not in _AT):
+        if relation == "on" and first.entity.animate and noun.head.lower_ in _BESIDE:
+            found = self._names.resolve(doc, text, noun)
+            placed = found is not None and found.entity.category not in _PLACED
+            return found if placed and second.entity.name in _SURFACES else None
+        at = _AT_TABLE if relation == "with" else _AT
+        if noun.head.lower_ != "on" and noun.head.lower_ not in at:
             return None
         found = self._names.resolve(doc, text, noun)
-        if found is None or (relation == "with" and first.entity.animate):
+        if found is None:
             return None
+        if relation == "with" and first.entity.animate:
+            laid = found.entity.name in _LAID and noun.head.lower_ in _AT_TABLE
+            laid = laid and second.entity.category in _ON_TABLES
+            words = (*second.head.lefts, *below(second.head))
+            own = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
+            return found if laid and not own and not _is_set_back(doc, second) else None
         at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
         seats = _SEATS if relation != "on" else _RIDDEN
         return found if at_work or found.entity.category in seats else None
@@ -106,6 +137,8 @@ class Subjects:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
         subject = _put(token, above, second)
+        if token.lower_ == "with" and above.dep_ == "pobj" and above.head.lower_ == "as":
+            above = above.head if above.head.head.lower_ in _MADE_AS else above  # "a desk set up as an office with a laptop"
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
         pronoun = subject is not None and subject.tag_ == "PRP"
@@ -147,11 +180,7 @@ class Subjects:
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
         filled with furniture next to a window"."""
-        start = token
-        while is_placing(start.head) or start.head.dep_ == "prep":
-            if not 0 < start.i - start.head.i <= 3:
-                break
-            start = start.head
+        start = _place(token)
         noun = doc[start.i - 1] if start.i else token
         if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
             return None
@@ -204,6 +233,7 @@ class Subjects:
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
         near = self._furniture(doc, text, token, subject, second)
+        near = near or self._laid(doc, text, token, first, second)
         if near is not None:
             return near
         before = doc[token.i - 1]
@@ -213,6 +243,9 @@ class Subjects:
         )
         # "a motorcycle in a lot with cars"
         room = room and not first.entity.category == second.entity.category == "vehicles"
+        on_it = room and before.lower_ in _ROOMS and _is_beside_it(doc, second.head)
+        if on_it and first.entity.category == "furniture":
+            return chosen  # "a desk in a room with a monitor on it"
         if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
@@ -341,8 +374,20 @@ class Subjects:
         if found is None or found.entity.animate:
             return None
         joined = any(one.i == before.i for one in conjuncts(subject))
-        joined = joined or _is_of_it(second.head, subject)
+        joined = joined or _is_of_it(second.head, subject) or _is_beside_it(doc, second.head)
         return (before, found) if joined or found.entity.category == "furniture" else None
+
+    def _laid(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What is on a table, right before where it is, beside what else is on it: "a table topped
+        with a laptop next to a plate"."""
+        before = doc[_place(token).i - 1]
+        if first.entity.name not in _LAID or second.entity.category not in _ON_TABLES:
+            return None
+        had = before.tag_ in NOUNS and before.dep_ == "pobj" and before.head.lower_ == "with"
+        found = self._names.resolve(doc, text, before) if had else None
+        return None if found is None or token.lower_ == "with" else (before, found)
 
     def _before(
         self,
@@ -360,7 +405,7 @@ class Subjects:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and _is_of_it(second.head, chosen[0])
+        of_it = people and (_is_of_it(second.head, chosen[0]) or _is_beside_it(doc, second.head))
         on_top = what.category == "food_kitchen" or what.name in _SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
@@ -381,6 +426,15 @@ class Subjects:
         kept = kept or (found.entity.category == "vehicles" and what.name == "trailer")
         on_top = token.lower_ == "on"
         return (before, found) if of_it or growing or eaten or kept or on_top else chosen
+
+
+def _place(token: Word) -> Word:
+    """The first word of a preposition: "next" of "next to"."""
+    while is_placing(token.head) or token.head.dep_ == "prep":
+        if not 0 < token.i - token.head.i <= 3:
+            break
+        token = token.head
+    return token
 
 
 def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
@@ -420,6 +474,16 @@ def _is_of_it(noun: Word, subject: Word) -> bool:
             far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
             return not far
     return False
+
+
+def _is_beside_it(doc: Sequence[Word], noun: Word) -> bool:
+    """Whether a phrase ends in where "it" is, which the parser attaches further up: "a dog on a bed
+    with a book next to it"."""
+    after = [t.lower_ for t in doc[noun.i + 1 : noun.i + 7]]
+    if "it" not in after:
+        return False
+    between = after[: after.index("it")]
+    return between[-2:] == _NEXT_TO or between[-3:] == _ON_TOP or between[-1:] == ["on"]
 
 
 def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
