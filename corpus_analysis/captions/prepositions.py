@@ -16,12 +16,13 @@ from .attachment import (
     object_of,
     root_of,
     sharing,
+    subject_before,
     subject_of,
 )
 from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
-from .prefilter import PLACES, SPATIAL
+from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
 from .subjects import Subjects
 from .words import (
     DEALING,
@@ -52,6 +53,10 @@ _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
 _ONES = frozenset(("one", "ones", "another", "other"))
 """What stands for something named before."""
+_PAINTED = frozenset("painted printed drawn written".split())
+"""Of what is only an image on something."""
+_FAR = 12
+"""Most words between "has" and "on it"."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -90,6 +95,8 @@ class Prepositions:
         elif word not in SPATIAL and not (word in LINKS and is_placing(above)):
             return
         target = self._whole(doc, _in_field(doc, token, object_of(token)))
+        if target is not None and target.lower_ in ITSELF:
+            yield from self._had(doc, text, token)
         if target is None or not _of_place(token, above, target):
             return
         if token.head.lower_ in _ONES:
@@ -151,6 +158,22 @@ class Prepositions:
         )
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
+
+    def _had(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """What a thing has on it or near it: "a desk that has two monitors on it"."""
+        verbs = (t for t in reversed(doc[max(0, token.i - _FAR) : token.i]) if t.lower_ in HAVING)
+        verb = next(verbs, None)
+        if verb is None or token.head.lower_ in _PAINTED:
+            return
+        subject = subject_before(verb)
+        first = None if subject is None else self._names.resolve(doc, text, subject)
+        if first is None or first.entity.animate:
+            return
+        things = [t for t in verb.rights if t.dep_ == "dobj"]
+        for noun in (one for thing in things for one in (thing, *conjuncts(thing))):
+            second = self._names.resolve(doc, text, noun) if noun.i < token.i else None
+            if second is not None and second.head.lower_ not in DEPICTIONS:
+                yield first, second, "preposition", "with"
 
     def _seated(
         self, doc: Sequence[Word], text: str, seat: NamedThing, second: NamedThing, relation: str
