@@ -23,6 +23,7 @@ from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
 from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
+from .seats import Seats
 from .subjects import Subjects
 from .words import (
     DEALING,
@@ -67,6 +68,7 @@ class Prepositions:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._subjects = Subjects(names)
+        self._seats = Seats(names)
 
     def of_particle(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Who moves past what, where the parser takes the preposition for the verb's particle: "a
@@ -124,7 +126,7 @@ class Prepositions:
         ):
             second = self._names.as_kind(second, "eyeglasses", second.begin)
         relation = _relation(doc, token)
-        beneath = self._subjects.beneath(doc, text, token, first)
+        beneath = self._seats.beneath(doc, text, token, first)
         if beneath is not None:
             yield beneath, second, "preposition", relation
             return
@@ -142,7 +144,9 @@ class Prepositions:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
-            apart = token.i > 0 and doc[token.i - 1].text == ","  # "a board and a knife, with carrots"
+            apart = (
+                token.i > 0 and doc[token.i - 1].text == ","
+            )  # "a board and a knife, with carrots"
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
             if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
@@ -153,9 +157,7 @@ class Prepositions:
         yield first, second, "preposition", relation
         if above.i == first.head.i and relation not in ("with", "on", "over", "around"):
             yield from self._seated(doc, text, first, second, relation)
-        seat = self._subjects.seat(
-            doc, text, doc[_start(doc, token) - 1], first, second, relation
-        )
+        seat = self._seats.seat(doc, text, doc[_start(doc, token) - 1], first, second, relation)
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
 
