@@ -143,7 +143,8 @@ DEALING = frozenset(
     "concentrate concentrates concentrating concentrated work works working worked depend depends "
     "rely relies report reports reporting comment comments commenting bet bets betting spend "
     "spends spending spy spies spying call calls calling called check checks checking knock knocks "
-    "knocking cheer cheers cheering reflect reflects reflecting agree agrees raid raids attack attacks love loves".split()
+    "knocking cheer cheers cheering reflect reflects reflecting agree agrees raid raids attack "
+    "attacks love loves".split()
 )
 """Verbs whose "on" says what they are about."""
 
