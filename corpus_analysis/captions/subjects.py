@@ -104,7 +104,9 @@ class Subjects:
         couple = found.entity.animate and second.entity.animate
         couple = (couple or alike) and token.lower_ == "with"
         clad = found.entity.category == "people" and inner_word in CLOTHES
-        posed = found.entity.animate and inner_word in DEPICTIONS  # "poses for a photo with a bat"
+        # "poses for a photo with her bat"
+        posed = found.entity.animate and inner_word in DEPICTIONS
+        posed = posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts)
         return (subject, found) if further or back or couple or clad or posed else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
