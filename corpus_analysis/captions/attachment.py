@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from .prefilter import PLACES, SPATIAL
+from .prefilter import HAVING, PLACES, SPATIAL
 from .words import ACTING, DEPICTIONS, DOING, LINKS, MOVING, NO_ACTS, POSTURES, QUANTITIES
 
 
@@ -45,7 +45,6 @@ _CLIMBED = frozenset(("advmod", "prep", "agent", "pobj", "acl", "amod", "acomp",
 _CLAUSES = frozenset(("relcl", "advcl", "conj", "xcomp", "pcomp"))
 _FINITE = frozenset(("ROOT", "conj", "ccomp", "relcl", "advcl"))
 _SUBJECTS = ("nsubj", "nsubjpass")
-_HAVING = frozenset(("has", "have", "had", "having"))
 _POINTING = frozenset(("this", "these", "it"))
 _SHOWING = frozenset(
     "contain contains show shows depict depicts feature features include includes".split()
@@ -122,11 +121,19 @@ def _verb_subject(verb: Word) -> Word | None:
         bool(subjects) and subjects[-1].lower_ in _POINTING
     )
     shown = verb.lower_ in _SHOWING and bool(subjects) and subjects[-1].lower_ in DEPICTIONS
-    if pointing or shown or verb.lower_ in _HAVING:
+    if pointing or shown or verb.lower_ in HAVING:
         there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
         if there is not None:
             return there
     return subjects[-1] if subjects else None
+
+
+def subject_before(verb: Word) -> Word | None:
+    """A verb's own subject, or the noun that its clause is about: "a desk that has"."""
+    subject = next((t for t in verb.lefts if t.dep_ in _SUBJECTS), None)
+    if verb.dep_ in ("acl", "relcl") and (subject is None or subject.tag_ in _RELATIVE):
+        return verb.head
+    return subject
 
 
 def _acting(verb: Word) -> Word | None:

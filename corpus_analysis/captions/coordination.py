@@ -22,7 +22,7 @@ from .names import (
 )
 from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
-from .words import ACTING, GAMES, LINKS, QUANTITIES
+from .words import ACTING, COATED, GAMES, LINKS, QUANTITIES
 
 _JOINING = AND | {","}
 _ADJECTIVES = frozenset(("JJ", "VBN"))
@@ -103,6 +103,7 @@ class Coordination:
             if word.lower_ in AND or (word.text == "," and _goes_on(doc, name)):
                 return word
             named = word.tag_ in NOUNS and self._names.is_name(word)
+            named = named and doc[at + 1].lower_ not in COATED  # "a chocolate frosted donut"
             if named and second.entity.animate and doc[at - 1].text != ",":
                 named = self._names.is_animate(word)  # "actor and tv producer"
             # "with storage beautiful kitchen islands"

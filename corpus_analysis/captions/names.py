@@ -11,6 +11,8 @@ from .ontology import CaptionEntity, Ontology
 from .prefilter import PLACES
 from .words import (
     ACTING,
+    BOATS,
+    COATED,
     COLORS,
     DEPICTIONS,
     DOING,
@@ -32,6 +34,7 @@ from .words import (
     SETS,
     STUFFED,
     STUFFS,
+    TAKING,
     TITLES,
     TOYS,
     USING,
@@ -130,7 +133,7 @@ class Names:
             return None
         if figure is not None:
             return self.named(doc, text, figure)
-        shown = word in DEPICTIONS and token.dep_ in _SHOWN
+        shown = _is_shown(token)
         if word in QUANTITIES or word in PICKING or shown:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
@@ -240,6 +243,7 @@ class Names:
             if word.lower_ in TOYS:
                 return self.as_kind(found, "toy", word)
             real = not (found.entity.animate or found.entity.category == "vehicles")
+            real = real or (word.lower_ == "wooden" and found.entity.name in BOATS)
             if word.lower_ in FAKE and not real:
                 return None
         return found
@@ -284,6 +288,8 @@ def _modifies(doc: Sequence[Word], token: Word) -> bool:
         return False
     if after.lower_ in GARNISHES or after.lower_ == "drawn":
         return True  # "a cake with cream cheese frosting", "a horse drawn wagon"
+    if after.lower_ in COATED and token.tag_ in ("NN", "NNP") and token.i + 2 < len(doc):
+        return doc[token.i + 2].tag_ in NOUNS  # "a chocolate frosted donut"
     if after.lower_ == "like" and token.i + 2 < len(doc):
         return doc[token.i + 2].tag_ in NOUNS  # "deer like animals"
     if in_set(doc, token) or (after.lower_ in IMPRINTS and _ends_caption(doc, after)):
@@ -325,7 +331,8 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     if token.tag_ in NOUNS or is_no_act(token) or token.tag_ == "PRP":  # "an elf"
         return True
     if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
-        return any(t.dep_ in _MODIFYING for t in token.lefts)
+        hued = token.lower_ in COLORS | HUES  # "on surfboard", but not "in orange"
+        return not hued or any(t.dep_ in _MODIFYING for t in token.lefts)
     if _is_named(token):
         return True
     at = token.i
@@ -420,8 +427,13 @@ def _figure(token: Word) -> Word | None:
     if token.dep_ != "pobj" or token.head.lower_ != "of":
         return None
     above = token.head.head
-    shown = above.lower_ in DEPICTIONS and above.dep_ in _SHOWN
-    return above if above.lower_ in FIGURES | DEPICTIONS and not shown else None
+    return above if above.lower_ in FIGURES | DEPICTIONS and not _is_shown(above) else None
+
+
+def _is_shown(token: Word) -> bool:
+    """Whether a word is the image itself, or one that is being taken: "a picture of a cat"."""
+    taken = token.dep_ == "dobj" and token.head.lower_ in TAKING
+    return token.lower_ in DEPICTIONS and (taken or token.dep_ in _SHOWN)
 
 
 def _follows(doc: Sequence[Word], token: Word, before: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ SPATIAL = frozenset(
 """Prepositions that link two things on their own."""
 
 PLACES = frozenset(
-    "next near close adjacent front top side left right middle rear behind back edge "
+    "next near close adjacent front top side sides left right middle rear behind back edge "
     "opposite".split()
 )
 """Parts of multiword prepositions: next to, in front of, on the left of."""
@@ -37,6 +37,10 @@ in 25,840 captions of LAION and CC3M."""
 PUNCTUATION = ",;&+/"
 """Characters that can coordinate. Others ("Falchion Knife | Rust Coat") only separate fields of alt
 text, although the parser calls a few of them conjuncts (1 pair in 196 on LAION)."""
+
+HAVING = frozenset(("has", "have", "had", "having"))
+"""What links a thing to what is on it, if the words go on so: "a table has a cup on it"."""
+ITSELF = frozenset(("it", "them"))
 
 _PUNCTUATION = frozenset(PUNCTUATION)
 TRIGGERS = SPATIAL | PLACES | COORDINATORS | set(PUNCTUATION)
@@ -82,8 +86,11 @@ _CUTS = frozenset(
     "for from into during after before who which is are was were he she it they we you".split()
 )
 """Words that end what a link may link: "with pockets for girls" is no girl with something."""
-_TELLING = TRIGGERS | LINKS | _CUTS | _ENDS
+_LINKED = TRIGGERS | HAVING
+_TELLING = TRIGGERS | HAVING | LINKS | _CUTS | _ENDS
 """What `_Read` does more with than to count it."""
+_MAX_HAD = 14
+"""Most words between what a thing has and "on it"."""
 _REACH = 8
 """Words and hyphens before the last word of a name, at most."""
 _FIELDS = re.compile(_FIELD)
@@ -106,12 +113,17 @@ def triggered(between: str, after: str = "", head: str = "") -> bool:
     (True, False)
     >>> triggered(" with "), triggered(" with pockets for "), triggered(" back for a ")
     (True, False, False)
+    >>> triggered(" has a ", " on it", "cup"), triggered(" has a ", " on a tray", "cup")
+    (True, False)
     """
     if _FIELDS.search((between + head).lower()) is not None:
         return False
     words = _WORD.findall(between.lower())
+    stop = len(words)
+    if not HAVING.isdisjoint(words):
+        words += _WORD_OR_FIELD.findall((head + after).lower())
     read = _Read()
-    read.through(words, 0, len(words))
+    read.through(words, 0, stop)
     return read.links(0, 0) and (
         read.linked > 0 or read.mark != "," or _goes_on(_WORD_OR_FIELD.findall(after.lower()), 0)
     )
@@ -152,6 +164,8 @@ class _Read:
                     self.last = self.words  # "in front of"
                 elif word in _CUTS:
                     self.last = -1
+                elif word in HAVING and _is_had(words, at):
+                    self.linked = self.last = self.words
 
     def links(self, words: int, marks: int) -> bool:
         """Whether what was read since a name, with which so many words and marks ended, may link
@@ -180,6 +194,17 @@ def _says_place(words: Sequence[str], at: int) -> bool:
     """Whether a "by" may say where something is."""
     after = words[at + 1] if at + 1 < len(words) else ""
     return after in _DETERMINERS or (at > 0 and words[at - 1] in _AGENTS)
+
+
+def _is_had(words: Sequence[str], at: int) -> bool:
+    """Whether what something has is somewhere by "it": "has a cup on it", "on top of it"."""
+    for end in range(at + 2, min(len(words), at + _MAX_HAD)):
+        if words[end] in ITSELF:
+            before = words[end - 1]
+            return before in SPATIAL or (before in LINKS and words[end - 2] in PLACES)
+        if words[end] in _ENDS:
+            return False
+    return False
 
 
 class Prefilter:
@@ -218,7 +243,7 @@ class Prefilter:
         """The exact test, on one normalized text."""
         words = _WORD_OR_FIELD.findall(text.lower())
         places = [at for at, word in enumerate(words) if word in self.heads]
-        if len(places) < 2 or TRIGGERS.isdisjoint(words[places[0] : places[-1]]):
+        if len(places) < 2 or _LINKED.isdisjoint(words[places[0] : places[-1]]):
             return False
         read = _Read()
         named: list[tuple[int, int, frozenset[str]]] = []  # words and marks up to each head

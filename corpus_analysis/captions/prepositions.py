@@ -16,12 +16,14 @@ from .attachment import (
     object_of,
     root_of,
     sharing,
+    subject_before,
     subject_of,
 )
 from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
-from .prefilter import PLACES, SPATIAL
+from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
+from .seats import Seats
 from .subjects import Subjects
 from .words import (
     DEALING,
@@ -52,6 +54,10 @@ _BESIDES = frozenset(("left", "right", "side"))
 """What "to the" may be followed by in a place; "to the edge of" is a direction."""
 _ONES = frozenset(("one", "ones", "another", "other"))
 """What stands for something named before."""
+_PAINTED = frozenset("painted printed drawn written".split())
+"""Of what is only an image on something."""
+_FAR = 12
+"""Most words between "has" and "on it"."""
 _MAX_RELATION = 5
 """Most words in a relation: "on the left side of"."""
 
@@ -62,6 +68,7 @@ class Prepositions:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._subjects = Subjects(names)
+        self._seats = Seats(names)
 
     def of_particle(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """Who moves past what, where the parser takes the preposition for the verb's particle: "a
@@ -90,6 +97,8 @@ class Prepositions:
         elif word not in SPATIAL and not (word in LINKS and is_placing(above)):
             return
         target = self._whole(doc, _in_field(doc, token, object_of(token)))
+        if target is not None and target.lower_ in ITSELF:
+            yield from self._had(doc, text, token)
         if target is None or not _of_place(token, above, target):
             return
         if token.head.lower_ in _ONES:
@@ -117,7 +126,7 @@ class Prepositions:
         ):
             second = self._names.as_kind(second, "eyeglasses", second.begin)
         relation = _relation(doc, token)
-        beneath = self._subjects.beneath(doc, text, token, first)
+        beneath = self._seats.beneath(doc, text, token, first)
         if beneath is not None:
             yield beneath, second, "preposition", relation
             return
@@ -135,19 +144,38 @@ class Prepositions:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
+            apart = (
+                token.i > 0 and doc[token.i - 1].text == ","
+            )  # "a board and a knife, with carrots"
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
             if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
-            if list_placed or people or alike or subject.dep_ in _ACTORS:
+            if list_placed or people or alike or apart or subject.dep_ in _ACTORS:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
         if above.i == first.head.i and relation not in ("with", "on", "over", "around"):
             yield from self._seated(doc, text, first, second, relation)
-        seat = self._subjects.seat(doc, text, doc[_start(doc, token) - 1], first, relation)
+        seat = self._seats.seat(doc, text, doc[_start(doc, token) - 1], first, second, relation)
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
+
+    def _had(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """What a thing has on it or near it: "a desk that has two monitors on it"."""
+        verbs = (t for t in reversed(doc[max(0, token.i - _FAR) : token.i]) if t.lower_ in HAVING)
+        verb = next(verbs, None)
+        if verb is None or token.head.lower_ in _PAINTED:
+            return
+        subject = subject_before(verb)
+        first = None if subject is None else self._names.resolve(doc, text, subject)
+        if first is None or first.entity.animate:
+            return
+        things = [t for t in verb.rights if t.dep_ == "dobj"]
+        for noun in (one for thing in things for one in (thing, *conjuncts(thing))):
+            second = self._names.resolve(doc, text, noun) if noun.i < token.i else None
+            if second is not None and second.head.lower_ not in DEPICTIONS:
+                yield first, second, "preposition", "with"
 
     def _seated(
         self, doc: Sequence[Word], text: str, seat: NamedThing, second: NamedThing, relation: str

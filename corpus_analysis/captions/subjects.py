@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
     above_of,
-    conjuncts,
     is_place,
-    is_placing,
     noun_above,
     root_of,
     subject_of,
 )
 from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
+from .seats import Seats, below, is_beside_it, is_of_it, is_set_back, place_start
 from .words import (
     ALOFT,
     ALONE,
@@ -24,16 +23,15 @@ from .words import (
     DEPICTIONS,
     FILLING,
     LINKS,
-    MOVING,
     POSTURES,
     PUT_DOWN,
     PUTTING,
-    SET_BACK,
     TEAMING,
     WEARING,
 )
 
 _GROWING = frozenset(("leaf", "flower", "fruit"))
+_ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".split())
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
@@ -45,22 +43,13 @@ _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
-_ROUND = frozenset(("above", "behind", "around", "over"))
-_AWAY = frozenset(("from", "past"))
-"""Before what somebody is not on: "eats from a bowl on a table"."""
-_AT = frozenset(("in", "at"))
-_SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
-"""Categories of what something else is on, in or at, and that stands somewhere itself."""
 _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind".split())
 """What somebody does where that is: "a man doing a trick on his board"."""
-_RIDDEN = frozenset(("vehicles",))
+_MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
+"""Before "as something" that a thing is only made to be."""
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
-_PASSING = frozenset(("by", "past"))
-"""Last words of what moves by: "with a person walking by"."""
-_IN_BACK = ["in", "back"]
-_INSIDE = frozenset(("it", "inside", "them"))
-"""Of what is right before, where a phrase ends so: "a car with a child inside"."""
+_OWN = POSSESSIVES | {"him"}
 
 
 class Subjects:
@@ -68,36 +57,7 @@ class Subjects:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-
-    def beneath(
-        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
-    ) -> NamedThing | None:
-        """What stands on another, of two phrases with "on": the plate in "it is on a plate on a
-        table"."""
-        before = doc[token.i - 1]
-        if token.lower_ != "on" or first.entity.animate or before.dep_ != "pobj":
-            return None
-        if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
-            return None
-        found = self._names.resolve(doc, text, before)
-        return None if found is None or found.entity.animate else found
-
-    def seat(
-        self, doc: Sequence[Word], text: str, noun: Word, first: NamedThing, relation: str
-    ) -> NamedThing | None:
-        """What something is on, right before where that is: the bench in "a man on a bench next to
-        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it.
-        """
-        if noun.dep_ != "pobj" or noun.i <= first.head.i:
-            return None
-        if noun.head.lower_ != "on" and (relation == "with" or noun.head.lower_ not in _AT):
-            return None
-        found = self._names.resolve(doc, text, noun)
-        if found is None or (relation == "with" and first.entity.animate):
-            return None
-        at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
-        seats = _SEATS if relation != "on" else _RIDDEN
-        return found if at_work or found.entity.category in seats else None
+        self._seats = Seats(names)
 
     def modified(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
@@ -105,6 +65,10 @@ class Subjects:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
         subject = _put(token, above, second)
+        if token.lower_ == "with" and above.dep_ == "pobj" and above.head.lower_ == "as":
+            above = (
+                above.head if above.head.head.lower_ in _MADE_AS else above
+            )  # "a desk set up as an office with a laptop"
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
         pronoun = subject is not None and subject.tag_ == "PRP"
@@ -126,7 +90,7 @@ class Subjects:
         # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
         further = aloft or token.lower_ not in _NEAREST
-        back = token.lower_ == "with" and _is_set_back(doc, second)
+        back = token.lower_ == "with" and is_set_back(doc, second)
         for _ in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
             if subject is not None and subject.tag_ == "PRP":
@@ -140,16 +104,15 @@ class Subjects:
         couple = found.entity.animate and second.entity.animate
         couple = (couple or alike) and token.lower_ == "with"
         clad = found.entity.category == "people" and inner_word in CLOTHES
-        return (subject, found) if further or back or couple or clad else None
+        # "poses for a photo with her bat"
+        posed = found.entity.animate and inner_word in DEPICTIONS
+        posed = posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts)
+        return (subject, found) if further or back or couple or clad or posed else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
         filled with furniture next to a window"."""
-        start = token
-        while is_placing(start.head) or start.head.dep_ == "prep":
-            if not 0 < start.i - start.head.i <= 3:
-                break
-            start = start.head
+        start = place_start(token)
         noun = doc[start.i - 1] if start.i else token
         if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
             return None
@@ -186,8 +149,10 @@ class Subjects:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
-        outer = self._outer(doc, text, token, second) or self._resting(doc, text, token, first)
-        outer = outer or self._passed(doc, text, token, second)
+        outer = self._outer(doc, text, token, second) or self._seats.resting(
+            doc, text, token, first
+        )
+        outer = outer or self._seats.passed(doc, text, token, second)
         if outer is not None:
             return outer
         if first.entity.animate:
@@ -201,17 +166,19 @@ class Subjects:
         put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
-        near = self._furniture(doc, text, token, subject, second)
+        near = self._seats.furniture(doc, text, token, subject, second)
+        near = near or self._seats.laid(doc, text, token, first, second)
         if near is not None:
             return near
         before = doc[token.i - 1]
         unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
-        room = (
-            before.dep_ == "pobj" and before.head.lower_ == "in" and not _is_set_back(doc, second)
-        )
+        room = before.dep_ == "pobj" and before.head.lower_ == "in" and not is_set_back(doc, second)
         # "a motorcycle in a lot with cars"
         room = room and not first.entity.category == second.entity.category == "vehicles"
-        if token.lower_ == "with" and unknown and (room or _is_of_it(second.head, subject)):
+        on_it = room and before.lower_ in _ROOMS and is_beside_it(doc, second.head)
+        if on_it and first.entity.category == "furniture":
+            return chosen  # "a desk in a room with a monitor on it"
+        if token.lower_ == "with" and unknown and (room or is_of_it(second.head, subject)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
         if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
@@ -240,7 +207,7 @@ class Subjects:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
-        own = any(t.lower_ in POSSESSIVES for t in below(second.head))
+        own = any(t.lower_ in _OWN for t in below(second.head))
         aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
         aim = aim and not is_place(subject.head.head)
         eaten = first.entity.category == "food_kitchen" and second.entity.animate
@@ -289,55 +256,6 @@ class Subjects:
         worn = found is not None and found.entity.category == "everyday"
         return (before, found) if found is not None and worn else None
 
-    def _resting(
-        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What lies or stands somewhere by its own participle, where the parser chose who is named
-        before: "women standing around a cake sitting on a table"."""
-        verb = above_of(doc, token)
-        while (is_placing(verb) or verb.dep_ == "prep") and verb.head.i != verb.i:
-            verb = verb.head
-        before = doc[verb.i - 1]
-        if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:
-            return None
-        apart = before.i > first.head.i and before.head.lower_ != "of"  # "a plate of food sitting"
-        found = self._names.resolve(doc, text, before) if apart else None
-        laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
-        return (before, found) if found is not None and laid else None
-
-    def _passed(
-        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What is on something else, of which who acts is not: "dogs run from the women on a
-        bench", "a woman walks past posters on a fence"."""
-        before = doc[token.i - 1]
-        if token.lower_ != "on" or before.tag_ not in NOUNS or before.dep_ != "pobj":
-            return None
-        found, category = self._names.resolve(doc, text, before), second.entity.category
-        if found is None:
-            return None
-        moving = token.head.lower_ in MOVING and found.entity.animate and category in _SEATS
-        away = before.head.lower_ in _AWAY and category in ("furniture", "everyday")
-        return (before, found) if moving or away else None
-
-    def _furniture(
-        self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """The furniture right before "with" that a lifeless subject stands on, or is joined to.
-
-        "A pizza on a table with magazines", "a fridge and shelves with jars", "a train by a
-        platform with people on it".
-        """
-        before = doc[token.i - 1]
-        if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
-            return None
-        found = self._names.resolve(doc, text, before)
-        if found is None or found.entity.animate:
-            return None
-        joined = any(one.i == before.i for one in conjuncts(subject))
-        joined = joined or _is_of_it(second.head, subject)
-        return (before, found) if joined or found.entity.category == "furniture" else None
-
     def _before(
         self,
         doc: Sequence[Word],
@@ -354,7 +272,7 @@ class Subjects:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and _is_of_it(second.head, chosen[0])
+        of_it = people and (is_of_it(second.head, chosen[0]) or is_beside_it(doc, second.head))
         on_top = what.category == "food_kitchen" or what.name in _SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
@@ -397,25 +315,6 @@ def _is_clad(noun: Word, conjunct: Word) -> bool:
     return any(t.lower_ == "in" and t.i < conjunct.i for t in noun.rights)
 
 
-def _is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
-    """Whether a phrase ends in the background: "with a tower behind them", "with a tower in back",
-    "with a girl walking by"."""
-    after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
-    clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
-    last = after[clause - 1] if clause else ""
-    return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
-
-
-def _is_of_it(noun: Word, subject: Word) -> bool:
-    """Whether a noun's own words say that it is in or on what is named right before: "with people
-    on it", but not "girls with a plane above them"."""
-    for word in below(noun):
-        if word.lower_ in _INSIDE:
-            far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
-            return not far
-    return False
-
-
 def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
     on a bench", "framed picture above a sofa"."""
@@ -430,11 +329,3 @@ def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
     direct = len(nouns) == 1 and all(t.tag_ in BEFORE_NOUNS for t in doc[1 : nouns[0].i])
     bare = direct and not any(t.dep_ in QUANTIFYING for t in nouns[0].lefts)
     return nouns[0] if bare else None
-
-
-def below(token: Word) -> Iterator[Word]:
-    """All that depends on what follows a word: "in his hand"."""
-    for right in token.rights:
-        yield from right.lefts
-        yield right
-        yield from below(right)

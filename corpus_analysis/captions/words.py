@@ -97,6 +97,15 @@ DEPICTIONS = frozenset(
 GARNISHES = frozenset("frosting topping filling dressing stuffing coating".split())
 """After the name of a food, they are made of it."""
 
+COATED = frozenset("frosted coated glazed dipped dusted flavored topped covered filled".split())
+"""Between the name of a stuff and of what is made with it: "a chocolate frosted donut"."""
+
+TAKING = frozenset("take takes taking took taken snap snaps snapping snapped".split())
+"""What is done to an image when it is made."""
+
+BOATS = frozenset("boat ship canoe rowboat raft cart wagon carriage sled".split())
+"""Vehicles that are of wood and yet real."""
+
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
@@ -133,8 +142,9 @@ WATCHING = frozenset(
 DEALING = frozenset(
     "concentrate concentrates concentrating concentrated work works working worked depend depends "
     "rely relies report reports reporting comment comments commenting bet bets betting spend "
-    "spends spending spy spies spying check checks checking knock knocks knocking cheer cheers "
-    "cheering reflect reflects reflecting agree agrees raid raids attack attacks love loves".split()
+    "spends spending spy spies spying call calls calling called check checks checking knock knocks "
+    "knocking cheer cheers cheering reflect reflects reflecting agree agrees raid raids attack "
+    "attacks love loves".split()
 )
 """Verbs whose "on" says what they are about."""
 

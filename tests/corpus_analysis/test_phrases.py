@@ -376,6 +376,65 @@ SAID = {
     "a house on a mountain": [("house", "on", "mountain")],
     "a red bus with its lights on": [],
     "a plate with a side of onion rings": [],
+    # what is on a table, what a thing has on it, and who poses
+    "Two girls sit at a table with three pizzas.": [
+        ("girl", "with", "pizza"),
+        ("table", "with", "pizza"),
+    ],
+    "A boy sitting at a desk with his laptop.": [("boy", "with", "laptop")],
+    "A man sitting at a table with a lamp behind him.": [("man", "with", "lamp")],
+    "A man laying in a bed with a lamp next to it.": [("bed", "with", "lamp")],
+    "A wooden desk standing in a kitchen with a monitor on top of it.": [
+        ("desk", "with", "monitor")
+    ],
+    "A table topped with a burrito next to a cup.": [
+        ("table", "with", "burrito"),
+        ("burrito", "next to", "cup"),
+    ],
+    "A dog next to a newspaper on a table.": [
+        ("dog", "next to", "newspaper"),
+        ("dog", "on", "table"),
+        ("newspaper", "on", "table"),
+    ],
+    "A girl poses for a picture with her surfboard.": [("girl", "with", "surfboard")],
+    "A girl taking a picture of a cake on a table.": [("cake", "on", "table")],
+    "A salad with cheese and nuts sitting on a board.": [
+        ("salad", "with", "cheese"),
+        ("cheese", "and", "nut"),
+        ("salad", "on", "board"),
+        ("salad", "with", "nut"),
+    ],
+    "A pear and a chocolate frosted donut in a bag": [("pear", "and", "donut")],
+    "A girl in wetsuit on surfboard riding a wave.": [("girl", "on", "surfboard")],
+    "A woman in orange on a bench.": [("woman", "on", "bench")],
+    "A wooden canoe next to a dock.": [("canoe", "next to", "dock")],
+    "A wooden horse next to a doll.": [],
+    "A pan and a fork, with carrots and onions.": [
+        ("pan", "and", "fork"),
+        ("fork", "with", "carrot"),
+        ("pan", "with", "carrot"),
+        ("carrot", "and", "onion"),
+        ("fork", "with", "onion"),
+        ("pan", "with", "onion"),
+    ],
+    "Two girls hold cards on opposite sides of a picnic table.": [
+        ("girl", "on opposite sides of", "picnic table")
+    ],
+    "Children hold a sign calling on the teacher to stay": [],
+    "A desk set up as a small office with a printer.": [("desk", "with", "printer")],
+    "This desk has two monitors on it.": [("desk", "with", "monitor")],
+    "A bench that has a book on top of it.": [("bench", "with", "book")],
+    "A desk has a monitor in a kitchen.": [],
+    "A bus has flowers painted on it.": [],
+    "A man using a tablet with a woman standing behind him": [("man", "with", "woman")],
+    "A shelf filled with bottles and various items.": [
+        ("shelf", "with", "bottle"),
+        ("bottle", "and", "object"),
+        ("shelf", "with", "object"),
+    ],
+    "Young female with a dog on a bench": [("female", "with", "dog"), ("dog", "on", "bench")],
+    "A small item lying on a laptop.": [("object", "on", "laptop")],
+    "A train under the power lines.": [("train", "under", "power line")],
 }
 """Captions with the pairs that they state; the empty ones look alike and state none."""
 

@@ -1,0 +1,199 @@
+"""What stands on furniture, is beside it, or lies right before where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .attachment import NOUNS, POSSESSIVES, Word, above_of, conjuncts, is_placing, root_of
+from .names import NamedThing, Names
+from .words import MOVING, POSTURES, SET_BACK
+
+_SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+_LAID = frozenset(("table", "desk", "dining table", "coffee table", "picnic table"))
+_AT_TABLE = frozenset("at behind by near around".split())
+"""Where somebody is who has a table."""
+_ON_TABLES = frozenset(("food_kitchen", "devices_leisure"))
+"""Categories of what tables and desks are with."""
+_BESIDE = frozenset("to near by beside".split())
+"""Last words of what says that something is beside what is on a table too."""
+_PLACED = frozenset(("furniture", "vehicles", "people", "animals"))
+_AT = frozenset(("in", "at"))
+_SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
+"""Categories of what something else is on, in or at, and that stands somewhere itself."""
+_RIDDEN = frozenset(("vehicles",))
+_AWAY = frozenset(("from", "past"))
+"""Before what somebody is not on: "eats from a bowl on a table"."""
+_ROUND = frozenset(("above", "behind", "around", "over"))
+_PASSING = frozenset(("by", "past"))
+"""Last words of what moves by: "with a person walking by"."""
+_IN_BACK = ["in", "back"]
+_NEXT_TO = ["next", "to"]
+_ON_TOP = ["on", "top", "of"]
+_INSIDE = frozenset(("it", "inside", "them"))
+"""Of what is right before, where a phrase ends so: "a car with a child inside"."""
+
+
+class Seats:
+    """The rules of what is on, at or beside something, for one ontology."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def beneath(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
+    ) -> NamedThing | None:
+        """What stands on another, of two phrases with "on": the plate in "it is on a plate on a
+        table"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or first.entity.animate or before.dep_ != "pobj":
+            return None
+        if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
+            return None
+        found = self._names.resolve(doc, text, before)
+        return None if found is None or found.entity.animate else found
+
+    def seat(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        noun: Word,
+        first: NamedThing,
+        second: NamedThing,
+        relation: str,
+    ) -> NamedThing | None:
+        """What something is on, right before where that is: the bench in "a man on a bench next to
+        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it,
+        but for what is on a table: "a man at a table with two pizzas".
+        """
+        if noun.dep_ != "pobj" or noun.i <= first.head.i:
+            return None
+        if relation == "on" and first.entity.animate and noun.head.lower_ in _BESIDE:
+            found = self._names.resolve(doc, text, noun)
+            placed = found is not None and found.entity.category not in _PLACED
+            return found if placed and second.entity.name in _SURFACES else None
+        at = _AT_TABLE if relation == "with" else _AT
+        if noun.head.lower_ != "on" and noun.head.lower_ not in at:
+            return None
+        found = self._names.resolve(doc, text, noun)
+        if found is None:
+            return None
+        if relation == "with" and first.entity.animate:
+            laid = found.entity.name in _LAID and noun.head.lower_ in _AT_TABLE
+            laid = laid and second.entity.category in _ON_TABLES
+            words = (*second.head.lefts, *below(second.head))
+            own = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
+            return found if laid and not own and not is_set_back(doc, second) else None
+        at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
+        seats = _SEATS if relation != "on" else _RIDDEN
+        return found if at_work or found.entity.category in seats else None
+
+    def laid(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What is on a table, right before where it is, beside what else is on it: "a table topped
+        with a laptop next to a plate"."""
+        before = doc[place_start(token).i - 1]
+        if first.entity.name not in _LAID or second.entity.category not in _ON_TABLES:
+            return None
+        had = before.tag_ in NOUNS and before.dep_ == "pobj" and before.head.lower_ == "with"
+        found = self._names.resolve(doc, text, before) if had else None
+        return None if found is None or token.lower_ == "with" else (before, found)
+
+    def resting(
+        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What lies or stands somewhere by its own participle, where the parser chose who is named
+        before: "women standing around a cake sitting on a table"."""
+        verb = above_of(doc, token)
+        while (is_placing(verb) or verb.dep_ == "prep") and verb.head.i != verb.i:
+            verb = verb.head
+        before = doc[verb.i - 1]
+        if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:
+            return None
+        # "a plate of food sitting", "a pizza with cheese sitting"
+        apart = before.i > first.head.i and before.head.lower_ != "of"
+        root = root_of(before)
+        had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
+        apart = apart and not had
+        found = self._names.resolve(doc, text, before) if apart else None
+        laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
+        return (before, found) if found is not None and laid else None
+
+    def passed(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What is on something else, of which who acts is not: "dogs run from the women on a
+        bench", "a woman walks past posters on a fence"."""
+        before = doc[token.i - 1]
+        if token.lower_ != "on" or before.tag_ not in NOUNS or before.dep_ != "pobj":
+            return None
+        found, category = self._names.resolve(doc, text, before), second.entity.category
+        if found is None:
+            return None
+        moving = token.head.lower_ in MOVING and found.entity.animate and category in _SEATS
+        away = before.head.lower_ in _AWAY and category in ("furniture", "everyday")
+        return (before, found) if moving or away else None
+
+    def furniture(
+        self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """The furniture right before "with" that a lifeless subject stands on, or is joined to.
+
+        "A pizza on a table with magazines", "a fridge and shelves with jars", "a train by a
+        platform with people on it".
+        """
+        before = doc[token.i - 1]
+        if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
+            return None
+        found = self._names.resolve(doc, text, before)
+        if found is None or found.entity.animate:
+            return None
+        joined = any(one.i == before.i for one in conjuncts(subject))
+        joined = joined or is_of_it(second.head, subject) or is_beside_it(doc, second.head)
+        return (before, found) if joined or found.entity.category == "furniture" else None
+
+
+def place_start(token: Word) -> Word:
+    """The first word of a preposition: "next" of "next to"."""
+    while is_placing(token.head) or token.head.dep_ == "prep":
+        if not 0 < token.i - token.head.i <= 3:
+            break
+        token = token.head
+    return token
+
+
+def is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
+    """Whether a phrase ends in the background: "with a tower behind them", "with a tower in back",
+    "with a girl walking by"."""
+    after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
+    clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
+    last = after[clause - 1] if clause else ""
+    return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
+
+
+def is_of_it(noun: Word, subject: Word) -> bool:
+    """Whether a noun's own words say that it is in or on what is named right before: "with people
+    on it", but not "girls with a plane above them"."""
+    for word in below(noun):
+        if word.lower_ in _INSIDE:
+            far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
+            return not far
+    return False
+
+
+def is_beside_it(doc: Sequence[Word], noun: Word) -> bool:
+    """Whether a phrase ends in where "it" is, which the parser attaches further up: "a dog on a bed
+    with a book next to it"."""
+    after = [t.lower_ for t in doc[noun.i + 1 : noun.i + 7]]
+    if "it" not in after:
+        return False
+    between = after[: after.index("it")]
+    return between[-2:] == _NEXT_TO or between[-3:] == _ON_TOP or between[-1:] == ["on"]
+
+
+def below(token: Word) -> Iterator[Word]:
+    """All that depends on what follows a word: "in his hand"."""
+    for right in token.rights:
+        yield from right.lefts
+        yield right
+        yield from below(right)
