@@ -21,7 +21,7 @@ import numpy as np
 from ..eval.stats.clusters import cluster_interval
 from ..eval.stats.intervals import Interval
 from ..schema import Struct
-from ..tables import parse, read_rows
+from ..tables import parse, read_json, read_rows
 from .captions.extract import CaptionMention, CaptionPair
 from .captions.miner import Miner, MinerSettings
 from .captions.prefilter import COORDINATORS, PUNCTUATION
@@ -240,7 +240,8 @@ def check_pairs(
 
 
 def read_captions(path: Path) -> Iterable[str]:
-    """The captions of a parquet, JSON, JSONL or CSV file, by its column `caption`.
+    """The captions of a parquet, JSON, JSONL or CSV file, by its column `caption`; of JSON, also as
+    COCO's `annotations`.
 
     Raises SourceError if there is no such column, RowError for a file that can't be read.
     """
@@ -251,7 +252,11 @@ def read_captions(path: Path) -> Iterable[str]:
             raise SourceError(f"{path}: has no column 'caption'")
         column = pq.read_table(path, columns=["caption"])["caption"]
         return [caption for caption in column.to_pylist() if caption]
-    rows = [row for _, row in read_rows(path)]
+    coco = read_json(path) if path.suffix == ".json" else None
+    if isinstance(coco, dict) and isinstance(coco.get("annotations"), list):
+        rows = [row for row in coco["annotations"] if isinstance(row, dict)]
+    else:
+        rows = [row for _, row in read_rows(path)]
     if not any("caption" in row for row in rows):
         raise SourceError(f"{path}: has no column 'caption'")
     return [str(row["caption"]) for row in rows if row.get("caption")]

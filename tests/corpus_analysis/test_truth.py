@@ -21,6 +21,7 @@ from counterprior.corpus_analysis.truth import (
     PairShare,
     check_pairs,
     digest_of,
+    read_captions,
     read_gold,
 )
 from counterprior.tables import RowError
@@ -113,6 +114,9 @@ def test_captions_that_are_not_there_are_counted_or_an_error(
     other = write(tmp_path / "other.jsonl", [{"caption": "a dog"}])
     with pytest.raises(SourceError, match="none of the 5 captions"):
         check_pairs([other], "held-out", gold)
+    coco = tmp_path / "captions_val2017.json"
+    coco.write_text(json.dumps({"images": [], "annotations": [{"id": 1, "caption": "a dog"}]}))
+    assert read_captions(coco) == ["a dog"]
     with pytest.raises(SourceError, match="no column 'caption'"):
         check_pairs([write(tmp_path / "text.jsonl", [{"text": "a dog"}])], "held-out", gold)
     with pytest.raises(RowError, match=r"bad.jsonl:1.*stratum"):
