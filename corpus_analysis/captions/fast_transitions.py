@@ -33,8 +33,8 @@ _OF_FIRST, _OF_SECOND, _OF_UPPER, _ADJACENT = 1, 8, 64, 512
 row of `_INVALID`."""
 _NEVER = -1e9
 """Added to the score of an invalid move."""
-_TOKENS_AT_ONCE = 8_000
-"""Tokens of captions that advance together: 32 MB of what each adds to a state in each role. A few
+_TOKENS_AT_ONCE = 4_000
+"""Tokens of captions that advance together: 16 MB of what each adds to a state in each role. A few
 captions alone, the longest of a batch, advance as slowly as hundreds."""
 _BELOW = 3
 """Empty places below each stack and buffer, so that one may look at what is not there."""
