@@ -135,40 +135,32 @@ spacy.load(installed_model()[0])
 """
 
 
-def start(script: str, repeats: int) -> dict[str, float]:
-    """Median wall and CPU seconds of a process that only starts, imports counted."""
+def ran(*arguments: str) -> dict[str, float]:
+    """Wall and CPU seconds of Python with these arguments, all its processes counted."""
     import resource
 
-    walls, cpus = [], []
-    for _ in range(repeats):
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-c", script], check=True)
-        walls.append(time.perf_counter() - began)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return {"wall": statistics.median(walls), "cpu": statistics.median(cpus)}
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    quiet = subprocess.DEVNULL
+    subprocess.run([sys.executable, *arguments], check=True, stdout=quiet, stderr=quiet)
+    wall = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall": wall, "cpu": cpu}
+
+
+def start(script: str, repeats: int) -> dict[str, float]:
+    """The medians for a process that only starts, imports counted."""
+    runs = [ran("-c", script) for _ in range(repeats)]
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def run_mine(source: Path, engine: str, workers: int) -> dict[str, float]:
-    """Wall, CPU and largest memory of a whole run of the command, all its processes counted."""
-    import resource
-
+    """Wall, CPU and largest memory of a whole run of the command."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "counterprior", "mine", str(source), "--out", out]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        began = time.perf_counter()
-        subprocess.run(
-            [*command, "--engine", engine, "--workers", str(workers)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wall = time.perf_counter() - began
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = ["-m", "counterprior", "mine", str(source), "--out", out]
+        run = ran(*command, "--engine", engine, "--workers", str(workers))
         manifest = Path(out, "manifest.jsonl").read_text().splitlines()
-    return {
-        "wall": wall,
-        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    return run | {
         "mined_cpu": sum(json.loads(line)["cpu_s"]["all"] for line in manifest),
         "memory_mb": max(json.loads(line)["peak_mb"] for line in manifest),
     }

@@ -204,7 +204,7 @@ def check_pairs(
     """Mines the captions of one half that the files hold, and compares.
 
     draw: number of the only draw to take, None for all of them. Raises SourceError if a file has no
-    column `caption` or no caption that was read, RowError for one that can't be read, ModelMissing
+    column `caption` or no caption that was read, DataError for one that can't be read, ModelMissing
     without spaCy.
     """
     import pyarrow as pa
@@ -243,7 +243,8 @@ def read_captions(path: Path) -> Iterable[str]:
     """The captions of a parquet, JSON, JSONL or CSV file, by its column `caption`; of JSON, also as
     COCO's `annotations`.
 
-    Raises SourceError if there is no such column, RowError for a file that can't be read.
+    Raises SourceError if there is no such column, DataError (of a row, RowError) for a file that
+    can't be read.
     """
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq

@@ -21,7 +21,7 @@ open to the other. So this is one reader's view, read twice, and not the agreeme
 The second draw was read once, by the same rules: its tuned half before any rule was changed, its
 held-out half when all were finished.
 Later draws were read by two models that knew nothing of each other, and settled by
-`settle_gold.py`; those of the eleventh had the rules in `reading_captions.md`, the others these:
+`settle_gold.py`; those since the eleventh had the rules in `reading_captions.md`, the others these:
 
 - A thing is a person, animal, vehicle, piece of furniture, dish, device, garment, belonging, plant
   or building: what has an outline and could stand beside another. Not: rooms, streets, fields,
@@ -89,6 +89,8 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    if options.of and len(options.sources) > 1:
+        parser.error("--of is the size of one corpus: draw from one source at a time")
     earlier = {gold.digest for gold in read_gold() if gold.draw < options.number}
     drawn = []
     for source in options.sources:

@@ -26,7 +26,7 @@ from .words import ACTING, COATED, GAMES, LINKS, QUANTITIES
 
 _JOINING = AND | {","}
 _ADJECTIVES = frozenset(("JJ", "VBN"))
-_DESCRIBING = frozenset(("JJ", "JJR", "VBN"))
+_DESCRIBING = _ADJECTIVES | {"JJR"}
 _FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
 _MAX_COMMAS = 2
 """Of a list without "and"; longer ones are keywords."""

@@ -142,11 +142,10 @@ class Prepositions:
         others = [*sharing(subject, token)]
         if not others and subject.lower_ in QUANTITIES:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
+        # "a board and a knife, with carrots"
+        apart = token.i > 0 and doc[token.i - 1].text == ","
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
-            apart = (
-                token.i > 0 and doc[token.i - 1].text == ","
-            )  # "a board and a knife, with carrots"
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
             if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
                 continue  # "a truck parked next to a car and a van parked by a house"

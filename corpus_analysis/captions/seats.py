@@ -8,7 +8,8 @@ from .attachment import NOUNS, POSSESSIVES, Word, above_of, conjuncts, is_placin
 from .names import NamedThing, Names
 from .words import MOVING, POSTURES, SET_BACK
 
-_SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
+"""What things stand on."""
 _LAID = frozenset(("table", "desk", "dining table", "coffee table", "picnic table"))
 _AT_TABLE = frozenset("at behind by near around".split())
 """Where somebody is who has a table."""
@@ -70,7 +71,7 @@ class Seats:
         if relation == "on" and first.entity.animate and noun.head.lower_ in _BESIDE:
             found = self._names.resolve(doc, text, noun)
             placed = found is not None and found.entity.category not in _PLACED
-            return found if placed and second.entity.name in _SURFACES else None
+            return found if placed and second.entity.name in SURFACES else None
         at = _AT_TABLE if relation == "with" else _AT
         if noun.head.lower_ != "on" and noun.head.lower_ not in at:
             return None

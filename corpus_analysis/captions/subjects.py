@@ -15,7 +15,7 @@ from .attachment import (
     subject_of,
 )
 from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
-from .seats import Seats, below, is_beside_it, is_of_it, is_set_back, place_start
+from .seats import SURFACES, Seats, below, is_beside_it, is_of_it, is_set_back, place_start
 from .words import (
     ALOFT,
     ALONE,
@@ -33,7 +33,6 @@ from .words import (
 _GROWING = frozenset(("leaf", "flower", "fruit"))
 _ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".split())
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
-_SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
@@ -65,10 +64,9 @@ class Subjects:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
         subject = _put(token, above, second)
-        if token.lower_ == "with" and above.dep_ == "pobj" and above.head.lower_ == "as":
-            above = (
-                above.head if above.head.head.lower_ in _MADE_AS else above
-            )  # "a desk set up as an office with a laptop"
+        made = above.dep_ == "pobj" and above.head.lower_ == "as"
+        if token.lower_ == "with" and made and above.head.head.lower_ in _MADE_AS:
+            above = above.head  # "a desk set up as an office with a laptop"
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
         pronoun = subject is not None and subject.tag_ == "PRP"
@@ -273,7 +271,7 @@ class Subjects:
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
         of_it = people and (is_of_it(second.head, chosen[0]) or is_beside_it(doc, second.head))
-        on_top = what.category == "food_kitchen" or what.name in _SURFACES
+        on_top = what.category == "food_kitchen" or what.name in SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
             before = next(objects, before)

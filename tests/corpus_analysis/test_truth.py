@@ -203,6 +203,8 @@ def test_a_draw_weighs_each_caption_by_its_stratum(
     blind = "".join((out / f"{half}.txt").read_text() for half in ("tuned", "held-out"))
     assert {line.split("\t")[1] for line in blind.splitlines()} == {r["caption"] for r in rows}
 
+    with pytest.raises(SystemExit, match="2"):  # of which corpus?
+        run_tool("draw_gold", f"B={file}", *draw)
     known = [GoldCaption.model_validate({**gold_rows()[0], "digest": digest_of(c)}) for c in paired]
     monkeypatch.setattr("counterprior.corpus_analysis.truth.read_gold", lambda: known)
     with pytest.raises(SystemExit, match="A: all captions with a pair were read"):
