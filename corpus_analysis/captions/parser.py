@@ -172,7 +172,7 @@ def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
         expected, found = pipe.predict(docs), fast.predict(docs)
         parser = FastParser(nlp, fast, common_words(nlp, fast))
         plain, words = list(nlp.pipe(_SAMPLE)), parser.parse(_SAMPLE)
-    except (UnknownLayout, AttributeError, IndexError, TypeError) as error:
+    except (UnknownLayout, AttributeError, IndexError, TypeError, ValueError) as error:
         return f"plain: {error}", None
     shapes = all(e.shape == f.shape for e, f in zip(expected, found, strict=True))
     if not shapes or not all(
