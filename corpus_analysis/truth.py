@@ -43,7 +43,8 @@ WHOLE: dict[int, Half] = {
     9: "tuned",
     10: "held-out",
     11: "tuned",
-    12: "held-out",
+    12: "tuned",
+    13: "held-out",
 }
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 
