@@ -35,7 +35,7 @@ NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 
 PARTS = frozenset(
     "hood bonnet roof branch limb base bottom foot end tip corner arm armrest lap shoulder "
-    "shoulders head bow stern deck hand paw tail".split()
+    "shoulders head bow stern deck hand paw tail backs".split()
 )
 """Parts that stand for the whole after a preposition: "on the hood of a car"."""
 
@@ -49,6 +49,8 @@ _POINTING = frozenset(("this", "these", "it"))
 _SHOWING = frozenset(
     "contain contains show shows depict depicts feature features include includes".split()
 )
+_NEAR = frozenset(("next", "close", "adjacent"))
+_SEEMING = frozenset(("appears", "appear", "seems", "seem", "looks", "look"))
 _RELATIVE = frozenset(("WDT", "WP"))
 _DONE = ACTING | DOING | MOVING | POSTURES
 """Verbs that the tagger takes for nouns, although they have a subject."""
@@ -76,6 +78,8 @@ def above_of(doc: Sequence[Word], token: Word) -> Word:
     """
     before = doc[token.i - 1]
     of = before.head
+    if token.lower_ == "to" and before.lower_ in _NEAR and of.i == token.head.i:
+        return before  # "sitting next to", where the parser joins both words to the verb
     placed = before.dep_ == "pobj" and of.lower_ in LINKS and of.head.i == token.head.i
     return before if token.lower_ == "with" and placed and is_place(token.head) else token.head
 
@@ -162,7 +166,9 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
     for left in root.lefts:
         if left.dep_ == "nmod" and left.tag_ in NOUNS and any(t.dep_ == "cc" for t in left.rights):
             yield left
-    for one in (root, *conjuncts(root)):
+    held = (t for of in root.rights if of.lower_ == "of" for t in of.rights if t.dep_ == "pobj")
+    beside = (one for t in held for one in conjuncts(t) if any(a.dep_ == "det" or a.dep_ == "nummod" for a in one.lefts))
+    for one in (root, *conjuncts(root), *beside):
         if one.i != subject.i and one.i < before.i:
             yield one
 
@@ -204,19 +210,29 @@ def object_of(token: Word) -> Word | None:
             return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
         if is_no_act(below):
             return below
+        if below.dep_ == "pcomp" and below.lower_ in _SEEMING:
+            return _seeming(below)
         if below.dep_ == "pcomp":
             return next((t for t in below.lefts if t.dep_ in _SUBJECTS), _in_clause(token, below))
     return None
 
 
+def _seeming(verb: Word) -> Word | None:
+    """What something is thought to be: "under what appears to be an umbrella"."""
+    inner = next((t for t in verb.rights if t.dep_ == "xcomp"), verb)
+    found = (t for t in inner.rights if t.dep_ in ("attr", "pobj"))
+    return next(found, None) or next(
+        (object_of(t) for t in verb.rights if t.dep_ == "prep" and t.lower_ == "like"), None
+    )
+
+
 def _in_clause(preposition: Word, verb: Word) -> Word | None:
     """The noun that the parser takes for part of a clause after a preposition: "a woman with a
-    blue dress sitting in a chair", "a plate on a table looking good", "a book with reading
-    glasses"."""
+    blue dress sitting in a chair", "a plate on a table looking good", "on folding chairs"."""
     before = [t for t in verb.lefts if t.dep_ in ("compound", "amod") and t.tag_ in NOUNS]
     if before:
         return before[-1]
     after = next((t for t in verb.rights if t.dep_ == "dobj"), None)
-    if after is None or preposition.lower_ != "with":
+    if after is None:
         return None
     return after if preposition.i + 1 == verb.i == after.i - 1 else None

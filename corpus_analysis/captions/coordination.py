@@ -124,7 +124,11 @@ class Coordination:
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if _is_measured(earlier, token) or self._is_in_vessel(doc, text, earlier, second):
+        if (
+            _is_measured(earlier, token)
+            or self._is_in_vessel(doc, text, earlier, second)
+            or self._is_held(doc, text, earlier, token)
+        ):
             earlier = earlier.head.head  # "plates of food and a bottle of wine"
         if (
             listed
@@ -165,33 +169,44 @@ class Coordination:
     def without_commas(
         self, doc: Sequence[Word], text: str, links: Sequence[Link]
     ) -> Iterator[Link]:
-        """What a list begins with if it has "and", but no commas: "a sink a tub and a toilet".
+        """What a list begins with if the tree has only its end, with or without commas: "a sink a
+        tub and a toilet", "a bookcase, comforter and window".
 
         links: what is linked otherwise; only what precedes one of two joined things is added.
         """
+        joined = {later.head.i for _, later, pattern, _ in links if pattern == "coordination"}
         for first, second, _, relation in list(links):
             start = min([*modifiers(second.head), second.begin], key=lambda t: t.i).i
             if relation not in AND or start < 2 or doc[start - 1].lower_ not in AND:
                 continue
-            last = self._names.resolve(doc, text, doc[start - 2]) or first
+            at = start - 3 if doc[start - 2].text == "," and start > 2 else start - 2
+            last = self._names.resolve(doc, text, doc[at]) or first
             listed = [last]
             while (before := self._just_before(doc, text, listed[-1])) is not None:
                 listed.append(before)
             if all(one.head.i != first.head.i for one in listed):
                 continue
             for later, one in pairwise(listed):
+                if later.head.i in joined:
+                    break
                 yield one, later, "coordination", ","
             if last.head.i != first.head.i:
                 yield last, second, "coordination", relation
 
     def _just_before(self, doc: Sequence[Word], text: str, later: NamedThing) -> NamedThing | None:
-        """The name right before a name of the same list, with at most its article and adjectives
-        between."""
+        """The name right before a name of the same list, with at most a comma, its article and its
+        adjectives between."""
         at = later.begin.i - 1
+        kind = doc[at].tag_ == "NN" and doc[at].dep_ == "compound" and at > 1
+        at -= kind  # "incense sticks"
         while at > 0 and doc[at].tag_ in _DESCRIBING:
             at -= 1
         determined = at > 0 and doc[at].tag_ in DETERMINERS
         at -= determined
+        if at > 0 and doc[at].text == ",":
+            at, determined = at - 1, doc[at - 1].lower_ not in QUANTITIES
+        elif kind:
+            return None
         if at < 0:
             return None
         before = doc[at]
@@ -225,6 +240,16 @@ class Coordination:
             return False
         kept = second.entity.category not in ("food_kitchen", food.entity.category)
         return food.entity.category == "food_kitchen" and kept
+
+    def _is_held(
+        self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word
+    ) -> bool:
+        """Whether a noun is what something holds that a conjunct with a determiner is beside: "a
+        can of spam and two sandwiches"."""
+        if noun.dep_ != "pobj" or noun.head.lower_ != "of" or not _holds(noun, conjunct):
+            return False
+        vessel, stuff = (self._names.resolve(doc, text, t) for t in (noun.head.head, noun))
+        return stuff is None or (vessel is not None and vessel.head.i != stuff.head.i)
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
         """The last of the things joined to a noun that stands before a conjunct, if the parser
@@ -320,7 +345,7 @@ def _unseen(conjunct: Word) -> bool:
     """Whether the words joined describe a noun, or whom it is for: "orange & lemon soap"."""
     root = root_of(conjunct, ("conj", "appos"))
     if root.dep_ != "pobj":
-        describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING
+        describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING | {"side"}
         return describes and not _is_list(root)
     made = root.head.head.lower_ if root.head.lower_ == "of" else ""
     return root.head.lower_ == "for" or made in ("made", "out")
@@ -401,7 +426,7 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
 
 def _holds(held: Word, conjunct: Word) -> bool:
     """Whether something without an article is in what a conjunct with one is joined to."""
-    bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_ in ("NN", "NNP")
+    bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_[-1] != "S"
     return bare and any(t.tag_ in DETERMINERS for t in conjunct.lefts)
 
 

@@ -20,6 +20,9 @@ from .prepositions import Prepositions
 _SUMMING = frozenset("other another more all various different any".split())
 """Before the second of two names, they make it a kind that the first is of."""
 
+_ONE_KIND = frozenset((",", "or", "plus", "against", "over", "by"))
+"""Of these, a name and its kind are one thing, or whom somebody plays."""
+
 _ALONE = frozenset(("on", "outside"))
 """Of these, each thing has one place: "sitting on a chair and looking at a book"."""
 
@@ -181,17 +184,20 @@ def _differ(first: NamedThing, second: NamedThing) -> bool:
 
 
 def _two_of_a_kind(first: NamedThing, second: NamedThing, relation: str) -> bool:
-    """Whether one is a kind of the other and yet both are there: "a dog and a puppy".
+    """Whether one is a kind of the other and yet both are there: "a dog and a puppy", "a man near
+    people".
 
     Not in lists of names for one thing: "hats, cap", "a boy and other children".
     """
-    if summed_up(first.entity, second.entity) or summed_up(first.plain, second.plain):
+    if first.entity.name == second.entity.name or first.plain.name == second.plain.name:
         return False
-    if relation in (",", "or", "with", "plus"):
+    if relation in _ONE_KIND:
         return False
-    heads = [one.entity.name.split(" ")[-1] for one in (first, second)]
-    if relation in COORDINATORS | set(PUNCTUATION) and heads[0] == heads[1]:
-        return False  # "cakes & wedding cakes"
+    if relation in COORDINATORS | set(PUNCTUATION):
+        if summed_up(first.entity, second.entity) or summed_up(first.plain, second.plain):
+            return False
+        if first.entity.name.split(" ")[-1] == second.entity.name.split(" ")[-1]:
+            return False  # "cakes & wedding cakes"
     return _SUMMING.isdisjoint(t.lower_ for t in second.head.lefts)
 
 

@@ -50,6 +50,8 @@ DETERMINERS = frozenset(("DT", "PRP$", "CD"))
 AND = frozenset(("and", "&", "+", "or"))
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
+_VERSIONS = frozenset("version versions series set collection kind piece example".split())
+"""Before "of a drawing of", they are the drawing."""
 _SENTENCE = frozenset(("DT", "PRP$", "NN", "NNS", "VBZ", "VBN", "VBG"))
 """Tags of words that begin with a capital in titles only."""
 
@@ -330,12 +332,15 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word is tagged as a noun, or as a verb where none can be: "a cap and tie"."""
     if token.tag_ in NOUNS or is_no_act(token) or token.tag_ == "PRP":  # "an elf"
         return True
-    if token.tag_ == "JJ" and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
+    if token.tag_ in ("JJ", "RB") and token.dep_ in ("pobj", "dobj"):  # "with a stove top oven"
         hued = token.lower_ in COLORS | HUES  # "on surfboard", but not "in orange"
         return not hued or any(t.dep_ in _MODIFYING for t in token.lefts)
     if _is_named(token):
         return True
     at = token.i
+    if token.tag_ in ("JJ", "RB") and token.head.i == at + 1 and token.lower_ not in COLORS | HUES:
+        if token.head.lower_ in ACTING:
+            return True  # "on a surfboard riding a wave"
     if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
         return doc[at + 1].text == ","  # "glasses, a vest, and tie"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (
@@ -433,6 +438,9 @@ def _figure(token: Word) -> Word | None:
 def _is_shown(token: Word) -> bool:
     """Whether a word is the image itself, or one that is being taken: "a picture of a cat"."""
     taken = token.dep_ == "dobj" and token.head.lower_ in TAKING
+    if token.dep_ == "pobj" and token.head.lower_ == "of" and token.lower_ in DEPICTIONS:
+        above = token.head.head  # "a version of an illustration of a woman"
+        return above.lower_ in _VERSIONS and above.dep_ in _SHOWN
     return token.lower_ in DEPICTIONS and (taken or token.dep_ in _SHOWN)
 
 
@@ -460,6 +468,9 @@ def _noun_of(token: Word) -> Word:
     """
     modifiers = [t for t in token.lefts if t.dep_ == "compound"]
     if token.lower_ in ACTING:
+        before = [t for t in token.lefts if t.dep_ == "amod" and t.tag_ in ("JJ", "RB")]
+        if before and before[-1].i == token.i - 1 and not modifiers:
+            return before[-1]  # "on a surfboard riding a wave", where it is an adjective
         if modifiers and modifiers[-1].i == token.i - 1:
             return modifiers[-1]  # "a cricketer standing next to a wicket"
         several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
@@ -468,7 +479,10 @@ def _noun_of(token: Word) -> Word:
     if token.lower_ in DOING and modifiers and modifiers[-1].i == token.i - 1:
         return modifiers[-1]
     if token.lower_ in RESTING and modifiers and modifiers[-1].i == token.i - 1:
-        placed = any(t.dep_ == "prep" and t.i == token.i + 1 for t in token.rights)
+        placed = any(
+            t.i == token.i + 1 and (t.dep_ == "prep" or t.lower_ in ("next", "together"))
+            for t in token.rights
+        )
         placed = placed or modifiers[-1].tag_ == "NNS"  # "milk and cows graze"
         return modifiers[-1] if placed and token.dep_ == "conj" else token
     if token.tag_ == "VBG" and modifiers and modifiers[-1].i == token.i - 1:

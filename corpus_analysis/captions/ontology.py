@@ -53,6 +53,10 @@ OTHER_KINDS = "other_kinds.txt"
 """More of them, by WordNet: compounds that are no kind of their last word ("prairie dog")."""
 
 
+SPELLINGS = "spellings.txt"
+"""How captions also write a form: misspelled, in two words, in one."""
+
+
 class OntologyError(DataError):
     """A bank file that can't be used; the message names file and entry."""
 
@@ -153,6 +157,13 @@ class Ontology:
         for compound in _lines(folder / OTHER_KINDS):
             for form in (compound, plural(compound)):
                 forms.setdefault(form, None)
+        for written, meant in _spellings(folder / SPELLINGS):
+            if meant not in forms or written in forms:
+                raise OntologyError(
+                    f"{folder / SPELLINGS}: {written!r} is known, or {meant!r} is not"
+                )
+            for form in (written, plural(written)):
+                forms.setdefault(form, forms[meant])
         return cls(entities, forms)
 
     def digest(self) -> str:
@@ -221,6 +232,15 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
         raise OntologyError(f"{path}: not a readable list of names ({error})") from None
+
+
+def _spellings(path: Path) -> Iterator[tuple[str, str]]:
+    """What is written and what is meant, of lines like "skii = ski"."""
+    for number, line in enumerate(_lines(path), 1):
+        written, equal, meant = line.partition(" = ")
+        if not equal or not all(w.isascii() and w.isalpha() and w.islower() for w in written.split()):
+            raise OntologyError(f"{path}, line {number}: {line!r} is not 'written = meant'")
+        yield written, meant
 
 
 def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .ontology import BROAD, SOMEBODY, Ontology, OntologyError
-from .words import LINKS
+from .ontology import Ontology, OntologyError
+from .words import LINKS, MOVING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,8 +77,9 @@ _AHEAD = 8
 """Words after a name in which a list goes on."""
 _LISTING = frozenset((",", "&", "+", "and", "or"))
 _LINKING = SPATIAL | COORDINATORS
-_AGENTS = frozenset(
-    "surrounded flanked accompanied parked seated standing stands sitting sits".split()
+_AGENTS = (
+    frozenset("surrounded flanked accompanied parked seated standing stands sitting sits".split())
+    | MOVING
 )
 _DETERMINERS = frozenset("a an the his her its their my our some two three".split())
 """Before and after a "by" that may say a place; one before a name says who made it."""
@@ -217,7 +218,6 @@ class Prefilter:
             if any(f.entity for f in forms)
         }
         """Last word of a form -> the names that end with it; several end with "bear"."""
-        self._kinds = {n: e.kinds & BROAD for n, e in ontology.entities.items() if e.kinds & BROAD}
         self._longer = {
             word: (
                 frozenset(f.entity.name for f in forms if f.entity and not f.before),
@@ -228,11 +228,6 @@ class Prefilter:
         }
         """Of words that end names of several words: the name of the word alone, the longer ones
         by the word before it."""
-        if SOMEBODY in self.heads:  # a name of its own, which no role is a kind of
-            one = f"one {SOMEBODY}"
-            self.heads[SOMEBODY] = frozenset({one})
-            self._kinds[one] = frozenset({SOMEBODY})
-            self._longer.pop(SOMEBODY, None)
         # `may_hold_pair` reads a word as one or the other.
         if both := TRIGGERS & set(self.heads):
             raise OntologyError(
@@ -253,25 +248,18 @@ class Prefilter:
             own = self.heads[words[at]]
             if words[at] in self._longer:
                 own = self._names(words, at)
-            for number, marks, names in reversed(named):
+            for number, marks, names in reversed(named) if own else ():
                 if number <= read.field or read.words - number > _FAR:
                     break
-                if not (read.links(number, marks) and self._differ(names, own)):
+                differ = len(own) > 1 or own != names
+                if not (differ and read.links(number, marks)):
                     continue
                 if read.linked > number or read.mark != "," or _goes_on(words, at + 1):
                     return True
             read.words += 1
-            named.append((read.words, read.marks, own))
+            if own:  # not what is only the end of a longer name
+                named.append((read.words, read.marks, own))
             start = at + 1
-        return False
-
-    def _differ(self, linked: frozenset[str], own: frozenset[str]) -> bool:
-        """Whether two of the names are distinct, as in `ontology.summed_up`."""
-        for name in own:
-            kinds = self._kinds.get(name, frozenset())
-            for other in linked:
-                if other != name and other not in kinds and name not in self._kinds.get(other, ()):
-                    return True
         return False
 
     def _names(self, words: list[str], at: int) -> frozenset[str]:

@@ -42,6 +42,7 @@ from .words import (
     SCREENS,
     SHELLS,
     SURROUNDING,
+    TOSSING,
     WATCHING,
 )
 
@@ -154,9 +155,10 @@ class Prepositions:
             if list_placed or people or alike or apart or subject.dep_ in _ACTORS:
                 yield also, second, "preposition", relation
         yield first, second, "preposition", relation
-        if above.i == first.head.i and relation not in ("with", "on", "over", "around"):
+        start = doc[_start(doc, token)]
+        if start.head.i == first.head.i and relation not in ("with", "on", "over", "around"):
             yield from self._seated(doc, text, first, second, relation)
-        seat = self._seats.seat(doc, text, doc[_start(doc, token) - 1], first, second, relation)
+        seat = self._seats.seat(doc, text, doc[start.i - 1], first, second, relation)
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
 
@@ -168,12 +170,14 @@ class Prepositions:
             return
         subject = subject_before(verb)
         first = None if subject is None else self._names.resolve(doc, text, subject)
-        if first is None or first.entity.animate:
+        if first is None or first.entity.category == "people":
             return
         things = [t for t in verb.rights if t.dep_ == "dobj"]
         for noun in (one for thing in things for one in (thing, *conjuncts(thing))):
             second = self._names.resolve(doc, text, noun) if noun.i < token.i else None
-            if second is not None and second.head.lower_ not in DEPICTIONS:
+            shown = second is not None and second.head.lower_ not in DEPICTIONS
+            # "a cow has a bird on it", but not "has a tag on it"
+            if second is not None and shown and first.entity.animate <= second.entity.animate:
                 yield first, second, "preposition", "with"
 
     def _seated(
@@ -250,6 +254,8 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     word = token.lower_
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
+    if above.lower_ in TOSSING and word == "around":
+        return False
     if word in ("against", "over") and (
         above.lower_ in PLAYED | FIGHTING or target.lower_ in ("team", "teams")
     ):
@@ -269,8 +275,11 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     if above.tag_ in NOUNS and is_place(above) and root_of(above).dep_ in _ACTING:
         return False  # "hangs the top of a rock", "likes the front and back of a hat"
     if word == "by" and token.dep_ == "prep":
-        if token.i and token.head.i == token.i - 1 and token.head.lower_ in POSTURES:
-            return True  # "standing by vintage car"
+        if above.dep_ == "acomp":
+            return False  # "is amazed by a pizza"
+        near = token.i and token.head.i == token.i - 1
+        if near and token.head.lower_ in POSTURES | MOVING:
+            return True  # "standing by vintage car", "passes by buildings"
         known = any(t.dep_ in QUANTIFYING for t in target.lefts)
         return known and not target.tag_.startswith("NNP")
     if word in LINKS:

@@ -11,16 +11,18 @@ from .words import MOVING, POSTURES, SET_BACK
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 """What things stand on."""
 _LAID = frozenset(("table", "desk", "dining table", "coffee table", "picnic table"))
-_AT_TABLE = frozenset("at behind by near around".split())
+_AT_TABLE = frozenset("at behind by near around over".split())
 """Where somebody is who has a table."""
 _ON_TABLES = frozenset(("food_kitchen", "devices_leisure"))
 """Categories of what tables and desks are with."""
 _BESIDE = frozenset("to near by beside".split())
 """Last words of what says that something is beside what is on a table too."""
 _PLACED = frozenset(("furniture", "vehicles", "people", "animals"))
-_AT = frozenset(("in", "at"))
+_AT = frozenset(("in", "inside", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
+_BOARDED = frozenset(("train", "bus", "airplane", "subway", "tram", "ferry", "ship"))
+"""Who is on them is in them."""
 _RIDDEN = frozenset(("vehicles",))
 _AWAY = frozenset(("from", "past"))
 """Before what somebody is not on: "eats from a bowl on a table"."""
@@ -85,8 +87,11 @@ class Seats:
             own = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
             return found if laid and not own and not is_set_back(doc, second) else None
         at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
+        if second.entity.animate and found.entity.name in _BOARDED:
+            return None  # "sitting on a train next to a woman"
         seats = _SEATS if relation != "on" else _RIDDEN
-        return found if at_work or found.entity.category in seats else None
+        lifeless = relation not in ("on", "with") and not (first.entity.animate or found.entity.animate)
+        return found if at_work or lifeless or found.entity.category in seats else None
 
     def laid(
         self, doc: Sequence[Word], text: str, token: Word, first: NamedThing, second: NamedThing
@@ -145,6 +150,8 @@ class Seats:
         """
         before = doc[token.i - 1]
         if token.lower_ != "with" or before.i == subject.i or before.tag_ not in NOUNS:
+            return None
+        if is_set_back(doc, second):
             return None
         found = self._names.resolve(doc, text, before)
         if found is None or found.entity.animate:

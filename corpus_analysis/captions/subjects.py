@@ -34,6 +34,7 @@ _GROWING = frozenset(("leaf", "flower", "fruit"))
 _ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".split())
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
+_EATEN = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -42,12 +43,14 @@ _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
-_FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind".split())
+_FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind ride rides".split())
 """What somebody does where that is: "a man doing a trick on his board"."""
 _MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
 """Before "as something" that a thing is only made to be."""
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
+_FLYING = frozenset(("fly", "flies", "flying", "flew"))
+"""What somebody does with a kite, who is near something meanwhile."""
 _OWN = POSSESSIVES | {"him"}
 
 
@@ -105,7 +108,8 @@ class Subjects:
         # "poses for a photo with her bat"
         posed = found.entity.animate and inner_word in DEPICTIONS
         posed = posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts)
-        return (subject, found) if further or back or couple or clad or posed else None
+        apart = found.entity.category == "people" and second.entity.category in ("devices_leisure", "animals")
+        return (subject, found) if further or back or couple or clad or posed or apart else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
@@ -159,7 +163,18 @@ class Subjects:
         vessel = self._vessel(doc, text, token, subject, second)
         if vessel is not None:
             return vessel
+        cut = first.entity.category == "food_kitchen" and subject.dep_ == "dobj"
+        if cut and second.entity.name in _CUTLERY and token.lower_ == "with":
+            if subject.head.lower_ in _EATEN:
+                return None  # "eating pizza with a knife and fork"
+        kept = first.entity.name in _VESSELS and second.entity.category == "food_kitchen"
+        if kept and token.lower_ == "with" and second.entity.name not in _CUTLERY:
+            return chosen  # "a farmer carrying a crate with vegetables"
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
+        around = token.dep_ == "agent" and subject.dep_ == "pobj" and subject.head.lower_ == "with"
+        if around and subject.head.head.tag_ in NOUNS:  # "a house with a door surrounded by trees"
+            found = self._names.resolve(doc, text, subject.head.head)
+            return chosen if found is None else (subject.head.head, found)
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
         put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
@@ -197,7 +212,7 @@ class Subjects:
         holding = (
             holding or subject.head.head.lower_ == "full"
         )  # "a vase full of flowers on a desk"
-        alike = first.entity.category == found.entity.category
+        alike = first.entity.category == found.entity.category != "vehicles"
         if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
             kept = self._vessel(doc, text, token, above, second)
             return kept or (above, found)  # "a present with a ribbon to the left of a tree"
@@ -299,6 +314,7 @@ def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     put = verb.lower_ in PUTTING | PUT_DOWN and (
         verb.i != above.i or token.lower_ in ("on", "over", "above", "near", "beside")
     )
+    put = put and not (verb.lower_ in _FLYING and token.lower_ in ("near", "beside", "to"))
     worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
     filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
     filled = filled or (verb.lower_ in WEARING and worn)

@@ -7,7 +7,7 @@ QUANTITIES = frozenset(
     "dozens number order orders serving servings portion portions cluster clusters mound clump "
     "batch fleet swarm mixture mix half chunk chunks wedge wedges lot lots variety hundreds "
     "thousands handful pairs groups rows stacks piles bunches heap bundle bundles sets slice "
-    "slices piece pieces kind kinds type types selection assortment flight collection array plenty "
+    "slices piece pieces peice peices roll rolls kind kinds type types selection assortment flight collection array plenty "
     "family case cases display displays arrangement arrangements sea load loads dollop dollops "
     "drizzle sprig sprigs".split()
 )
@@ -43,7 +43,8 @@ ACTING = frozenset(
     "playing looking hiding waiting landing roaring barking howling floating hanging hovering "
     "speeding moving passing traveling chasing strolling jogging marching performing singing "
     "speaking talking reading writing hiking "
-    "diving smiling laughing yawning peeking rolling galloping trotting cut sliced".split()
+    "diving smiling laughing yawning peeking rolling galloping trotting skating surfing paddling skiing "
+    "foraging swinging gliding sailing drifting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
@@ -59,7 +60,8 @@ RESTING = frozenset("set sit stand rest lay lie paddle pose perch nap swim graze
 """The same after several: "a man and a dog paddle on a board"."""
 
 HANDLING = frozenset(
-    "cutting slicing making cooking serving selling drinking preparing feeding".split()
+    "cutting slicing making cooking serving selling drinking preparing feeding opening pulling "
+    "pushing throwing kicking hitting washing brushing fixing reading watching".split()
 )
 """What somebody does with what the next word names: "a lady cutting pizza"."""
 
@@ -70,7 +72,7 @@ STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
 
 SET_BACK = frozenset(
-    "background backdrop foreground distance behind nearby overhead around".split()
+    "background backdrop foreground distance behind nearby overhead around side sides".split()
 )
 """Where something is in an image, rather than in what is named before it: "a bus in a street with
 a tower in the background"."""
@@ -90,7 +92,7 @@ DEPICTIONS = frozenset(
     "photo photograph picture image portrait painting drawing sketch illustration shot view "
     "snapshot closeup print photos pictures images illustrations render rendering footage video "
     "clip screenshot cartoon artwork depiction paintings drawings sketches portraits shots "
-    "scene".split()
+    "scene silhouette silhouettes".split()
 )
 """Before "of X" they depict X: in "photo of a cat and a dog", the parser joins photo and dog."""
 
@@ -109,7 +111,7 @@ BOATS = frozenset("boat ship canoe rowboat raft cart wagon carriage sled".split(
 MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
 """Animals that are dishes beside other dishes."""
 
-FIGURES = frozenset("statue sculpture relief figurine figure model bust replica silhouette".split())
+FIGURES = frozenset("statue sculpture relief figurine figure model bust replica".split())
 """Before "of X" they are a thing that looks like X."""
 
 STUFFED = frozenset(("stuffed", "plush"))
@@ -138,6 +140,12 @@ WATCHING = frozenset(
     "smile smiles smiling focus focused".split()
 )
 """Verbs whose preposition says where eyes go, not where things are."""
+
+TOSSING = frozenset(
+    "kick kicks kicking toss tosses tossing throw throws throwing pass passes passing play plays "
+    "playing drag drags dragging fool fooling".split()
+)
+"""Verbs whose "around" says no place: "kicking around a ball"."""
 
 DEALING = frozenset(
     "concentrate concentrates concentrating concentrated work works working worked depend depends "
@@ -273,6 +281,7 @@ TITLES = frozenset(
 
 IDIOMS = frozenset(
     {
+        ("salt", "pepper"),
         ("rock", "roll"),
         ("bed", "breakfast"),
         ("car", "driver"),
