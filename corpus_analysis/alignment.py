@@ -14,6 +14,7 @@ import numpy as np
 from ..eval.core import FAILURES, PROBES
 from ..eval.stats.bootstrap import cluster_bootstrap
 from ..eval.stats.intervals import Interval, wilson
+from .captions.ontology import Ontology, distinct
 from .layout import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
 
 RESAMPLES = 2_000
@@ -101,7 +102,8 @@ class Alignment:
     controls: dict[str, Any]
     """Mirrored rate, side bias, name bias, and agreement of gate and order under mirroring."""
     groups: dict[str, dict[str, Rate]]
-    """Single-probe rates by pattern, relation, categories, length, layout words and people."""
+    """Single-probe rates by pattern, relation, categories, length, layout words, people and whether
+    one name is a kind of the other."""
     both_orders: dict[str, Any]
     """Rate over entity pairs mentioned in both orders: separates order from preference."""
     examples: list[dict[str, Any]]
@@ -139,6 +141,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
             "caption length": _grouped(valid, _length),
             "layout words": _grouped(valid, _layout_words),
             "people": _grouped(valid, _people),
+            "kinds": _grouped(valid, _related),
         },
         both_orders=_both_orders(valid),
         examples=[_example(j) for j in valid[:: max(1, len(valid) // 24)][:24]],
@@ -259,6 +262,14 @@ def _layout_words(judged: JudgedPair) -> str:
 
 def _people(judged: JudgedPair) -> str:
     return group_of_people(judged.pair["first"]["category"], judged.pair["second"]["category"])
+
+
+def _related(judged: JudgedPair) -> str:
+    """Whether one name says a kind of the other, so that a judge may see both in one thing."""
+    named = Ontology.read().entities
+    first, second = (named.get(judged.pair[half]["name"]) for half in ("first", "second"))
+    apart = first is None or second is None or distinct(first, second)
+    return "neither" if apart else "one is a kind of the other"
 
 
 def group_of_words(said: Iterable[str]) -> str:

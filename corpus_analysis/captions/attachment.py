@@ -163,11 +163,18 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
     The parser may make the first one a modifier: "a laptop and three phones on a table".
     """
     root = root_of(subject)
+    while is_listed(root) and root.tag_ in ("NN", "NNS"):
+        root = root_of(root.head)  # "a fork, a chop, beans and an egg on a plate"
     for left in root.lefts:
         if left.dep_ == "nmod" and left.tag_ in NOUNS and any(t.dep_ == "cc" for t in left.rights):
             yield left
     held = (t for of in root.rights if of.lower_ == "of" for t in of.rights if t.dep_ == "pobj")
-    beside = (one for t in held for one in conjuncts(t) if any(a.dep_ == "det" or a.dep_ == "nummod" for a in one.lefts))
+    beside = (
+        one
+        for t in held
+        for one in conjuncts(t)
+        if any(a.dep_ == "det" or a.dep_ == "nummod" for a in one.lefts)
+    )
     for one in (root, *conjuncts(root), *beside):
         if one.i != subject.i and one.i < before.i:
             yield one

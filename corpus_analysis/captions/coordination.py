@@ -214,7 +214,7 @@ class Coordination:
         if before.tag_ not in NOUNS or not (determined or plural):
             return None
         first = self._names.resolve(doc, text, before)
-        if first is None or first.head.i != before.i:
+        if first is None or first.head.i != before.i or _is_sport(first):
             return None
         return first if first.entity.animate == later.entity.animate else None
 
@@ -241,9 +241,7 @@ class Coordination:
         kept = second.entity.category not in ("food_kitchen", food.entity.category)
         return food.entity.category == "food_kitchen" and kept
 
-    def _is_held(
-        self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word
-    ) -> bool:
+    def _is_held(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> bool:
         """Whether a noun is what something holds that a conjunct with a determiner is beside: "a
         can of spam and two sandwiches"."""
         if noun.dep_ != "pobj" or noun.head.lower_ != "of" or not _holds(noun, conjunct):

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from .attachment import Word, is_listed
 from .coordination import Coordination
 from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, Pattern, end, modifiers
-from .ontology import SOMEBODY, Ontology, distinct, summed_up
+from .ontology import Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, triggered
 from .prepositions import Prepositions
-
-_SUMMING = frozenset("other another more all various different any".split())
-"""Before the second of two names, they make it a kind that the first is of."""
 
 _ONE_KIND = frozenset((",", "or", "plus", "against", "over", "by"))
 """Of these, a name and its kind are one thing, or whom somebody plays."""
@@ -88,9 +85,8 @@ class Extractor:
     def pairs(self, doc: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
 
-        A pair is two nouns of the ontology, neither a broad kind of the other, linked both by the
-        tree and by a trigger in the text between them, or in a list without commas. CC3M writes
-        "person" for somebody's name, so "person and groom" are two.
+        A pair is two nouns of the ontology with different names, linked both by the tree and by a
+        trigger in the text between them, or in a list without commas.
         """
         doc = CaptionWords(doc)
         found: list[CaptionPair] = []
@@ -107,11 +103,7 @@ class Extractor:
                 first, second, pattern, relation = link
                 if (
                     first.head.i < second.head.i
-                    and (
-                        _differ(first, second)
-                        or _somebody(first, second, relation)
-                        or _two_of_a_kind(first, second, relation)
-                    )
+                    and _are_two(first, second, relation)
                     and (some is unmarked or _linked(text, first, second))
                 ):
                     if pattern == "coordination":
@@ -140,7 +132,9 @@ class Extractor:
         """What the tree links."""
         for token in doc:
             link = token.dep_
-            if link == "conj" or (link == "appos" and is_listed(token)):
+            if link == "conj" and token.tag_ == "IN":  # "on a board and on a ramp"
+                yield from self._prepositions.of_preposition(doc, text, token)
+            elif link == "conj" or (link == "appos" and is_listed(token)):
                 yield from self._coordination.of_conjunct(doc, text, token)
             elif link in ("prep", "agent"):
                 yield from self._prepositions.of_preposition(doc, text, token)
@@ -148,6 +142,8 @@ class Extractor:
                 yield from self._coordination.of_slash(doc, text, token)
             elif link in ("nsubj", "nsubjpass"):
                 yield from self._coordination.of_subject(doc, text, token)
+            elif link == "aux" and token.lower_ == "to":
+                yield from self._prepositions.of_infinitive(doc, text, token)
             elif link == "prt":
                 yield from self._prepositions.of_particle(doc, text, token)
 
@@ -178,37 +174,24 @@ def _linked(text: str, first: NamedThing, second: NamedThing) -> bool:
     return triggered(text[end(first.head) : start], text[stop:], text[start:stop])
 
 
-def _differ(first: NamedThing, second: NamedThing) -> bool:
-    """Whether two mentions name different things."""
-    return distinct(first.entity, second.entity) and distinct(first.plain, second.plain)
+def _are_two(first: NamedThing, second: NamedThing, relation: str) -> bool:
+    """Whether two mentions name two things, which may be one a kind of the other: "a dog and a
+    puppy", "a man near people", but not "hats, cap".
 
-
-def _two_of_a_kind(first: NamedThing, second: NamedThing, relation: str) -> bool:
-    """Whether one is a kind of the other and yet both are there: "a dog and a puppy", "a man near
-    people".
-
-    Not in lists of names for one thing: "hats, cap", "a boy and other children".
+    So are CC3M's "person", which stands for a name, and a role: "person and groom".
     """
-    if first.entity.name == second.entity.name or first.plain.name == second.plain.name:
+    one, other = first.entity, second.entity
+    if one.name == other.name or first.plain.name == second.plain.name:
         return False
+    if distinct(one, other) and distinct(first.plain, second.plain):
+        return True
     if relation in _ONE_KIND:
         return False
-    if relation in COORDINATORS | set(PUNCTUATION):
-        if summed_up(first.entity, second.entity) or summed_up(first.plain, second.plain):
-            return False
-        if first.entity.name.split(" ")[-1] == second.entity.name.split(" ")[-1]:
-            return False  # "cakes & wedding cakes"
-    return _SUMMING.isdisjoint(t.lower_ for t in second.head.lefts)
-
-
-def _somebody(first: NamedThing, second: NamedThing, relation: str) -> bool:
-    """Whether one is "person" and the other somebody with a role: "person and groom"."""
-    if relation in (",", "against", "over", "by"):
-        return False
-    names = [one.entity.name for one in (first, second)]
-    heads = {one.head.lower_ for one in (first, second) if one.entity.name == "person"}
-    roles = {one.entity.category for one in (first, second)} == {"people"}
-    return roles and heads == {SOMEBODY} and names.count("person") == 1
+    if relation == "with" and one.category == "food_kitchen":
+        return False  # "meat with beef"
+    joined = relation in COORDINATORS | set(PUNCTUATION) | {"with"}
+    # "cakes & wedding cakes"
+    return not (joined and one.name.split(" ")[-1] == other.name.split(" ")[-1])
 
 
 def _mention(text: str, found: NamedThing) -> CaptionMention:

@@ -38,14 +38,6 @@ ANIMATE = frozenset(("people", "animals"))
 SOMEBODY = "person"
 """What CC3M writes instead of names: beside a role, it is another person."""
 
-BROAD = frozenset(
-    "object,person,adult,animal,mammal,bird,fish,insect,reptile,device,machine,tool,weapon,vehicle,"
-    "furniture,building,food,dish,beverage,fruit,vegetable,meat,plant,flower,garment,headdress,shoe,"
-    "jewelry,musical instrument".split(",")
-)
-"""Kinds that only sum up what is named beside them: "dogs and other animals". Narrower ones may be
-two things: "a man and his father"."""
-
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
 
@@ -185,15 +177,6 @@ def distinct(first: CaptionEntity, second: CaptionEntity) -> bool:
     )
 
 
-def summed_up(first: CaptionEntity, second: CaptionEntity) -> bool:
-    """Whether the two are the same, or one is so broad a kind that it stands for the other."""
-    return (
-        first.name == second.name
-        or (first.name in BROAD and first.name in second.kinds)
-        or (second.name in BROAD and second.name in first.kinds)
-    )
-
-
 def plural(name: str) -> str:
     """The regular plural of a name's last word.
 
@@ -238,7 +221,9 @@ def _spellings(path: Path) -> Iterator[tuple[str, str]]:
     """What is written and what is meant, of lines like "skii = ski"."""
     for number, line in enumerate(_lines(path), 1):
         written, equal, meant = line.partition(" = ")
-        if not equal or not all(w.isascii() and w.isalpha() and w.islower() for w in written.split()):
+        if not equal or not all(
+            w.isascii() and w.isalpha() and w.islower() for w in written.split()
+        ):
             raise OntologyError(f"{path}, line {number}: {line!r} is not 'written = meant'")
         yield written, meant
 

@@ -88,6 +88,17 @@ class Prepositions:
         if first is not None and second is not None:
             yield first, second, "preposition", token.lower_
 
+    def of_infinitive(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+        """What is next to a thing that the parser takes for a verb: "lying next to laptop"."""
+        place, target = doc[token.i - 1], token.head
+        if not token.i or place.lower_ not in ("next", "close") or target.i != token.i + 1:
+            return
+        second = self._names.resolve(doc, text, target)
+        subject = subject_of(place, self._names.ends_name)
+        first = None if subject is None else self._names.resolve(doc, text, subject)
+        if first is not None and second is not None and first.head.i < place.i:
+            yield first, second, "preposition", f"{place.lower_} to"
+
     def of_preposition(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, above_of(doc, token)
@@ -342,6 +353,8 @@ def _relation(doc: Sequence[Word], token: Word) -> str:
 
 def _start(doc: Sequence[Word], token: Word) -> int:
     """Where the words of a preposition begin."""
+    if token.dep_ == "conj":
+        return token.i  # "on a board and on a ramp"
     start, at = token.i, above_of(doc, token)
     while at.i < start and (is_placing(at) or at.dep_ == "prep"):
         if token.i - at.i >= _MAX_RELATION:

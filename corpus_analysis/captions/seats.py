@@ -90,7 +90,9 @@ class Seats:
         if second.entity.animate and found.entity.name in _BOARDED:
             return None  # "sitting on a train next to a woman"
         seats = _SEATS if relation != "on" else _RIDDEN
-        lifeless = relation not in ("on", "with") and not (first.entity.animate or found.entity.animate)
+        lifeless = relation not in ("on", "with") and not (
+            first.entity.animate or found.entity.animate
+        )
         return found if at_work or lifeless or found.entity.category in seats else None
 
     def laid(
@@ -194,7 +196,7 @@ def is_beside_it(doc: Sequence[Word], noun: Word) -> bool:
     with a book next to it"."""
     after = [t.lower_ for t in doc[noun.i + 1 : noun.i + 7]]
     if "it" not in after:
-        return False
+        return after[:1] == ["inside"]
     between = after[: after.index("it")]
     return between[-2:] == _NEXT_TO or between[-3:] == _ON_TOP or between[-1:] == ["on"]
 

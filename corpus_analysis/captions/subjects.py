@@ -45,6 +45,11 @@ _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind ride rides".split())
 """What somebody does where that is: "a man doing a trick on his board"."""
+_CARRIED = frozenset(
+    "umbrella bag luggage suitcase basket bucket book newspaper magazine bouquet shovel broom stick "
+    "rope gun sword towel cane".split()
+)
+"""What somebody has, wherever that is: "people on a sidewalk with umbrellas"."""
 _MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
 """Before "as something" that a thing is only made to be."""
 _MAX_PLACES = 3
@@ -108,7 +113,11 @@ class Subjects:
         # "poses for a photo with her bat"
         posed = found.entity.animate and inner_word in DEPICTIONS
         posed = posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts)
-        apart = found.entity.category == "people" and second.entity.category in ("devices_leisure", "animals")
+        apart = found.entity.category == "people" and (
+            second.entity.category in ("devices_leisure", "animals")
+            or second.entity.name in _CARRIED
+            or "bag" in second.entity.kinds
+        )
         return (subject, found) if further or back or couple or clad or posed or apart else None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
@@ -296,7 +305,13 @@ class Subjects:
         growing = what.name in _GROWING or "flower" in what.kinds
         if found is None or found.entity.animate:
             if found is not None and people and what.animate:
-                return chosen  # "people riding horses with dogs behind them"
+                # "people riding horses with dogs behind them", "a pony with a boy riding on it"
+                words = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 5]]
+                return (
+                    (before, found)
+                    if words[-2:] == ["on", "it"] or words[1:3] == ["on", "it"]
+                    else chosen
+                )
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)

@@ -356,6 +356,20 @@ def test_intervals_follow_clusters() -> None:
     assert math.isnan(found.by_pair.low)
 
 
+def test_a_thing_and_its_kind_are_counted_apart() -> None:
+    pairs = [
+        judged(1, "first_left"),
+        judged(2, "first_right", first="dog", second="animal"),
+        judged(3, "first_right", first="person", second="man"),
+        judged(4, "first_left", first="blicket", second="dog"),  # in no ontology
+    ]
+    groups = align({"kind": "x"}, {"captions": {}, "images": {}}, pairs).groups["kinds"]
+    assert {name: (r.aligned, r.n) for name, r in groups.items()} == {
+        "neither": (2, 2),
+        "one is a kind of the other": (0, 2),
+    }
+
+
 def test_groups_controls_and_both_orders() -> None:
     pairs = [
         judged(1, "first_left", "first_left"),

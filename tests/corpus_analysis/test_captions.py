@@ -33,7 +33,6 @@ from counterprior.corpus_analysis.captions.ontology import (
     OntologyError,
     distinct,
     plural,
-    summed_up,
 )
 from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
 from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
@@ -73,7 +72,6 @@ def test_a_kind_of_a_thing_is_not_distinct_from_it() -> None:
     assert not distinct(e["female nurse"], e["nurse"])
     assert distinct(e["female nurse"], e["male nurse"])
     assert distinct(e["cat"], e["dog"])
-    assert summed_up(e["girl"], e["person"]) and not summed_up(e["father"], e["man"])
 
 
 @pytest.mark.parametrize(
@@ -189,14 +187,14 @@ def test_normalize(raw: str, expected: str) -> None:
         ("a house by the dog", True),
         ("a house surrounded by dogs", True),
         ("person and groom", True),  # CC3M's name of somebody
-        ("people and grooms", False),
+        ("people and persons", False),
         ("cat dog", False),
         ("cat | dog", False),
         ("and a cat dog", False),
         ("a cat and a cat", False),
         ("a cat and cats", False),
-        ("a bear and an animal", False),  # a broad kind
-        ("a bear and a polar bear", True),  # a narrow one, so that both may be there
+        ("a bear and other animals", True),  # a kind of the other, and yet both may be there
+        ("a bear and a polar bear", True),
         ("a bear and a teddy bear", True),
         ("a cat and more - a dog", False),  # another field of alt text
         ("an ice - cream and a dog", True),
@@ -470,7 +468,8 @@ def test_multiword_name_wins_and_may_be_hyphenated() -> None:
 
 def test_verbs_kinds_and_pieces_of_words_are_no_entities() -> None:
     assert mined("cook VB ROOT 0", "and CC cc 0", "dog NN conj 0") == []
-    assert mined("dog NN ROOT 0", "and CC cc 0", "animals NNS conj 0") == []
+    assert mined("dog NN ROOT 0", "or CC cc 0", "animals NNS conj 0") == []
+    assert mined("cakes NNS ROOT 0", "and CC cc 0", "cupcakes NNS conj 0") != []
     doc = [
         Token(0, 0, "cat", tag_="NN", dep_="ROOT", at=0, doc=[]),
         Token(1, 3, "and", tag_="CC", dep_="cc", at=0, doc=[]),

@@ -17,7 +17,7 @@ SAID = {
     ],
     "A man and a hot dog stand in a park.": [("man", "and", "hot dog stand")],
     "A beach with sail boats, a dog, and people wading.": [
-        ("boat", ",", "dog"),
+        ("sailboat", ",", "dog"),
         ("dog", "and", "person"),
     ],
     # each of a list is on what stands somewhere
@@ -435,6 +435,90 @@ SAID = {
     "Young female with a dog on a bench": [("female", "with", "dog"), ("dog", "on", "bench")],
     "A small item lying on a laptop.": [("object", "on", "laptop")],
     "A train under the power lines.": [("train", "under", "power line")],
+    "A man on a surfboard riding a wave.": [("man", "on", "surfboard")],
+    "Two kids are sitting on folding chairs.": [("child", "on", "chair")],
+    "A dog sits under what looks to be a bench.": [("dog", "under", "bench")],
+    "A couple of dogs sitting next to piles of hay.": [("dog", "next to", "hay")],
+    "A street with parked cars and some men to the side.": [("car", "and", "man")],
+    "A sheep that has a crow on it.": [("sheep", "with", "crow")],
+    "A spoon is inside a mug next to a kettle.": [
+        ("spoon", "next to", "kettle"),
+        ("mug", "next to", "kettle"),
+    ],
+    "A peice of pie sits on a saucer.": [("pie", "on", "saucer")],
+    "A truck in the mud with a car on a bridge.": [
+        ("truck", "with", "car"),
+        ("car", "on", "bridge"),
+    ],
+    "A burger atop a desk with a soda in the background.": [
+        ("burger", "atop", "desk"),
+        ("burger", "with", "soda"),
+    ],
+    "A father and son flying a kite near a tower.": [
+        ("father", "and", "son"),
+        ("son", "near", "tower"),
+        ("father", "near", "tower"),
+    ],
+    "A can of corned stuff and two burgers sit on a tray.": [
+        ("can", "and", "burger"),
+        ("burger", "on", "tray"),
+    ],
+    "A version of an illustration of a nun with a basket.": [("nun", "with", "basket")],
+    "A farmer carrying a crate with lettuce.": [("crate", "with", "lettuce")],
+    "A woman sitting on a bus next to a dog.": [
+        ("woman", "on", "bus"),
+        ("woman", "next to", "dog"),
+    ],
+    "Two men are kicking around a ball.": [],
+    "A cow is amazed by a wide fence.": [],
+    "A freight train passes by tall towers.": [("freight train", "by", "tower")],
+    "A barn with a door surrounded by trees.": [("barn", "with", "door"), ("barn", "by", "tree")],
+    "A boy is eating cake with a spoon.": [],
+    "A skater on a beach with a frisbee.": [("skater", "with", "frisbee")],
+    "People walking on a sidewalk with umbrellas.": [("person", "with", "umbrella")],
+    "A dog and a cat rest together on a couch.": [
+        ("dog", "and", "cat"),
+        ("cat", "on", "couch"),
+        ("dog", "on", "couch"),
+    ],
+    "The silhouette of two men standing on a boat.": [("man", "on", "boat")],
+    "People riding on the backs of elephants.": [("person", "on the backs of", "elephant")],
+    "A man taking a ride on a camel.": [("man", "on", "camel")],
+    "A box on a suitcase near a lamp.": [
+        ("box", "on", "suitcase"),
+        ("suitcase", "near", "lamp"),
+        ("box", "near", "lamp"),
+    ],
+    "A scene with a bookcase, blue lamp and window.": [
+        ("lamp", "and", "window"),
+        ("bookshelf", ",", "lamp"),
+    ],
+    "A fork, a pork chop, peas and an egg on a plate.": [
+        ("fork", ",", "pork chop"),
+        ("pork chop", ",", "pea"),
+        ("pea", "and", "egg"),
+        ("fork", "on", "plate"),
+        ("pork chop", "on", "plate"),
+        ("pea", "on", "plate"),
+        ("egg", "on", "plate"),
+    ],
+    "woman lying on the floor next to laptop": [("woman", "next to", "laptop")],
+    "A man leading a horse with a girl riding on it.": [("horse", "with", "girl")],
+    "The kid is on a skateboard and on a ramp.": [
+        ("child", "on", "skateboard"),
+        ("child", "on", "ramp"),
+    ],
+    "A giraffe and other animals near a fence.": [
+        ("giraffe", "and", "animal"),
+        ("animal", "near", "fence"),
+        ("giraffe", "near", "fence"),
+    ],
+    "A woman playing a game with other people.": [("woman", "with", "person")],
+    "A person on skiis with a giraffee near a stopsign.": [
+        ("person", "on", "ski"),
+        ("person", "with", "giraffe"),
+        ("giraffe", "near", "stop sign"),
+    ],
 }
 """Captions with the pairs that they state; the empty ones look alike and state none."""
 
