@@ -91,6 +91,7 @@ class Extractor:
         doc = CaptionWords(doc)
         found: list[CaptionPair] = []
         links: list[Link] = []
+        known: set[tuple[int, int]] = set()
         joined: set[int] = set()  # heads that a coordination has linked to what is before
         unmarked = self._coordination.without_commas(doc, text, links)
         for some in (
@@ -101,13 +102,16 @@ class Extractor:
         ):
             for link in some:
                 first, second, pattern, relation = link
+                heads = first.head.i, second.head.i
                 if (
-                    first.head.i < second.head.i
+                    heads not in known
+                    and heads[0] < heads[1]
                     and _are_two(first, second, relation)
                     and (some is unmarked or _linked(text, first, second))
                 ):
                     if pattern == "coordination":
                         joined.add(second.head.i)
+                    known.add(heads)
                     links.append(link)
                     sentence = _sentence(text, second.head)
                     halves = _mention(text, first), _mention(text, second)

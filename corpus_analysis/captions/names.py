@@ -338,9 +338,9 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     if _is_named(token):
         return True
     at = token.i
-    if token.tag_ in ("JJ", "RB") and token.head.i == at + 1 and token.lower_ not in COLORS | HUES:
-        if token.head.lower_ in ACTING:
-            return True  # "on a surfboard riding a wave"
+    before_act = token.head.i == at + 1 and token.head.lower_ in ACTING
+    if before_act and token.tag_ in ("JJ", "RB") and token.lower_ not in COLORS | HUES:
+        return True  # "on a surfboard riding a wave"
     if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
         return doc[at + 1].text == ","  # "glasses, a vest, and tie"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (

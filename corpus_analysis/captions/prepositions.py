@@ -172,6 +172,10 @@ class Prepositions:
         seat = self._seats.seat(doc, text, doc[start.i - 1], first, second, relation)
         if seat is not None and seat.head.i != second.head.i:
             yield seat, second, "preposition", relation
+            return
+        last = self._seats.last(doc, text, start, first, second, relation)
+        if last is not None and _stands(last, second, relation, token):
+            yield last, second, "preposition", relation
 
     def _had(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """What a thing has on it or near it: "a desk that has two monitors on it"."""

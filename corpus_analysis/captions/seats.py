@@ -95,6 +95,37 @@ class Seats:
         )
         return found if at_work or lifeless or found.entity.category in seats else None
 
+    def last(
+        self,
+        doc: Sequence[Word],
+        text: str,
+        start: Word,
+        first: NamedThing,
+        second: NamedThing,
+        relation: str,
+    ) -> NamedThing | None:
+        """The lifeless thing right before a place, which is there by the other reading: the egg in "a
+        plate with an egg next to a salad".
+
+        start: the first word of the place. Nobody's is what somebody is on something with: "a man
+        going up a ramp on a board".
+        """
+        noun = doc[start.i - 1]
+        if noun.tag_ not in NOUNS or noun.i <= first.head.i or noun.head.lower_ in ("in", "of"):
+            return None
+        if (
+            relation == "with"
+            or second.entity.animate
+            or (first.entity.animate and relation == "on")
+        ):
+            return None
+        if relation == "on" and root_of(noun).head.lower_ == "with":
+            return None  # "a cake with candles on a table"
+        found = self._names.resolve(doc, text, noun)
+        if found is None or found.entity.animate or found.head.i in (first.head.i, second.head.i):
+            return None
+        return None if "garment" in found.entity.kinds else found
+
     def laid(
         self, doc: Sequence[Word], text: str, token: Word, first: NamedThing, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:

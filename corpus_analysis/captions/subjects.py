@@ -34,7 +34,8 @@ _GROWING = frozenset(("leaf", "flower", "fruit"))
 _ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".split())
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
-_EATEN = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
+_EATING = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
+"""What somebody does with cutlery and food."""
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -46,8 +47,8 @@ _ON = frozenset("on by over around against among".split())
 _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind ride rides".split())
 """What somebody does where that is: "a man doing a trick on his board"."""
 _CARRIED = frozenset(
-    "umbrella bag luggage suitcase basket bucket book newspaper magazine bouquet shovel broom stick "
-    "rope gun sword towel cane".split()
+    "umbrella bag luggage suitcase basket bucket book newspaper magazine bouquet shovel broom "
+    "stick rope gun sword towel cane".split()
 )
 """What somebody has, wherever that is: "people on a sidewalk with umbrellas"."""
 _MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
@@ -172,18 +173,18 @@ class Subjects:
         vessel = self._vessel(doc, text, token, subject, second)
         if vessel is not None:
             return vessel
-        cut = first.entity.category == "food_kitchen" and subject.dep_ == "dobj"
-        if cut and second.entity.name in _CUTLERY and token.lower_ == "with":
-            if subject.head.lower_ in _EATEN:
+        if token.lower_ == "with" and second.entity.category == "food_kitchen":
+            used = second.entity.name in _CUTLERY
+            if used and subject.dep_ == "dobj" and subject.head.lower_ in _EATING:
                 return None  # "eating pizza with a knife and fork"
-        kept = first.entity.name in _VESSELS and second.entity.category == "food_kitchen"
-        if kept and token.lower_ == "with" and second.entity.name not in _CUTLERY:
-            return chosen  # "a farmer carrying a crate with vegetables"
+            if not used and first.entity.name in _VESSELS:
+                return chosen  # "a farmer carrying a crate with vegetables"
         eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
-        around = token.dep_ == "agent" and subject.dep_ == "pobj" and subject.head.lower_ == "with"
-        if around and subject.head.head.tag_ in NOUNS:  # "a house with a door surrounded by trees"
-            found = self._names.resolve(doc, text, subject.head.head)
-            return chosen if found is None else (subject.head.head, found)
+        whole = subject.head.head
+        had = subject.dep_ == "pobj" and subject.head.lower_ == "with" and whole.tag_ in NOUNS
+        if token.dep_ == "agent" and had:  # "a house with a door surrounded by trees"
+            around = self._names.resolve(doc, text, whole)
+            return chosen if around is None else (whole, around)
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
         put = put or _put(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
@@ -306,12 +307,8 @@ class Subjects:
         if found is None or found.entity.animate:
             if found is not None and people and what.animate:
                 # "people riding horses with dogs behind them", "a pony with a boy riding on it"
-                words = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 5]]
-                return (
-                    (before, found)
-                    if words[-2:] == ["on", "it"] or words[1:3] == ["on", "it"]
-                    else chosen
-                )
+                ridden = [t.lower_ for t in doc[second.head.i + 2 : second.head.i + 4]]
+                return (before, found) if ridden == ["on", "it"] else chosen
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)

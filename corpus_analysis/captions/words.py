@@ -7,9 +7,9 @@ QUANTITIES = frozenset(
     "dozens number order orders serving servings portion portions cluster clusters mound clump "
     "batch fleet swarm mixture mix half chunk chunks wedge wedges lot lots variety hundreds "
     "thousands handful pairs groups rows stacks piles bunches heap bundle bundles sets slice "
-    "slices piece pieces peice peices roll rolls kind kinds type types selection assortment flight collection array plenty "
-    "family case cases display displays arrangement arrangements sea load loads dollop dollops "
-    "drizzle sprig sprigs".split()
+    "slices piece pieces peice peices roll rolls kind kinds type types selection assortment flight "
+    "collection array plenty family case cases display displays arrangement arrangements sea load "
+    "loads dollop dollops drizzle sprig sprigs".split()
 )
 """Before "of X" they quantify X and are not entities: "a couple of dogs" shows dogs."""
 
@@ -43,8 +43,8 @@ ACTING = frozenset(
     "playing looking hiding waiting landing roaring barking howling floating hanging hovering "
     "speeding moving passing traveling chasing strolling jogging marching performing singing "
     "speaking talking reading writing hiking "
-    "diving smiling laughing yawning peeking rolling galloping trotting skating surfing paddling skiing "
-    "foraging swinging gliding sailing drifting cut sliced".split()
+    "diving smiling laughing yawning peeking rolling galloping trotting skating surfing paddling "
+    "skiing foraging swinging gliding sailing drifting cut sliced".split()
 )
 """Verbs that the tagger takes for nouns after who does it: "a kangaroo hopping"."""
 
