@@ -50,6 +50,9 @@ DETERMINERS = frozenset(("DT", "PRP$", "CD"))
 AND = frozenset(("and", "&", "+", "or"))
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
+_SHAKEN = ["and", "pepper"]
+_POSED = (["for", "the"], ["for", "a"], ["at", "the"])
+"""Before the camera of who takes the image: "posing for the camera"."""
 _VERSIONS = frozenset("version versions series set collection kind piece example".split())
 """Before "of a drawing of", they are the drawing."""
 _SENTENCE = frozenset(("DT", "PRP$", "NN", "NNS", "VBZ", "VBN", "VBG"))
@@ -132,6 +135,8 @@ class Names:
         token = self._whole(doc, token)
         word, figure = token.lower_, _figure(token)
         if any(t.lower_ == "no" for t in token.lefts) or _is_image(token):
+            return None
+        if word == "camera" and [t.lower_ for t in doc[max(0, token.i - 2) : token.i]] in _POSED:
             return None
         if figure is not None:
             return self.named(doc, text, figure)
@@ -261,6 +266,8 @@ def _stands_alone(text: str, token: Word) -> bool:
 
 def _is_stuff(doc: Sequence[Word], token: Word) -> bool:
     """Whether a word says what something is made of: "glass" alone, but not "glass of wine"."""
+    if token.lower_ == "salt" and [t.lower_ for t in doc[token.i + 1 : token.i + 3]] == _SHAKEN:
+        return doc[min(token.i + 3, len(doc) - 1)].lower_ in ("shaker", "shakers")
     alone = not any(t.dep_ in _MODIFYING for t in token.lefts)
     filled = token.i + 1 < len(doc) and doc[token.i + 1].lower_ == "of"
     if filled and token.lower_ in ("bed", "beds"):
@@ -484,7 +491,8 @@ def _noun_of(token: Word) -> Word:
             for t in token.rights
         )
         placed = placed or modifiers[-1].tag_ == "NNS"  # "milk and cows graze"
-        return modifiers[-1] if placed and token.dep_ == "conj" else token
+        plural = modifiers[-1].tag_ == "NNS" and token.dep_ == "ROOT"  # "4 chairs rest on"
+        return modifiers[-1] if placed and (plural or token.dep_ == "conj") else token
     if token.tag_ == "VBG" and modifiers and modifiers[-1].i == token.i - 1:
         return modifiers[-1]  # "sitting on a leather couch messing with a phone"
     for word in modifiers:

@@ -284,6 +284,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     if (
         word == "on"
         and above.lower_ in DRESSING
+        and above.tag_ != "VBN"
         and not any(t.dep_ == "dobj" for t in above.rights)
     ):
         return False

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .attachment import NOUNS, POSSESSIVES, Word, above_of, conjuncts, is_placing, root_of
+from .attachment import (
+    NOUNS,
+    POSSESSIVES,
+    Word,
+    above_of,
+    conjuncts,
+    is_place,
+    is_placing,
+    root_of,
+)
 from .names import NamedThing, Names
-from .words import MOVING, POSTURES, SET_BACK
+from .words import FLYING, MOVING, POSTURES, SET_BACK
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 """What things stand on."""
@@ -104,20 +113,19 @@ class Seats:
         second: NamedThing,
         relation: str,
     ) -> NamedThing | None:
-        """The lifeless thing right before a place, which is there by the other reading: the egg in "a
-        plate with an egg next to a salad".
+        """The lifeless thing right before a place, which is there by the other reading: the egg in
+        "a plate with an egg next to a salad".
 
-        start: the first word of the place. Nobody's is what somebody is on something with: "a man
-        going up a ramp on a board".
+        start: the first word of the place. Not what somebody has who is on something, or on each
+        side of it: "a man going up a ramp on a board", "girls hold cards on both sides of a desk".
         """
         noun = doc[start.i - 1]
-        if noun.tag_ not in NOUNS or noun.i <= first.head.i or noun.head.lower_ in ("in", "of"):
+        if noun.head.lower_ == "of" and not is_place(noun.head.head):
+            noun = noun.head.head  # "a plate of food"
+        if noun.tag_ not in NOUNS or noun.i <= first.head.i or noun.head.lower_ == "in":
             return None
-        if (
-            relation == "with"
-            or second.entity.animate
-            or (first.entity.animate and relation == "on")
-        ):
+        acts = first.entity.animate and (relation == "on" or "sides" in relation.split())
+        if acts or relation == "with" or second.entity.animate or noun.head.lower_ in FLYING:
             return None
         if relation == "on" and root_of(noun).head.lower_ == "with":
             return None  # "a cake with candles on a table"

@@ -9,6 +9,7 @@ from .attachment import (
     POSSESSIVES,
     Word,
     above_of,
+    conjuncts,
     is_place,
     noun_above,
     root_of,
@@ -20,8 +21,10 @@ from .words import (
     ALOFT,
     ALONE,
     CLOTHES,
+    COLORS,
     DEPICTIONS,
     FILLING,
+    FLYING,
     LINKS,
     POSTURES,
     PUT_DOWN,
@@ -51,12 +54,12 @@ _CARRIED = frozenset(
     "stick rope gun sword towel cane".split()
 )
 """What somebody has, wherever that is: "people on a sidewalk with umbrellas"."""
+_SEATING = frozenset(("couch", "bed", "chair", "bench", "armchair"))
+"""What who does something is on meanwhile: "a cat chewing something on a couch"."""
 _MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
 """Before "as something" that a thing is only made to be."""
 _MAX_PLACES = 3
 """Most nouns of places that a phrase is about before the thing: "in view in a room"."""
-_FLYING = frozenset(("fly", "flies", "flying", "flew"))
-"""What somebody does with a kite, who is near something meanwhile."""
 _OWN = POSSESSIVES | {"him"}
 
 
@@ -84,10 +87,14 @@ class Subjects:
         if subject is None:
             return None
         found = self._names.resolve(doc, text, subject)
+        if found is None and subject.lower_ in COLORS:  # "brown and white dog sitting"
+            subject = next((t for t in conjuncts(subject) if t.tag_ in NOUNS), subject)
+            found = self._names.resolve(doc, text, subject)
         if found is not None:
             return subject, found
         rides = second.entity.category == "vehicles" and token.lower_ == "on"
-        rides = rides or subject.lower_ in _FEATS
+        seated = second.entity.name in _SEATING and subject.head.lower_ not in PUTTING
+        rides = rides or seated or subject.lower_ in _FEATS
         inner = subject.dep_ in ("pobj", "conj") or (
             subject.dep_ == "dobj" and (rides or token.lower_ not in _ON)
         )
@@ -98,12 +105,12 @@ class Subjects:
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
         further = aloft or token.lower_ not in _NEAREST
         back = token.lower_ == "with" and is_set_back(doc, second)
-        for _ in range(_MAX_PLACES):
+        for climbed in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
             if subject is not None and subject.tag_ == "PRP":
                 subject = self._antecedent(doc, text, subject)
             found = None if subject is None else self._names.resolve(doc, text, subject)
-            if subject is None or found is not None or further:
+            if subject is None or found is not None or (further and climbed):
                 break
         if subject is None or found is None:
             return None
@@ -322,11 +329,15 @@ class Subjects:
 
 def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     """The object of a verb, where a phrase says where it is put, or with what it comes."""
-    verb = above.head if is_place(above) and above.tag_ not in NOUNS else above
+    verb = above
+    if above.lower_ == "top":
+        verb = above.head.head  # "pouring wine on top of"
+    elif is_place(above) and above.tag_ not in NOUNS:
+        verb = above.head
     put = verb.lower_ in PUTTING | PUT_DOWN and (
         verb.i != above.i or token.lower_ in ("on", "over", "above", "near", "beside")
     )
-    put = put and not (verb.lower_ in _FLYING and token.lower_ in ("near", "beside", "to"))
+    put = put and not (verb.lower_ in FLYING and token.lower_ in ("near", "beside", "to"))
     worn = not second.entity.kinds.isdisjoint(("garment", "jewelry", "shoe", "headdress"))
     filled = verb.lower_ in FILLING | TEAMING and not second.entity.animate
     filled = filled or (verb.lower_ in WEARING and worn)

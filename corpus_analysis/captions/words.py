@@ -197,6 +197,9 @@ ALONE = frozenset(
 PUT_DOWN = frozenset("lay lays laid laying hang hangs hung".split())
 """Verbs with an object only if somebody puts something."""
 
+FLYING = frozenset(("fly", "flies", "flying", "flew"))
+"""What somebody does with a kite, who is near something meanwhile."""
+
 POSTURES = frozenset(
     "sit sits sitting sat stand stands standing stood lie lies lying lay laying lays rest resting "
     "rests sleep sleeping sleeps asleep perched perching curled".split()
@@ -281,7 +284,6 @@ TITLES = frozenset(
 
 IDIOMS = frozenset(
     {
-        ("salt", "pepper"),
         ("rock", "roll"),
         ("bed", "breakfast"),
         ("car", "driver"),

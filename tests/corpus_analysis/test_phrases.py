@@ -86,6 +86,7 @@ SAID = {
         ("toast", ",", "corn"),
         ("corn", "and", "meat"),
         ("plate", "next to", "coffee"),
+        ("meat", "next to", "coffee"),
         ("plate", "with", "corn"),
         ("plate", "with", "meat"),
     ],
@@ -196,6 +197,7 @@ SAID = {
     "a man sits on a suitcase next to a tree": [
         ("man", "on", "suitcase"),
         ("man", "next to", "tree"),
+        ("suitcase", "next to", "tree"),
     ],
     "A sandwich on a plate with a pickle.": [
         ("sandwich", "on", "plate"),
@@ -518,6 +520,34 @@ SAID = {
         ("person", "on", "ski"),
         ("person", "with", "giraffe"),
         ("giraffe", "near", "stop sign"),
+    ],
+    "A tray topped with a fried egg next to a pie.": [
+        ("tray", "with", "egg"),
+        ("tray", "next to", "pie"),
+        ("egg", "next to", "pie"),
+    ],
+    "A pie on top of a pan on a desk.": [
+        ("pie", "on top of", "pan"),
+        ("pie", "on", "desk"),
+        ("pan", "on", "desk"),
+    ],
+    "Girls hold cards on both sides of a desk.": [("girl", "on both sides of", "desk")],
+    "A table with a plate of food next to a cup of cola.": [
+        ("table", "with", "plate"),
+        ("table", "next to", "cup"),
+        ("plate", "next to", "cup"),
+    ],
+    "Two benches rest on the grass in front of a barn.": [("bench", "in front of", "barn")],
+    "Small brown and white cow standing in front of the barn.": [("cow", "in front of", "barn")],
+    "a street sign put upside down on a wooden fence": [("street sign", "on", "fence")],
+    "A man posing for the camera standing on skis.": [("man", "on", "ski")],
+    "A train with headlights moving on a track past cyclists.": [("train", "past", "cyclist")],
+    "A lady pouring a cup of tea on top of a wooden desk.": [("cup", "on top of", "desk")],
+    "Salt and pepper shakers next to a plate.": [("pepper shaker", "next to", "plate")],
+    "Some salt and pepper on a counter.": [
+        ("salt", "and", "pepper"),
+        ("pepper", "on", "counter"),
+        ("salt", "on", "counter"),
     ],
 }
 """Captions with the pairs that they state; the empty ones look alike and state none."""
