@@ -71,7 +71,7 @@ class Coordination:
                 before.head.i == token.i or (goes_on and before.head.i == token.head.i)
             )
             clause = token.dep_ in ("nsubj", "nsubjpass") and not _is_participle(token.head)
-            if before.tag_ not in NOUNS or ((clause or _unseen(before)) and not own):
+            if not is_noun(doc, before) or ((clause or _unseen(before)) and not own):
                 continue
             first = self._names.resolve(doc, text, before)
             if _owns(doc, before):
@@ -211,7 +211,7 @@ class Coordination:
             return None
         before = doc[at]
         plural = before.tag_ == later.head.tag_ == "NNS"
-        if before.tag_ not in NOUNS or not (determined or plural):
+        if not (is_noun(doc, before) and (determined or plural)):
             return None
         first = self._names.resolve(doc, text, before)
         if first is None or first.head.i != before.i or _is_sport(first):
@@ -244,9 +244,14 @@ class Coordination:
     def _is_held(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> bool:
         """Whether a noun is what something holds that a conjunct with a determiner is beside: "a
         can of spam and two sandwiches"."""
-        if noun.dep_ != "pobj" or noun.head.lower_ != "of" or not _holds(noun, conjunct):
+        if noun.dep_ != "pobj" or noun.head.lower_ != "of":
             return False
         vessel, stuff = (self._names.resolve(doc, text, t) for t in (noun.head.head, noun))
+        if not _holds(noun, conjunct):
+            other = self._names.resolve(doc, text, conjunct)
+            known = any(t.tag_ in DETERMINERS for t in conjunct.lefts)
+            flowers = vessel is not None and vessel.entity.name == "vase"
+            return known and flowers and other is not None and "plant" not in other.entity.kinds
         return stuff is None or (vessel is not None and vessel.head.i != stuff.head.i)
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:

@@ -349,7 +349,12 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     if before_act and token.tag_ in ("JJ", "RB") and token.lower_ not in COLORS | HUES:
         return True  # "on a surfboard riding a wave"
     if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
-        return doc[at + 1].text == ","  # "glasses, a vest, and tie"
+        # "glasses, a vest, and tie", "a tub and large sink"
+        joined = doc[at + 1].lower_ in AND and token.lower_ not in COLORS | HUES
+        return joined or doc[at + 1].text == ","
+    listed = token.tag_ == "JJ" and token.dep_ == "conj" and token.head.tag_ in NOUNS
+    if listed and doc[at - 1].text == "," == doc[min(at + 1, len(doc) - 1)].text:
+        return True  # "a pear, orange, and"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (
         token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
     )

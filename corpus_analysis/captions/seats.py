@@ -15,7 +15,7 @@ from .attachment import (
     root_of,
 )
 from .names import NamedThing, Names
-from .words import FLYING, MOVING, POSTURES, SET_BACK
+from .words import FLYING, MOVING, POSTURES, SET_BACK, WEARING
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 """What things stand on."""
@@ -125,7 +125,12 @@ class Seats:
         if noun.tag_ not in NOUNS or noun.i <= first.head.i or noun.head.lower_ == "in":
             return None
         acts = first.entity.animate and (relation == "on" or "sides" in relation.split())
-        if acts or relation == "with" or second.entity.animate or noun.head.lower_ in FLYING:
+        if (
+            acts
+            or relation == "with"
+            or second.entity.animate
+            or noun.head.lower_ in FLYING | WEARING
+        ):
             return None
         if relation == "on" and root_of(noun).head.lower_ == "with":
             return None  # "a cake with candles on a table"

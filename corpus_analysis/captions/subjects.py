@@ -237,6 +237,9 @@ class Subjects:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
         seat = first.entity.category in ("furniture", "vehicles") and toy
+        drawn = found.entity.category == "animals" and second.entity.category == "people"
+        if drawn and token.lower_ == "with" and first.entity.category == "vehicles":
+            return chosen  # "a horse pulling a cart with people"
         own = any(t.lower_ in _OWN for t in below(second.head))
         aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
         aim = aim and not is_place(subject.head.head)

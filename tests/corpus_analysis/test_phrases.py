@@ -549,6 +549,19 @@ SAID = {
         ("pepper", "on", "counter"),
         ("salt", "on", "counter"),
     ],
+    "A pear, orange, and two kiwis in a basket.": [
+        ("pear", ",", "orange"),
+        ("orange", "and", "kiwi"),
+    ],
+    "A small room has a tub and large sink.": [("bathtub", "and", "sink")],
+    "A desk with a vase of flowers and a radio.": [
+        ("desk", "with", "vase"),
+        ("vase", "and", "radio"),
+        ("desk", "with", "radio"),
+    ],
+    "a donkey is pulling a wagon with tourists": [("wagon", "with", "tourist")],
+    "A girl wearing a bike helmet next to a van.": [("girl", "next to", "van")],
+    "A microwave oven with a mug on it.": [("microwave", "with", "mug")],
 }
 """Captions with the pairs that they state; the empty ones look alike and state none."""
 
