@@ -51,6 +51,7 @@ AND = frozenset(("and", "&", "+", "or"))
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
 _SHAKEN = ["and", "pepper"]
+_AT_COMPUTERS = frozenset("computer laptop keyboard monitor mousepad pc desktop".split())
 _POSED = (["for", "the"], ["for", "a"], ["at", "the"])
 """Before the camera of who takes the image: "posing for the camera"."""
 _VERSIONS = frozenset("version versions series set collection kind piece example".split())
@@ -136,6 +137,8 @@ class Names:
         word, figure = token.lower_, _figure(token)
         if any(t.lower_ == "no" for t in token.lefts) or _is_image(token):
             return None
+        if word == "skies" and doc[token.i - 1].lower_ not in ("on", "some"):
+            return None  # but "a man on skies"
         if word == "camera" and [t.lower_ for t in doc[max(0, token.i - 2) : token.i]] in _POSED:
             return None
         if figure is not None:
@@ -180,7 +183,9 @@ class Names:
                     return None  # "dice an onion and cook in butter"
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token, doc[at]):
                     return None
-                return self._of_its_kind(NamedThing(form.entity, token, doc[at], None, form.entity))
+                return self._of_its_kind(
+                    doc, NamedThing(form.entity, token, doc[at], None, form.entity)
+                )
         return None
 
     def _is_imprint(self, doc: Sequence[Word], token: Word, begin: Word) -> bool:
@@ -237,11 +242,13 @@ class Names:
                 return before if above and self.is_name(before) else None
         return None
 
-    def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
+    def _of_its_kind(self, doc: Sequence[Word], found: NamedThing) -> NamedThing | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
 
-        Toys and stuffed animals are entities of their own.
+        Toys and stuffed animals are entities of their own, as is the mouse of a computer.
         """
+        if found.entity.name == "mouse" and not _AT_COMPUTERS.isdisjoint(t.lower_ for t in doc):
+            found = self.as_kind(found, "computer mouse", found.begin)
         for word in found.head.lefts:
             if word.i >= found.begin.i or word.dep_ not in ("amod", "compound", "nmod"):
                 continue

@@ -122,11 +122,13 @@ class Prepositions:
         second = self._first_named(doc, text, target)
         if second is None:
             return
-        modified = self._subjects.modified(doc, text, token, second)
-        modified = modified or self._subjects.before(doc, text, token)
-        if modified is None:
-            return
-        better = self._subjects.better(doc, text, token, *modified, second)
+        better = self._subjects.holder(doc, text, token, second)
+        if better is None:
+            modified = self._subjects.modified(doc, text, token, second)
+            modified = modified or self._subjects.before(doc, text, token)
+            if modified is None:
+                return
+            better = self._subjects.better(doc, text, token, *modified, second)
         if better is None:
             return
         subject, first = better

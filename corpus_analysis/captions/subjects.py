@@ -39,6 +39,7 @@ _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _EATING = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
 """What somebody does with cutlery and food."""
+_BASINS = frozenset(("vase", "sink", "bathtub", "toilet", "oven", "refrigerator", "suitcase"))
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -127,6 +128,21 @@ class Subjects:
             or "bag" in second.entity.kinds
         )
         return (subject, found) if further or back or couple or clad or posed or apart else None
+
+    def holder(
+        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
+    ) -> tuple[Word, NamedThing] | None:
+        """What holds something that is said to be in it, wherever it stands: "a vase on a table
+        with flowers inside"."""
+        after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 3]]
+        inside = after[:1] == ["inside"] or after in (["in", "it"], ["in", "them"])
+        if token.lower_ != "with" or not inside:
+            return None
+        for noun in reversed(doc[: token.i]):
+            found = self._names.resolve(doc, text, noun) if noun.tag_ in NOUNS else None
+            if found is not None and found.entity.name in _VESSELS | _BASINS:
+                return noun, found
+        return None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
@@ -257,6 +273,8 @@ class Subjects:
         """What holds food, if it is somewhere, or with what nobody eats: "a plate of donuts with a
         person"."""
         eaten = second.entity.category == "food_kitchen" and second.entity.name not in _CUTLERY
+        if second.entity.name in _CUTLERY:
+            food = root_of(food)  # "a bowl of noodles and meat with a fork"
         if (eaten and token.lower_ == "with") or food.dep_ != "pobj" or food.head.lower_ != "of":
             return None
         found = self._names.resolve(doc, text, food.head.head)
