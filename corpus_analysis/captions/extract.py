@@ -103,19 +103,19 @@ class Extractor:
             for link in some:
                 first, second, pattern, relation = link
                 heads = first.head.i, second.head.i
-                if (
-                    heads not in known
-                    and heads[0] < heads[1]
-                    and _are_two(first, second, relation)
-                    and (some is unmarked or _linked(text, first, second))
-                ):
-                    if pattern == "coordination":
-                        joined.add(second.head.i)
-                    known.add(heads)
-                    links.append(link)
-                    sentence = _sentence(text, second.head)
-                    halves = _mention(text, first), _mention(text, second)
-                    found.append(CaptionPair(*halves, pattern, relation, sentence))
+                if heads in known or heads[0] >= heads[1]:
+                    continue
+                if some is not unmarked and not _linked(text, first, second):
+                    continue
+                known.add(heads)
+                links.append(link)  # of two of a kind too, for what is joined to the second
+                if not _are_two(first, second, relation):
+                    continue
+                if pattern == "coordination":
+                    joined.add(second.head.i)
+                sentence = _sentence(text, second.head)
+                halves = _mention(text, first), _mention(text, second)
+                found.append(CaptionPair(*halves, pattern, relation, sentence))
         return found
 
     def mentions(self, doc: Sequence[Word], text: str) -> list[CaptionMention]:
@@ -167,7 +167,8 @@ def _shared(links: Sequence[Link]) -> Iterator[Link]:
         while later:
             for one in after.get(later.pop(0).head.i, ()):
                 later.append(one)
-                if (first.head.i, one.head.i) not in known:
+                again = one.entity.name == second.entity.name  # "a plate of … and a plate of …"
+                if not again and (first.head.i, one.head.i) not in known:
                     known.add((first.head.i, one.head.i))
                     yield first, one, "preposition", relation
 
