@@ -203,7 +203,7 @@ class Seats:
         if found is None or found.entity.animate:
             return None
         joined = any(one.i == before.i for one in conjuncts(subject))
-        joined = joined or is_of_it(second.head, subject) or is_beside_it(doc, second.head)
+        joined = joined or is_of_it(second.head, subject, before) or is_beside_it(doc, second.head)
         return (before, found) if joined or found.entity.category == "furniture" else None
 
 
@@ -225,13 +225,14 @@ def is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
     return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
 
 
-def is_of_it(noun: Word, subject: Word) -> bool:
+def is_of_it(noun: Word, subject: Word, before: Word) -> bool:
     """Whether a noun's own words say that it is in or on what is named right before: "with people
     on it", but not "girls with a plane above them"."""
     for word in below(noun):
         if word.lower_ in _INSIDE:
-            far = word.head.lower_ in _ROUND and word.lower_ == "them" and subject.tag_[-1] == "S"
-            return not far
+            far = word.head.lower_ in _ROUND and word.lower_ == "them"
+            # "a person skiing down a hill with trees behind them"
+            return not (far and (subject.tag_[-1] == "S" or before.tag_[-1] != "S"))
     return False
 
 

@@ -224,7 +224,7 @@ class Subjects:
         on_it = room and before.lower_ in _ROOMS and is_beside_it(doc, second.head)
         if on_it and first.entity.category == "furniture":
             return chosen  # "a desk in a room with a monitor on it"
-        if token.lower_ == "with" and unknown and (room or is_of_it(second.head, subject)):
+        if token.lower_ == "with" and unknown and (room or is_of_it(second.head, subject, before)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
         if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
@@ -252,6 +252,8 @@ class Subjects:
         if not found.entity.animate:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
+        # "a toddler in a high chair with a cake"
+        toy = toy or (second.entity.category == "food_kitchen" and "chair" in first.entity.name)
         seat = first.entity.category in ("furniture", "vehicles") and toy
         drawn = found.entity.category == "animals" and second.entity.category == "people"
         if drawn and token.lower_ == "with" and first.entity.category == "vehicles":
@@ -323,7 +325,9 @@ class Subjects:
         """
         people, what = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
-        of_it = people and (is_of_it(second.head, chosen[0]) or is_beside_it(doc, second.head))
+        of_it = people and (
+            is_of_it(second.head, chosen[0], before) or is_beside_it(doc, second.head)
+        )
         on_top = what.category == "food_kitchen" or what.name in SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
