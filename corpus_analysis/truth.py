@@ -45,6 +45,7 @@ WHOLE: dict[int, Half] = {
     11: "tuned",
     12: "tuned",
     13: "held-out",
+    14: "held-out",
 }
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 
