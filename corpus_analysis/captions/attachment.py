@@ -143,9 +143,10 @@ def subject_before(verb: Word) -> Word | None:
 def _acting(verb: Word) -> Word | None:
     """Who acts where the parser takes a name for part of the verb: "a dragon landing on a roof",
     "a bus drives through a street"."""
-    before = [t for t in verb.lefts if t.dep_ == "compound" and t.tag_ in NOUNS]
+    before = [t for t in verb.lefts if t.dep_ in ("compound", "npadvmod") and t.tag_ in NOUNS]
     finite = verb.tag_ in ("VBZ", "VBD") and verb.dep_ in _FINITE
-    acts = verb.lower_ in ACTING or finite
+    alone = verb.tag_ == "VBG" and verb.dep_ == "ROOT"  # "a blender laying on a table"
+    acts = verb.lower_ in ACTING or finite or alone
     return before[-1] if before and acts else None
 
 

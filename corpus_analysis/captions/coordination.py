@@ -125,7 +125,7 @@ class Coordination:
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
         if (
-            _is_measured(earlier, token)
+            _is_measured(doc, earlier, token)
             or self._is_in_vessel(doc, text, earlier, second)
             or self._is_held(doc, text, earlier, token)
         ):
@@ -188,7 +188,7 @@ class Coordination:
                 continue
             for later, one in pairwise(listed):
                 if later.head.i in joined:
-                    break
+                    continue
                 yield one, later, "coordination", ","
             if last.head.i != first.head.i:
                 yield last, second, "coordination", relation
@@ -316,7 +316,7 @@ class Coordination:
             target, at_hand = _comes_with(right)
             if target is None or not right.i < target.i < conjunct.i:
                 continue
-            if right.lower_ == "of" and any(t.lower_ == "of" for t in conjunct.rights):
+            if right.lower_ == "of" and _is_filled(doc, conjunct):
                 continue  # "a plate of rice and a bowl of soup"
             if right.lower_ == "of" and _holds(target, conjunct):
                 continue  # "a bottle of wine and a glass"
@@ -384,10 +384,15 @@ def _is_sport(found: NamedThing) -> bool:
     return found.head.lower_ in GAMES and not any(found.head.lefts)
 
 
-def _is_measured(noun: Word, conjunct: Word) -> bool:
+def _is_measured(doc: Sequence[Word], noun: Word, conjunct: Word) -> bool:
     """Whether a noun is what something holds, and its conjunct holds something as well."""
-    holds = any(t.lower_ == "of" for t in conjunct.rights)
-    return holds and noun.dep_ == "pobj" and noun.head.lower_ == "of"
+    return _is_filled(doc, conjunct) and noun.dep_ == "pobj" and noun.head.lower_ == "of"
+
+
+def _is_filled(doc: Sequence[Word], noun: Word) -> bool:
+    """Whether "of" follows a noun, or belongs to it."""
+    after = doc[noun.i + 1].lower_ if noun.i + 1 < len(doc) else ""
+    return after == "of" or any(t.lower_ == "of" for t in noun.rights)
 
 
 def _is_keyword(doc: Sequence[Word], token: Word) -> bool:

@@ -23,7 +23,7 @@ from .names import QUANTIFYING, Link, NamedThing, Names, end
 from .one_thing import heads_both
 from .ontology import SOMEBODY
 from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
-from .seats import Seats
+from .seats import Seats, is_set_back
 from .subjects import Subjects
 from .words import (
     DEALING,
@@ -122,13 +122,15 @@ class Prepositions:
         second = self._first_named(doc, text, target)
         if second is None:
             return
-        better = self._subjects.holder(doc, text, token, second)
-        if better is None:
-            modified = self._subjects.modified(doc, text, token, second)
-            modified = modified or self._subjects.before(doc, text, token)
-            if modified is None:
-                return
-            better = self._subjects.better(doc, text, token, *modified, second)
+        holder = self._subjects.holder(doc, text, token, second)
+        if holder is not None:
+            yield holder, second, "preposition", word
+            return
+        modified = self._subjects.modified(doc, text, token, second)
+        modified = modified or self._subjects.before(doc, text, token)
+        if modified is None:
+            return
+        better = self._subjects.better(doc, text, token, *modified, second)
         if better is None:
             return
         subject, first = better
@@ -158,10 +160,11 @@ class Prepositions:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
         # "a board and a knife, with carrots"
         apart = token.i > 0 and doc[token.i - 1].text == ","
+        apart = apart or (word == "with" and is_set_back(doc, second))
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
-            if also is None or own or (token.head.dep_ == "acl" and _in_act(other)):
+            if also is None or own or (token.head.dep_ == "acl" and _in_act(other, first.head)):
                 continue  # "a truck parked next to a car and a van parked by a house"
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
@@ -261,9 +264,9 @@ def _is_described(noun: Word) -> bool:
     return any(t.dep_ == "acl" or t.lower_ in ("with", "in") for t in noun.rights)
 
 
-def _in_act(noun: Word) -> bool:
-    """Whether a noun has a participle of its own."""
-    return any(t.dep_ == "acl" for t in noun.rights)
+def _in_act(noun: Word, later: Word) -> bool:
+    """Whether a noun has a participle of its own, rather than one after a later noun as well."""
+    return any(t.dep_ == "acl" and not noun.i < later.i < t.i for t in noun.rights)
 
 
 def _of_place(token: Word, above: Word, target: Word) -> bool:

@@ -35,7 +35,7 @@ _BOARDED = frozenset(("train", "bus", "airplane", "subway", "tram", "ferry", "sh
 _RIDDEN = frozenset(("vehicles",))
 _AWAY = frozenset(("from", "past"))
 """Before what somebody is not on: "eats from a bowl on a table"."""
-_ROUND = frozenset(("above", "behind", "around", "over"))
+_ROUND = frozenset(("above", "behind", "around", "over", "between", "beside", "near", "to"))
 _PASSING = frozenset(("by", "past"))
 """Last words of what moves by: "with a person walking by"."""
 _IN_BACK = ["in", "back"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .attachment import (
     NOUNS,
@@ -29,6 +30,7 @@ from .words import (
     POSTURES,
     PUT_DOWN,
     PUTTING,
+    SCREENS,
     TEAMING,
     WEARING,
 )
@@ -131,7 +133,7 @@ class Subjects:
 
     def holder(
         self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
+    ) -> NamedThing | None:
         """What holds something that is said to be in it, wherever it stands: "a vase on a table
         with flowers inside"."""
         after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 3]]
@@ -141,7 +143,7 @@ class Subjects:
         for noun in reversed(doc[: token.i]):
             found = self._names.resolve(doc, text, noun) if noun.tag_ in NOUNS else None
             if found is not None and found.entity.name in _VESSELS | _BASINS:
-                return noun, found
+                return found
         return None
 
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
@@ -249,6 +251,8 @@ class Subjects:
         if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
             kept = self._vessel(doc, text, token, above, second)
             return kept or (above, found)  # "a present with a ribbon to the left of a tree"
+        if token.lower_ == "with" and subject.dep_ == "pobj" and is_set_back(doc, second):
+            return above, found  # "a car in front of a shop with a man standing by"
         if not found.entity.animate:
             return chosen
         toy = second.entity.animate or second.entity.category == "devices_leisure"
@@ -266,6 +270,8 @@ class Subjects:
         held = first.entity.category in ("food_kitchen", "devices_leisure")
         if token.lower_ == "with" and subject.head.lower_ in LINKS:
             worn = False  # "a cow next to a tree with leaves"
+        calls = token.lower_ != "with" and not SCREENS.isdisjoint({first.entity.name})
+        worn = worn or (calls and subject.head.lower_ == "on")  # "on a phone next to a man"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
 
@@ -339,8 +345,9 @@ class Subjects:
         if found is None or found.entity.animate:
             if found is not None and people and what.animate:
                 # "people riding horses with dogs behind them", "a pony with a boy riding on it"
-                ridden = [t.lower_ for t in doc[second.head.i + 2 : second.head.i + 4]]
-                return (before, found) if ridden == ["on", "it"] else chosen
+                after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 4]]
+                ridden = any(on == "on" and it in ("it", "its") for on, it in pairwise(after))
+                return (before, found) if ridden else chosen
             return None if of_it or (growing and not people) else chosen
         eaten = found.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)

@@ -562,6 +562,51 @@ SAID = {
     "a donkey pulls a carriage with people down a road": [("carriage", "with", "person")],
     "A girl wearing a bike helmet next to a van.": [("girl", "next to", "van")],
     "A microwave oven with a mug on it.": [("microwave", "with", "mug")],
+    "A vase on a shelf with roses inside.": [("vase", "on", "shelf"), ("vase", "with", "rose")],
+    "Two tubs in a room with towels in them.": [("bathtub", "with", "towel")],
+    "A mouse and a keyboard lie on a desk.": [
+        ("computer mouse", "and", "keyboard"),
+        ("computer mouse", "on", "desk"),
+        ("keyboard", "on", "desk"),
+    ],
+    "A lady on skies near a cabin.": [
+        ("woman", "on", "ski"),
+        ("ski", "near", "cabin"),
+        ("woman", "near", "cabin"),
+    ],
+    "A plate of pasta and beans with a fork.": [
+        ("pasta", "and", "bean"),
+        ("plate", "with", "fork"),
+    ],
+    "A dresser with a radio a clock and lamp.": [
+        ("dresser", "with", "radio"),
+        ("clock", "and", "lamp"),
+        ("radio", ",", "clock"),
+        ("dresser", "with", "clock"),
+        ("dresser", "with", "lamp"),
+    ],
+    "A person skiing down a slope with trees behind them.": [("person", "with", "tree")],
+    "A baby in a high chair with a birthday cake.": [("baby", "with", "birthday cake")],
+    "A toaster laying on a shelf in a room.": [("toaster", "on", "shelf")],
+    "An old kettle and lamp sitting on a shelf.": [
+        ("kettle", "and", "lamp"),
+        ("lamp", "on", "shelf"),
+        ("kettle", "on", "shelf"),
+    ],
+    "A man guides a horse with a small girl on its back.": [("horse", "with", "girl")],
+    "Two men sitting on a sofa with a guitar between them.": [
+        ("man", "on", "couch"),
+        ("man", "with", "guitar"),
+    ],
+    "A lady on a phone standing next to a man with a suitcase.": [
+        ("woman", "next to", "man"),
+        ("man", "with", "suitcase"),
+    ],
+    "This is an empty table at a cafe with boats in the background.": [("table", "with", "boat")],
+    "A chair next to another chair and a lamp.": [
+        ("chair", "and", "lamp"),
+        ("chair", "next to", "lamp"),
+    ],
 }
 """Captions with the pairs that they state; the empty ones look alike and state none."""
 
