@@ -166,9 +166,7 @@ class Coordination:
                 return
             earlier = earlier.head
 
-    def without_commas(
-        self, doc: Sequence[Word], text: str, links: Sequence[Link]
-    ) -> Iterator[Link]:
+    def beginnings(self, doc: Sequence[Word], text: str, links: Sequence[Link]) -> Iterator[Link]:
         """What a list begins with if the tree has only its end, with or without commas: "a sink a
         tub and a toilet", "a bookcase, comforter and window".
 

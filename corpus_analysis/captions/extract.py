@@ -93,11 +93,11 @@ class Extractor:
         links: list[Link] = []
         known: set[tuple[int, int]] = set()
         joined: set[int] = set()  # heads that a coordination has linked to what is before
-        unmarked = self._coordination.without_commas(doc, text, links)
+        begun = self._coordination.beginnings(doc, text, links)
         for some in (
             self._by_tree(doc, text),
             self._coordination.by_place(doc, text, joined),
-            unmarked,
+            begun,
             _shared(links),
         ):
             for link in some:
@@ -105,7 +105,7 @@ class Extractor:
                 heads = first.head.i, second.head.i
                 if heads in known or heads[0] >= heads[1]:
                     continue
-                if some is not unmarked and not _linked(text, first, second):
+                if some is not begun and not _linked(text, first, second):
                     continue
                 known.add(heads)
                 links.append(link)  # of two of a kind too, for what is joined to the second

@@ -355,12 +355,12 @@ def is_noun(doc: Sequence[Word], token: Word) -> bool:
     before_act = token.head.i == at + 1 and token.head.lower_ in ACTING
     if before_act and token.tag_ in ("JJ", "RB") and token.lower_ not in COLORS | HUES:
         return True  # "on a surfboard riding a wave"
+    after = doc[at + 1].lower_ if at + 1 < len(doc) else ""
     if token.tag_ == "JJ" and token.dep_ == "amod" and at and doc[at - 1].tag_ == "DT":
         # "glasses, a vest, and tie", "a tub and large sink"
-        joined = doc[at + 1].lower_ in AND and token.lower_ not in COLORS | HUES
-        return joined or doc[at + 1].text == ","
+        return after == "," or (after in AND and token.lower_ not in COLORS | HUES)
     listed = token.tag_ == "JJ" and token.dep_ == "conj" and token.head.tag_ in NOUNS
-    if listed and doc[at - 1].text == "," == doc[min(at + 1, len(doc) - 1)].text:
+    if listed and doc[at - 1].text == "," == after:
         return True  # "a pear, orange, and"
     verb = token.tag_ in ("VB", "VBP", "VBZ") or (
         token.tag_ in ("JJ", "RB") and token.dep_ == "conj"
