@@ -101,6 +101,31 @@ def test_a_bad_bank_file_is_named(tmp_path: Path, line: str, message: str) -> No
     assert "animals" in str(error.value) or str(tmp_path) in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dog = cat", "'dog' is known"),
+        ("snarck = snark", "'snark' is not"),
+        ("snarck: dog", "line [0-9]+: 'snarck: dog'"),
+        ("Giraff = giraffe", "line [0-9]+: 'Giraff"),
+    ],
+)
+def test_a_bad_spelling_is_named(tmp_path: Path, line: str, message: str) -> None:
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "spellings.txt").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(OntologyError, match=message) as error:
+        Ontology.read(tmp_path)
+    assert "spellings.txt" in str(error.value)
+
+
+def test_spellings_name_what_they_mean_and_have_plurals() -> None:
+    surface, entities = ONTOLOGY.surface, ONTOLOGY.entities
+    assert surface["giraffee"] is surface["giraffees"] is entities["giraffe"]
+    assert surface["skiis"] is entities["ski"] and surface["tooth brush"] is entities["toothbrush"]
+    assert "giraffee" not in entities
+
+
 def test_digest_follows_the_content(tmp_path: Path) -> None:
     for folder in ("same", "other"):
         shutil.copytree(FOLDER, tmp_path / folder)
