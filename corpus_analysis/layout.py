@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +175,14 @@ def _facts(pair: dict[str, Any], probe: str) -> dict[str, str]:
     }
 
 
+@cache
 def _kinds(name: str) -> frozenset[str]:
-    entity = Ontology.read().entities.get(name)
-    return entity.kinds if entity else frozenset()
+    """What a thing is a kind of, and how else it is called, since a class may have either: "tv"."""
+    ontology = Ontology.read()
+    entity = ontology.entities.get(name)
+    if entity is None:
+        return frozenset()
+    return entity.kinds | {form for form, named in ontology.surface.items() if named is entity}
 
 
 def _shown(image: Image, probe: str) -> Image:

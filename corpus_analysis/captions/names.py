@@ -51,7 +51,6 @@ AND = frozenset(("and", "&", "+", "or"))
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
 _SHAKEN = ["and", "pepper"]
-_AT_COMPUTERS = frozenset("computer laptop keyboard monitor mousepad pc desktop".split())
 _POSED = (["for", "the"], ["for", "a"], ["at", "the"])
 """Before the camera of who takes the image: "posing for the camera"."""
 _VERSIONS = frozenset("version versions series set collection kind piece example".split())
@@ -183,9 +182,7 @@ class Names:
                     return None  # "dice an onion and cook in butter"
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token, doc[at]):
                     return None
-                return self._of_its_kind(
-                    doc, NamedThing(form.entity, token, doc[at], None, form.entity)
-                )
+                return self._of_its_kind(NamedThing(form.entity, token, doc[at], None, form.entity))
         return None
 
     def _is_imprint(self, doc: Sequence[Word], token: Word, begin: Word) -> bool:
@@ -242,13 +239,11 @@ class Names:
                 return before if above and self.is_name(before) else None
         return None
 
-    def _of_its_kind(self, doc: Sequence[Word], found: NamedThing) -> NamedThing | None:
+    def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
 
-        Toys and stuffed animals are entities of their own, as is the mouse of a computer.
+        Toys and stuffed animals are entities of their own.
         """
-        if found.entity.name == "mouse" and not _AT_COMPUTERS.isdisjoint(t.lower_ for t in doc):
-            found = self.as_kind(found, "computer mouse", found.begin)
         for word in found.head.lefts:
             if word.i >= found.begin.i or word.dep_ not in ("amod", "compound", "nmod"):
                 continue

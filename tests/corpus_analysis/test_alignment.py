@@ -37,6 +37,8 @@ from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.judges import open_judge
+from counterprior.eval.judges.boxes import BoxJudge
+from counterprior.eval.rules.boxes import Box
 from counterprior.progress import silent
 
 # --- end to end --------------------------------------------------------------------------------
@@ -318,6 +320,17 @@ def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
     anew = Scripted()
     verify([other], anew, open_log(tmp_path, anew), silent)
     assert len(anew.asked) == 10
+
+
+def test_boxes_have_their_classes_by_any_name(tmp_path: Path) -> None:
+    # COCO's classes "tv" and "sports ball": boxes that are there must not count as absent.
+    there = {"tv": [Box(0, 0.3, 0.3, 0.7)], "sports ball": [Box(0.6, 0.3, 1, 0.7)]}
+    boxes = {"http://x/1.jpg": there}
+    row = pair_row(1, first="television", second="ball", url="http://x/1.jpg")
+    image = Image.new("RGB", (8, 8))
+    asked = [*gate_questions(row, image), *order_questions(row, image)]
+    labels = {BoxJudge(boxes, "").verdict(question).label for question in asked}
+    assert labels == {"yes", "first_left"}
 
 
 def test_an_unreadable_image_stays_without_answers(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
             crowd={"cat": [LEFT], "dog": [RIGHT], "dog*": [BELOW]},
             above={"cat": [LEFT], "dog": [BELOW]},
             inside={"cat": [(0, 0, 100, 100)], "dog": [(60, 40, 20, 40)]},
-            kinds={"person": [LEFT], "potted plant": [RIGHT]},
+            unknown={"person": [LEFT], "thingamajig": [RIGHT]},
             small={"cat": [LEFT], "vase": [(95, 40, 5, 5)]},
         ),
     )

@@ -37,6 +37,7 @@ from counterprior.corpus_analysis.captions.ontology import (
 from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
 from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
 from counterprior.corpus_analysis.captions.text import DIRTY, hard, hard_rows, normalize
+from counterprior.eval.detectors.loading import COCO
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
 ONTOLOGY = Ontology.read()
@@ -56,6 +57,13 @@ def test_the_ontology_holds_the_benchmark_and_more() -> None:
     assert len(single) >= 1500
     assert {e.category for e in ONTOLOGY.entities.values()} == set(CATEGORIES)
     assert len(CATEGORIES) == 7
+
+
+def test_every_class_of_coco_is_a_name() -> None:
+    # A class that no name means would leave its boxes out of the control.
+    assert {
+        name: ONTOLOGY.surface.get(name) for name in COCO if not ONTOLOGY.surface.get(name)
+    } == {}
 
 
 def test_longest_name_comes_first() -> None:
