@@ -174,7 +174,7 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
         one
         for t in held
         for one in conjuncts(t)
-        if any(a.dep_ == "det" or a.dep_ == "nummod" for a in one.lefts)
+        if any(a.dep_ in ("det", "nummod") for a in one.lefts)
     )
     for one in (root, *conjuncts(root), *beside):
         if one.i != subject.i and one.i < before.i:

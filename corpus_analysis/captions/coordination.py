@@ -177,6 +177,8 @@ class Coordination:
             start = min([*modifiers(second.head), second.begin], key=lambda t: t.i).i
             if relation not in AND or start < 2 or doc[start - 1].lower_ not in AND:
                 continue
+            if first.plain.name == second.plain.name:
+                continue  # the prefilter need not have seen two
             at = start - 3 if doc[start - 2].text == "," and start > 2 else start - 2
             last = self._names.resolve(doc, text, doc[at]) or first
             listed = [last]

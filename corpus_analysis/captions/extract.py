@@ -86,7 +86,7 @@ class Extractor:
         """Every pair of one parsed caption; `text` is what was parsed.
 
         A pair is two nouns of the ontology with different names, linked both by the tree and by a
-        trigger in the text between them, or in a list without commas.
+        trigger in the text between them, or in a list that ends in two such. Each two are one pair.
         """
         doc = CaptionWords(doc)
         found: list[CaptionPair] = []
@@ -156,7 +156,6 @@ def _shared(links: Sequence[Link]) -> Iterator[Link]:
     """What else is where a preposition says, since it is joined to its object: the plums in "a bowl
     with bananas and plums", but not what is joined to what something is on or outside of."""
     links = list(links)
-    known = {(first.head.i, second.head.i) for first, second, *_ in links}
     after: dict[int, list[NamedThing]] = {}
     for first, second, pattern, _ in links:
         if pattern == "coordination":
@@ -168,8 +167,7 @@ def _shared(links: Sequence[Link]) -> Iterator[Link]:
             for one in after.get(later.pop(0).head.i, ()):
                 later.append(one)
                 again = one.entity.name == second.entity.name  # "a plate of … and a plate of …"
-                if not again and (first.head.i, one.head.i) not in known:
-                    known.add((first.head.i, one.head.i))
+                if not again:
                     yield first, one, "preposition", relation
 
 

@@ -51,6 +51,7 @@ AND = frozenset(("and", "&", "+", "or"))
 _SHOWN = frozenset(("ROOT", "nsubj", "nsubjpass", "attr", "appos", "dep"))
 """Where a depiction is the image itself, rather than a thing in it."""
 _SHAKEN = ["and", "pepper"]
+"""After "salt", where shakers are named: "salt and pepper shakers"."""
 _POSED = (["for", "the"], ["for", "a"], ["at", "the"])
 """Before the camera of who takes the image: "posing for the camera"."""
 _VERSIONS = frozenset("version versions series set collection kind piece example".split())

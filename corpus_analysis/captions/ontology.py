@@ -221,9 +221,7 @@ def _spellings(path: Path) -> Iterator[tuple[str, str]]:
     """What is written and what is meant, of lines like "skii = ski"."""
     for number, line in enumerate(_lines(path), 1):
         written, equal, meant = line.partition(" = ")
-        if not equal or not all(
-            w.isascii() and w.isalpha() and w.islower() for w in written.split()
-        ):
+        if not equal or not _is_form(written):
             raise OntologyError(f"{path}, line {number}: {line!r} is not 'written = meant'")
         yield written, meant
 
@@ -255,6 +253,12 @@ def _entities(
             yield entity, [f"{gender} {form}" for form in noun.forms()]
 
 
+def _is_form(surface: str) -> bool:
+    """Whether it consists of lower-case ASCII letters and single spaces between them."""
+    words = surface.split(" ")
+    return all(word.isascii() and word.isalpha() and word.islower() for word in words)
+
+
 def _add(
     forms: dict[str, CaptionEntity | None],
     surfaces: Iterable[str],
@@ -262,8 +266,7 @@ def _add(
     where: str,
 ) -> None:
     for surface in surfaces:
-        words = surface.split(" ")
-        if not all(word.isascii() and word.isalpha() and word.islower() for word in words):
+        if not _is_form(surface):
             raise OntologyError(
                 f"{where}: {surface!r} must consist of lower-case letters and single spaces"
             )

@@ -1,8 +1,8 @@
 """Finds captions that can't hold a pair, without a parser.
 
 Lossless by construction: `extract.Extractor` accepts two mentions only if both end in a head word
-between non-letters, their names are distinct, and `triggered` holds for the text between them; a
-list without commas is accepted only if it ends in two of which that is true.
+between non-letters, their names differ, and `triggered` holds for the text between them; the
+beginning of a list is accepted only if it ends in two of which that is true.
 Every test here is weaker than these three conditions together.
 """
 

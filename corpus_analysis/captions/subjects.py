@@ -42,6 +42,7 @@ _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil
 _EATING = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
 """What somebody does with cutlery and food."""
 _BASINS = frozenset(("vase", "sink", "bathtub", "toilet", "oven", "refrigerator", "suitcase"))
+"""What else things are in: "sinks with dishes in them"."""
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -136,9 +137,10 @@ class Subjects:
     ) -> NamedThing | None:
         """What holds something that is said to be in it, wherever it stands: "a vase on a table
         with flowers inside"."""
+        if token.lower_ != "with":
+            return None
         after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 3]]
-        inside = after[:1] == ["inside"] or after in (["in", "it"], ["in", "them"])
-        if token.lower_ != "with" or not inside:
+        if after[:1] != ["inside"] and after not in (["in", "it"], ["in", "them"]):
             return None
         for noun in reversed(doc[: token.i]):
             found = self._names.resolve(doc, text, noun) if noun.tag_ in NOUNS else None
@@ -270,7 +272,7 @@ class Subjects:
         held = first.entity.category in ("food_kitchen", "devices_leisure")
         if token.lower_ == "with" and subject.head.lower_ in LINKS:
             worn = False  # "a cow next to a tree with leaves"
-        calls = token.lower_ != "with" and not SCREENS.isdisjoint({first.entity.name})
+        calls = token.lower_ != "with" and first.entity.name in SCREENS
         worn = worn or (calls and subject.head.lower_ == "on")  # "on a phone next to a man"
         worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
         return (above, found) if seat or own or worn or aim or eaten else chosen
