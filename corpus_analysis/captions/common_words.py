@@ -1,4 +1,4 @@
-"""Attributes and vectors of the commonest words, made once and mapped by all workers and runs.
+"""Vectors of the commonest words, made once and mapped by all workers and runs.
 
 The words are those that the model brings (from the text that it was trained on), also with a
 capital, as in titles. The table lies among the assets of the Hugging Face cache (`HF_ASSETS_CACHE`)
@@ -17,13 +17,13 @@ import numpy as np
 
 from ...errors import InUseError
 from ...storage import whole_folder
-from .fast_tok2vec import FastTok2Vec, Keys, Vectors, with_space
-from .fast_words import Attributes, PlainAttributes
+from .fast_tok2vec import FastTok2Vec, Vectors, with_space
+from .fast_words import PlainAttributes
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-_WORDS, _KEYS, _VECTORS = "words.txt", "keys.npy", "vectors.npy"
+_WORDS, _VECTORS = "words.txt", "vectors.npy"
 _CHECKED = 1_000
 """Of so many words, one is computed again when the table is read."""
 _TOLERANCE = 1e-4
@@ -35,16 +35,10 @@ class CommonWords:
     """The table; empty where there is none."""
 
     rows: dict[str, int]
-    """Word -> its row."""
-    keys: Keys
-    """NORM, PREFIX, SUFFIX and SHAPE of each, as spaCy hashes them: (words, 4)."""
+    """Word -> its number."""
     vectors: Vectors
-    """The vector of each where a space follows: (words, width)."""
-
-    def attributes(self, row: int) -> Attributes:
-        """What `FastWords` keeps of a word."""
-        norm, prefix, suffix, shape = self.keys[row].tolist()
-        return norm, prefix, suffix, shape, 0
+    """Two rows of each word, in the order of their numbers: without and with a space that follows;
+    (2 * words, width)."""
 
 
 def common_words(nlp: Language, tok2vec: FastTok2Vec) -> CommonWords:
@@ -62,7 +56,7 @@ def common_words(nlp: Language, tok2vec: FastTok2Vec) -> CommonWords:
             _write(new, _words(nlp), plain, tok2vec)
         return _read(folder)
     except (OSError, InUseError):
-        return CommonWords({}, np.empty((0, 4), np.uint64), np.empty((0, tok2vec.width), "f4"))
+        return CommonWords({}, np.empty((0, tok2vec.width), "f4"))
 
 
 def _folder(nlp: Language, tok2vec: FastTok2Vec) -> Path:
@@ -84,34 +78,29 @@ def _words(nlp: Language) -> list[str]:
     return sorted({*brought, *(word.title() for word in brought if word.islower())})
 
 
-def _computed(
-    words: list[str], plain: PlainAttributes, tok2vec: FastTok2Vec
-) -> tuple[Keys, Vectors]:
+def _computed(words: list[str], plain: PlainAttributes, tok2vec: FastTok2Vec) -> Vectors:
     attributes = [plain(word) for word in words]
-    vectors = tok2vec.mixed(with_space(attributes, np.ones(len(words), bool)))
-    return np.array(attributes, np.uint64)[:, :4], vectors
+    either = [tok2vec.mixed(with_space(attributes, np.full(len(words), s))) for s in (False, True)]
+    return np.stack(either, axis=1).reshape(-1, tok2vec.width)
 
 
 def _write(folder: Path, words: list[str], plain: PlainAttributes, tok2vec: FastTok2Vec) -> None:
-    keys, vectors = _computed(words, plain, tok2vec)
     (folder / _WORDS).write_text("\n".join(words))
-    np.save(folder / _KEYS, keys)
-    np.save(folder / _VECTORS, vectors)
+    np.save(folder / _VECTORS, _computed(words, plain, tok2vec))
 
 
 def _read(folder: Path) -> CommonWords:
     """Raises OSError or ValueError."""
     words = (folder / _WORDS).read_text().split("\n")
-    maps = (np.load(folder / name, mmap_mode="r") for name in (_KEYS, _VECTORS))
-    keys, vectors = (np.asarray(one) for one in maps)  # each row of a memmap would be one, too
-    return CommonWords(dict(zip(words, range(len(keys)), strict=True)), keys, vectors)
+    vectors = np.asarray(np.load(folder / _VECTORS, mmap_mode="r"))
+    return CommonWords({word: number for number, word in enumerate(words)}, vectors)
 
 
 def _holds(table: CommonWords, plain: PlainAttributes, tok2vec: FastTok2Vec) -> bool:
     """Whether a sample of the words is as it would be computed."""
     words = list(table.rows)[::_CHECKED]
-    if table.vectors.shape != (len(table.rows), tok2vec.width):
+    if table.vectors.shape != (2 * len(table.rows), tok2vec.width):
         return False
-    keys, vectors = _computed(words, plain, tok2vec)
-    same = bool((table.keys[::_CHECKED] == keys).all())
-    return same and bool(np.abs(table.vectors[::_CHECKED] - vectors).max() <= _TOLERANCE)
+    found = table.vectors.reshape(-1, 2 * tok2vec.width)[::_CHECKED]
+    expected = _computed(words, plain, tok2vec).reshape(found.shape)
+    return bool(np.abs(found - expected).max() <= _TOLERANCE)

@@ -58,8 +58,8 @@ class CaptionPair:
     """The sentence that mentions them."""
 
 
-SPATIAL_WORDS = re.compile(
-    r"(?i)(?<![a-z])(left|right|above|below|top|bottom|upper|lower|front|behind|beside|next to|"
+_SPATIAL_WORDS = re.compile(
+    r"(?<![a-z])(left|right|above|below|top|bottom|upper|lower|front|behind|beside|next to|"
     r"between|middle|center|centre|foreground|background)(?![a-z])"
 )
 
@@ -70,7 +70,7 @@ def spatial_words(text: str) -> list[str]:
     >>> spatial_words("Left: a cat. Right: a dog, on the left of a tree")
     ['left', 'right']
     """
-    return list(dict.fromkeys(word.lower() for word in SPATIAL_WORDS.findall(text)))
+    return list(dict.fromkeys(_SPATIAL_WORDS.findall(text.lower())))
 
 
 class Extractor:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .attachment import Word
 from .common_words import CommonWords
-from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors, with_space
+from .fast_tok2vec import FastTok2Vec, Indices, UnknownLayout, Vectors, parts, with_space
 from .fast_transitions import FastTransitions
 from .fast_words import FastWords
 from .light_word import LightWord, LooseWord, link, reattach
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _DECORATED = "||"
 """In labels of arcs that were moved to make a tree projective: two in 10,000."""
 _ROOT = "ROOT"
+_TOKENS_AT_ONCE = 4_000
+"""Tokens of captions that go through the model together. New memory is slow to get, so what a part
+needs is kept small for the next to use again; but a few captions alone, the longest of a batch,
+advance as slowly as hundreds."""
 
 
 class FastParser:
@@ -43,7 +47,7 @@ class FastParser:
             raise UnknownLayout("the tagger has another layout") from None
         self.tagger = softmax.get_param("W").T.copy(), softmax.get_param("b")
         self.tags: Sequence[str] = tagger.labels
-        self.transitions = FastTransitions(nlp.get_pipe("parser"))
+        self.transitions = FastTransitions(nlp.get_pipe("parser"), _TOKENS_AT_ONCE)
         labels = enumerate(self.transitions.labels)
         self._decorated = frozenset(move for move, label in labels if _DECORATED in label)
         self._forget()
@@ -65,19 +69,18 @@ class FastParser:
         order = sorted(range(len(texts)), key=lambda at: -len(codes[at]))
         lengths = np.array([len(codes[at]) for at in order], np.int64)
         flat = np.array([code for at in order for code in codes[at]], np.int64)
-        found: list[Sequence[Word]] = [()] * len(texts)
-        if not len(flat):
-            return found
-        vectors = self.tok2vec.encode(self._embed(flat), lengths)
         W, bias = self.tagger
-        tags = (vectors @ W + bias).argmax(1).tolist()
-        heads, moves = self.transitions.parse(vectors, lengths)
-        rows, labels, start = heads.tolist(), moves.tolist(), 0
-        for at in order:
-            end = start + len(codes[at])
-            ours = slice(start, end)
-            found[at] = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
-            start = end
+        found: list[Sequence[Word]] = [()] * len(texts)
+        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
+            vectors = self.tok2vec.encode(self._embed(flat[tokens]), lengths[captions])
+            tags = (vectors @ W + bias).argmax(1).tolist()
+            heads, moves = self.transitions.parse(vectors, lengths[captions])
+            rows, labels, start = heads.tolist(), moves.tolist(), 0
+            for at in order[captions]:
+                end = start + len(codes[at])
+                ours = slice(start, end)
+                found[at] = self._words(codes[at], tags[ours], rows[ours], labels[ours], start)
+                start = end
         return found
 
     def _words(
@@ -111,8 +114,9 @@ class FastParser:
             new = np.unique(codes[found < 0])
             needed = self.known + len(new)
             if needed > len(self.vectors):
-                more = np.empty((2 * needed - len(self.vectors), self.tok2vec.width), np.float32)
-                self.vectors = np.concatenate([self.vectors, more])
+                more = np.empty((2 * needed, self.tok2vec.width), np.float32)
+                more[: self.known] = self.vectors[: self.known]
+                self.vectors = more
             self.vectors[self.known : needed] = self._vectors(new)
             self.rows[new] = np.arange(self.known, needed)
             self.known = needed
@@ -121,15 +125,15 @@ class FastParser:
         return vectors
 
     def _vectors(self, codes: Indices) -> Vectors:
-        """Those of new types: from the table, which has words that a space follows, or computed."""
-        numbers, spaced = (codes >> 1).tolist(), (codes & 1).astype(bool)
-        table = np.array([self.words.rows[number] for number in numbers])
-        common = spaced & (table >= 0)
+        """Those of new types: from the table, or computed."""
+        words = self.words
+        numbers, spaced = (codes >> 1).tolist(), codes & 1
+        table = np.array([words.rows[number] for number in numbers])
+        common = table >= 0
+        rare = (~common).nonzero()[0].tolist()
         found = np.empty((len(codes), self.tok2vec.width), np.float32)
-        found[common] = self.common.vectors[table[common]]
-        rare = ~common
-        read = self.words.attributes
-        rows = [read[number] for number, is_rare in zip(numbers, rare, strict=True) if is_rare]
-        if rows:
-            found[rare] = self.tok2vec.mixed(with_space(rows, spaced[rare]))
+        found[common] = self.common.vectors[2 * table[common] + spaced[common]]
+        if rare:
+            attributes = [words.attributes[numbers[at]] for at in rare]
+            found[rare] = self.tok2vec.mixed(with_space(attributes, spaced[rare].astype(bool)))
         return found

@@ -47,8 +47,10 @@ def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
 def with_space(attributes: Sequence[Sequence[int]], spaced: NDArray[np.bool_]) -> Keys:
     """Attributes of word types, in `FastWords`' order, as the model reads them: whether a space
     follows stands before whether the word is one."""
-    rows = np.array(attributes, np.uint64)
-    return np.insert(rows, 4, spaced.astype(np.uint64), axis=1)
+    found = np.empty((len(attributes), len(_COLUMNS)), np.uint64)
+    found[:, [0, 1, 2, 3, 5]] = attributes
+    found[:, 4] = spaced
+    return found
 
 
 class UnknownLayout(Exception):
@@ -137,11 +139,16 @@ class FastTok2Vec:
         Mixing is a matrix product, so that each value of an attribute (words share their shapes
         and suffixes) has its own part of it.
         """
-        pieces = np.zeros((len(rows), _PIECES * self.width), np.float32)
+        shared = []
         for at, (table, W) in enumerate(zip(self.hashes, self.mix, strict=True)):
             values, back = np.unique(rows[:, at], return_inverse=True)
-            pieces += (table.predict(values) @ W)[back.ravel()]
-        return _normalized(pieces, self.mixing)
+            shared.append((table.predict(values) @ W, back.ravel()))
+        found = np.empty((len(rows), self.width), np.float32)
+        for start in range(0, len(rows), _TOKENS_AT_ONCE):
+            part = slice(start, start + _TOKENS_AT_ONCE)
+            pieces = sum(product[back[part]] for product, back in shared)
+            found[part] = _normalized(pieces, self.mixing)
+        return found
 
 
 def _layers(model: Any, name: str) -> list[Any]:

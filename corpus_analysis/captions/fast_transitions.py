@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .fast_tok2vec import Indices, UnknownLayout, Vectors, parts
+from .fast_tok2vec import Indices, UnknownLayout, Vectors
 
 _SHIFT, _REDUCE, _BREAK, _LEFT, _RIGHT, _PUT_BACK = range(6)
 _KINDS = "SDBLR"
@@ -22,6 +22,7 @@ _KINDS = "SDBLR"
 reduced before it has a head."""
 _TOPS = np.array([[-1, 0, 0, 0, -1, 1], [1, -1, 0, -1, 1, -1]])
 """How many words a move adds to the buffer, and to the stack."""
+_WORDS = _TOPS.sum(0)
 _FEATURES = 8
 """Words that a state looks at; `_Batch.features` has which."""
 _FIRST, _SECOND, _UPPER, _LOWER = range(4)
@@ -31,18 +32,16 @@ _STARTS, _UNSHIFTABLE, _ABSENT = 1, 2, 4
 _OF_FIRST, _OF_SECOND, _OF_UPPER, _ADJACENT = 1, 8, 64, 512
 """Places of what is known of three words, and of whether the first two are neighbors, in a state's
 row of `_INVALID`."""
+_OF_WORDS = np.array([_OF_FIRST, _OF_SECOND, _OF_UPPER])
 _NEVER = -1e9
 """Added to the score of an invalid move."""
-_TOKENS_AT_ONCE = 4_000
-"""Tokens of captions that advance together: 16 MB of what each adds to a state in each role. A few
-captions alone, the longest of a batch, advance as slowly as hundreds."""
 _BELOW = 3
 """Empty places below each stack and buffer, so that one may look at what is not there."""
 
 
 def _invalid() -> Vectors:
     """For each kind of state, by what is known of its words, 1 for each kind of move that it
-    doesn't allow."""
+    doesn't allow; then a 1 for the bias."""
     state = np.arange(2 * _ADJACENT)
 
     def known(bit: int, of: int) -> NDArray[np.bool_]:
@@ -55,7 +54,7 @@ def _invalid() -> Vectors:
     valid[:, _REDUCE] = stacked
     valid[:, _BREAK] = two & known(1, _ADJACENT) & ~known(_STARTS, _OF_SECOND)
     valid[:, _LEFT] = valid[:, _RIGHT] = stacked & ~known(_ABSENT, _OF_FIRST) & ~begun
-    return (~valid).astype(np.float32)
+    return np.pad(~valid, ((0, 0), (0, 1)), constant_values=True).astype(np.float32)
 
 
 _INVALID = _invalid()
@@ -64,8 +63,11 @@ _INVALID = _invalid()
 class FastTransitions:
     """Heads and labels for captions whose token vectors are known."""
 
-    def __init__(self, pipe: Any) -> None:
-        """`pipe`: spaCy's parser. Raises UnknownLayout for any other architecture."""
+    def __init__(self, pipe: Any, room: int) -> None:
+        """`pipe`: spaCy's parser. `room`: tokens that are parsed together, or a longer caption's.
+
+        Raises UnknownLayout for any other architecture.
+        """
         try:
             tokens, lower, upper = pipe.model.layers
             (linear,) = (node for node in tokens.walk() if node.name == "linear")
@@ -96,29 +98,24 @@ class FastTransitions:
         rows = [upper.get_param("W").T, invalid, upper.get_param("b")[None]]
         self.upper = np.ascontiguousarray(np.concatenate(rows), np.float32)
         self.width = width
-        self._room = np.empty((0, 0), np.float32)
-        """What each word adds to a state in each role; kept, as new memory takes time to get."""
+        self._room = np.ones((room + 1, len(self.bias) * _FEATURES), np.float32)
+        """What each word adds to a state in each role; taken when a worker starts, and kept, since
+        new memory takes time to get."""
 
     def parse(self, vectors: Vectors, lengths: Indices) -> tuple[Indices, Indices]:
         """Head and move of each token of captions that stand one after the other in `vectors`.
 
         Heads are rows of `vectors`, -1 for a root; moves index `labels`. Captions of about the same
-        length best stand together.
+        length best stand together. Holds 4 kB per token, which is what each adds to a state in each
+        role.
         """
-        heads, moves = np.empty(len(vectors), np.int64), np.empty(len(vectors), np.int64)
-        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
-            batch = self._parsed(vectors[tokens], lengths[captions])
-            moves[tokens] = batch.moves[:-1]
-            heads[tokens] = np.where(batch.heads < 0, -1, batch.heads + tokens.start)[:-1]
-        return heads, moves
-
-    def _parsed(self, vectors: Vectors, lengths: Indices) -> _Batch:
         W, bias = self.linear
         if len(self._room) <= len(vectors):
             self._room = np.empty((len(vectors) + 1, len(self.bias) * _FEATURES), np.float32)
         known = self._room[: len(vectors) + 1]
         np.matmul(vectors @ W + bias, self.lower, out=known[:-1])
         known[-1] = self.padding.reshape(-1)  # of words that are not there, which have row -1
+        known[:, : len(self.bias)] += self.bias  # once in each state: with its first word
         known = known.reshape(-1, len(self.bias))
         batch = _Batch(lengths)
         roles = np.arange(_FEATURES)[:, None]
@@ -128,17 +125,15 @@ class FastTransitions:
             rows += roles
             moves = self._scores(known.take(rows, axis=0), batch.invalid(seen)).argmax(1)
             batch.apply(moves, self.kinds.take(moves), seen)
-        return batch
+        return batch.heads[:-1], batch.moves[:-1]
 
     def _scores(self, added: Vectors, invalid: Vectors) -> Vectors:
         """Of each move in each state. added: what its words add to it, (8, states, 2 * width)."""
         hidden = np.add.reduce(added, axis=0)
-        hidden += self.bias
         inputs = np.empty((len(hidden), len(self.upper)), np.float32)
         width = self.width
         np.maximum(hidden[:, :width], hidden[:, width:], out=inputs[:, :width])
-        inputs[:, width:-1] = invalid
-        inputs[:, -1] = 1
+        inputs[:, width:] = invalid
         return inputs @ self.upper
 
 
@@ -192,9 +187,8 @@ class _Batch:
         return found
 
     def invalid(self, seen: Indices) -> Vectors:
-        """1 for each kind of move that a state doesn't allow, else 0: (states, 5)."""
-        first, second, upper = self.known.take(seen[:3])
-        state = first + _OF_SECOND * second + _OF_UPPER * upper
+        """1 for each kind of move that a state doesn't allow, else 0, and a 1: (states, 6)."""
+        state = _OF_WORDS @ self.known.take(seen[:3])
         state += _ADJACENT * (seen[_SECOND] - seen[_FIRST] == 1)
         invalid: Vectors = _INVALID.take(state, axis=0)
         return invalid
@@ -224,9 +218,8 @@ class _Batch:
         at = (kinds == _BREAK).nonzero()[0]
         if len(at):
             self.known[seen[_SECOND].take(at)] |= _STARTS
-        added = _TOPS.take(kinds, axis=1)
-        self.tops += added
-        self.left = self.left + added[0] + added[1]
-        unfinished = self.left > 0
-        if not unfinished.all():
+        self.tops += _TOPS.take(kinds, axis=1)
+        self.left += _WORDS.take(kinds)
+        if not self.left.all():
+            unfinished = self.left.nonzero()[0]
             self.tops, self.left = self.tops[:, unfinished], self.left[unfinished]

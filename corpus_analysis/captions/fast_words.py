@@ -2,17 +2,19 @@
 
 spaCy splits a caption at its spaces, and each chunk by rules of its language. What a chunk becomes
 depends on the chunk alone, so it is looked up here. A chunk of ASCII letters, or of digits, that is
-no exception ("cannot") is one token, and a comma after it another: the rules cut at marks and
-between digits and letters only. So are two such words of letters with a mark between, all three.
+no exception ("cannot") is one token, and a bracket before it or a comma after it another: the rules
+cut at marks and between digits and letters only. So are two such words of letters with a mark
+between, all three.
 Every other chunk is given to spaCy's tokenizer once, together with all that are new in a batch. For
 a new word, spaCy would compute 23 attributes and store them; the model reads six. The commonest
-words have theirs in a table.
+words need none, since their vectors are in a table.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,13 +29,14 @@ _ATTRIBUTES: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]
 _MAX_TYPES = 200_000
 """Most word types kept: about 60 MB, as much again for the vectors of both codes."""
 
-_MARKS = ",:;!?)."
-"""What is always cut off at the end; a period only after a small letter or a digit."""
+_PLAIN = re.compile("""([("]?)([A-Za-z]+|[0-9]+)([,:;!?)."]?)""")
+"""A word and what is always cut off around it; a period only after a small letter or a digit."""
 
 _JOINED = re.compile("([A-Za-z]+)([-/,])([A-Za-z]+)")
 """Two words with a mark at which the rules always cut."""
 
-Attributes = tuple[int, int, int, int, int]
+Attributes = tuple[int, ...]
+"""Five, or none."""
 
 
 class FastWords(dict[str, tuple[int, ...]]):
@@ -47,7 +50,7 @@ class FastWords(dict[str, tuple[int, ...]]):
         self._tokenizer = tokenizer
         self._exceptions = frozenset(tokenizer.rules)
         self._attributes = PlainAttributes(nlp)
-        self._common = common
+        self._common = common.rows
         self._numbers: dict[tuple[str, Attributes], int] = {}
         self._plains: dict[str, int] = {}
         self.texts: list[str] = []
@@ -55,9 +58,10 @@ class FastWords(dict[str, tuple[int, ...]]):
         self.lower: list[str] = []
         """Number -> the word in lower case."""
         self.attributes: list[Attributes] = []
-        """Number -> NORM, PREFIX, SUFFIX, SHAPE and IS_SPACE, as spaCy hashes them."""
+        """Number -> NORM, PREFIX, SUFFIX, SHAPE and IS_SPACE, as spaCy hashes them; nothing if the
+        word is in the table."""
         self.rows: list[int] = []
-        """Number -> its row in the table of the commonest words, -1 if it has none."""
+        """Number -> the word's number in the table of the commonest words, -1 if it has none."""
 
     def full(self) -> bool:
         """Whether it is time to begin anew."""
@@ -84,27 +88,27 @@ class FastWords(dict[str, tuple[int, ...]]):
         for chunk in chunks:
             if chunk in self:
                 continue
-            word = chunk.rstrip(_MARKS)
-            if (
-                chunk.isascii()
-                and (word.isalpha() or word.isdigit())
-                and not (chunk in self._exceptions or word in self._exceptions)
-                and len(chunk) - len(word) < 2
-                and not (chunk[-1] == "." and word[-1].isupper())
-            ):
-                if word == chunk:
-                    self[chunk] = (2 * self._plain(word) + 1,)
-                else:
-                    self[chunk] = 2 * self._plain(word), 2 * self._plain(chunk[-1]) + 1
+            if chunk.isalpha() and chunk.isascii() and chunk not in self._exceptions:
+                self[chunk] = (2 * self._plain(chunk) + 1,)
                 continue
-            joined = None if chunk in self._exceptions else _JOINED.fullmatch(chunk)
-            if joined is None:
+            cut = _PLAIN.fullmatch(chunk) or _JOINED.fullmatch(chunk)
+            if cut is None or self._is_exception(chunk, cut):
                 others.append(chunk)
-            else:
-                *before, last = (2 * self._plain(word) for word in joined.groups())
-                self[chunk] = (*before, last + 1)
+                continue
+            pieces = [2 * self._plain(word) for word in cut.groups() if word]
+            pieces[-1] += 1
+            self[chunk] = tuple(pieces)
         for chunk, codes in zip(others, self._tokenized(others), strict=True):
             self[chunk] = codes
+
+    def _is_exception(self, chunk: str, cut: re.Match[str]) -> bool:
+        """Whether something in a chunk is an exception, or may be an abbreviation."""
+        if chunk in self._exceptions or (chunk[-1] == "." and chunk[-2].isupper()):
+            return True
+        if cut.re is _JOINED:
+            return False
+        first, word, last = cut.groups()
+        return not self._exceptions.isdisjoint((word, first + word, word + last))
 
     def _tokenized(self, chunks: Sequence[str]) -> Iterator[tuple[int, ...]]:
         """What spaCy's tokenizer makes of each, asked once for all of them.
@@ -123,9 +127,11 @@ class FastWords(dict[str, tuple[int, ...]]):
     def _plain(self, word: str) -> int:
         """The number of a word whose attributes are those that spaCy's rules give its letters."""
         if (number := self._plains.get(word)) is None:
-            row = self._common.rows.get(word, -1)
-            attributes = self._attributes(word) if row < 0 else self._common.attributes(row)
-            number = self._plains[word] = self._number(word, attributes, row)
+            if (row := self._common.get(word)) is not None:
+                number = self._add(word, (), row)
+            else:
+                number = self._number(word, self._attributes(word))
+            self._plains[word] = number
         return number
 
     def _codes(self, doc: Doc) -> list[int]:
@@ -135,14 +141,19 @@ class FastWords(dict[str, tuple[int, ...]]):
             for token, row in zip(doc, rows, strict=True)
         ]
 
-    def _number(self, text: str, attributes: Attributes, row: int = -1) -> int:
-        number = self._numbers.setdefault((text, attributes), len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
-            self.lower.append(text.lower())
-            self.attributes.append(attributes)
-            self.rows.append(row)
+    def _number(self, text: str, attributes: Attributes) -> int:
+        if (number := self._numbers.get((text, attributes))) is None:
+            known = text in self._common and attributes == self._attributes(text)
+            number = self._plain(text) if known else self._add(text, attributes, -1)
+            self._numbers[text, attributes] = number
         return number
+
+    def _add(self, text: str, attributes: Attributes, row: int) -> int:
+        self.texts.append(text)
+        self.lower.append(text.lower())
+        self.attributes.append(attributes)
+        self.rows.append(row)
+        return len(self.texts) - 1
 
 
 class PlainAttributes:
@@ -151,13 +162,13 @@ class PlainAttributes:
     def __init__(self, nlp: Language) -> None:
         attrs: Any = import_module("spacy.attrs")
         vocab: Any = nlp.vocab
-        self._strings = vocab.strings
+        self._hashed = vocab.strings.__getitem__
+        self._part = cache(self._hashed)  # words share their beginnings, ends and shapes
         self._norm = vocab.lex_attr_getters[attrs.NORM]
 
     def __call__(self, word: str) -> Attributes:
-        strings = self._strings
-        norm, shape = strings[self._norm(word)], strings[_shape(word)]
-        return norm, strings[word[0]], strings[word[-3:]], shape, 0
+        part = self._part
+        return self._hashed(self._norm(word)), part(word[0]), part(word[-3:]), part(_shape(word)), 0
 
 
 def _shape(word: str) -> str:

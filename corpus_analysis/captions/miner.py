@@ -34,11 +34,12 @@ class Mined:
     text: str
     """The normalized text, to which all offsets refer."""
     pairs: tuple[CaptionPair, ...]
-    """Pairs in the order of their links in the sentence; empty only if there is an error."""
+    """Pairs in the order of their links in the sentence; of what the miner gives, empty only if
+    there is an error."""
     tokens: int
     """Number of tokens in the parsed caption."""
     spatial: tuple[str, ...]
-    """The layout words of the caption."""
+    """The layout words of the caption; empty if it holds no pair."""
     error: str
     """Why the caption could not be parsed; empty if it was."""
 
@@ -60,7 +61,7 @@ class Counts:
     candidates: int = 0
     """Captions that passed the prefilter."""
     parsed: int = 0
-    """Captions that were parsed."""
+    """Captions that were parsed; one that comes again counts again."""
     tokens: int = 0
     """Tokens that were parsed."""
     errors: int = 0
@@ -99,12 +100,15 @@ class Miner:
         found: list[Mined | None] = [None] * len(captions)
         with _uncollected():
             texts = self.candidates(captions)
-            parsed = self._parse([text for _, text in texts])
-            for (row, text), (words, error) in zip(texts, parsed, strict=True):
-                pairs = () if words is None else tuple(self.extractor.pairs(words, text))
-                if pairs or error:
-                    tokens = 0 if words is None else len(words)
-                    found[row] = Mined(text, pairs, tokens, tuple(spatial_words(text)), error)
+            # Of one caption that many images have, all are counted and one is parsed.
+            mined = self._mined(list(dict.fromkeys(text for _, text in texts)))
+        for row, text in texts:
+            one = mined[text]
+            self.counts.parsed += 1
+            self.counts.tokens += one.tokens
+            self.counts.errors += bool(one.error)
+            if one.pairs or one.error:
+                found[row] = one
         return found
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
@@ -130,6 +134,16 @@ class Miner:
         self.counts.candidates += len(texts)
         return texts
 
+    def _mined(self, texts: list[str]) -> dict[str, Mined]:
+        """What each text holds; all differ."""
+        found = {}
+        for text, (words, error) in zip(texts, self._parse(texts), strict=True):
+            pairs = () if words is None else tuple(self.extractor.pairs(words, text))
+            tokens = 0 if words is None else len(words)
+            spatial = tuple(spatial_words(text)) if pairs else ()
+            found[text] = Mined(text, pairs, tokens, spatial, error)
+        return found
+
     def _parse(self, texts: list[str]) -> Iterator[tuple[Sequence[Word] | None, str]]:
         """The words of each text, or None and an error, in order.
 
@@ -143,9 +157,6 @@ class Miner:
             except Exception:  # third-party code: one caption must not end a run
                 parsed = [self._parse_one(text) for text in batch]
             for words, error in parsed:
-                self.counts.parsed += 1
-                self.counts.tokens += 0 if words is None else len(words)
-                self.counts.errors += bool(error)
                 yield words, error
                 unlink(words or ())
 

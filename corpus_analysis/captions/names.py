@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from .attachment import NOUNS, Word, conjuncts, is_no_act, root_of
-from .ontology import CaptionEntity, Ontology
+from .ontology import CaptionEntity, Ontology, SurfaceForm
 from .prefilter import PLACES
 from .words import (
     ACTING,
@@ -101,20 +101,30 @@ class Names:
         }
         """Names of several words, word by word."""
         self._begins = frozenset(words[0] for words in self._spelled)
+        forms = [(last, form) for last, some in ontology.by_last.items() for form in some]
+        self._alone = {last: (form,) for last, form in forms if not form.before}
+        """Names of one word."""
+        self._eaten = frozenset(
+            last for last, form in forms if form.entity and form.entity.category == "food_kitchen"
+        )
+        """Words that end the name of a food."""
+        self._longer: dict[tuple[str, str], list[SurfaceForm]] = {}
+        """The last two words of longer forms -> those, longest first."""
+        for last, form in forms:
+            if form.before:
+                self._longer.setdefault((form.before[0], last), []).append(form)
 
     def ends_name(self, token: Word) -> bool:
         """Whether a token ends a name of several words, whatever its tag: "bird feeder"."""
-        forms = self.ontology.by_last.get(token.lower_)
-        if forms and _is_named(token) and self.is_name(token):
+        word = token.lower_
+        if word in self._alone and _is_named(token):
             return True
-        return bool(forms) and any(
-            len(form.before) == 1 and any(t.lower_ == form.before[0] for t in token.lefts)
-            for form in forms or ()
-        )
+        near = (self._longer.get((t.lower_, word), ()) for t in token.lefts)
+        return any(len(form.before) == 1 for forms in near for form in forms)
 
     def is_name(self, token: Word) -> bool:
         """Whether a word alone is a name: "corn", but not "pop", which ends "soda pop"."""
-        return any(not form.before for form in self.ontology.by_last.get(token.lower_, ()))
+        return token.lower_ in self._alone
 
     def is_animate(self, token: Word) -> bool:
         """Whether a word alone is the name of somebody or of an animal."""
@@ -160,18 +170,21 @@ class Names:
 
         A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
         """
-        forms = self.ontology.by_last.get(token.lower_)
-        if forms is None or not _stands_alone(text, token) or _modifies(doc, token):
+        word = token.lower_
+        if word not in self.ontology.by_last:
+            return None
+        if not _stands_alone(text, token) or _modifies(doc, token):
             return None
         if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
             return None
-        for form in forms:
+        near = doc[_before(doc, token.i)].lower_
+        for form in (*self._longer.get((near, word), ()), *self._alone.get(word, ())):
             if not form.before and (not is_noun(doc, token) or _is_stuff(doc, token)):
                 return None
             at = token.i
-            for word in form.before:
-                at -= 2 if at > 1 and doc[at - 1].lower_ == "-" else 1
-                if at < 0 or doc[at].lower_ != word or not _stands_alone(text, doc[at]):
+            for before in form.before:
+                at = _before(doc, at)
+                if at < 0 or doc[at].lower_ != before or not _stands_alone(text, doc[at]):
                     break
             else:
                 if form.entity is None:
@@ -203,10 +216,8 @@ class Names:
                 words = (*words, last.lower_)
                 if words in self._spelled:
                     return last
-        forms = self.ontology.by_last.get(word, ())
         near = doc[token.i - 1].lower_ if token.i else ""
-        longer = (form.before for form in forms if form.before[:1] == (near,))
-        if any(_follows(doc, token, before) for before in longer):
+        if any(_follows(doc, token, form.before) for form in self._longer.get((near, word), ())):
             return token  # "a cutting board", but not "a dog stand" for "a hot dog stand"
         role = self._role(doc, token)
         if role is not None:
@@ -214,10 +225,9 @@ class Names:
         using = self._user(doc, token)
         if using is not None:
             return using
-        eaten = any(form.entity and form.entity.category == "food_kitchen" for form in forms)
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
-        verb = not forms or eaten or token.tag_ == "NNS" or word in RESTING
-        return _noun_of(token) if verb else token
+        named = word in self.ontology.by_last and word not in self._eaten and word not in RESTING
+        return token if named and token.tag_ != "NNS" else _noun_of(token)
 
     def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
         """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
@@ -457,6 +467,11 @@ def _is_shown(token: Word) -> bool:
         above = token.head.head  # "a version of an illustration of a woman"
         return above.lower_ in _VERSIONS and above.dep_ in _SHOWN
     return token.lower_ in DEPICTIONS and (taken or token.dep_ in _SHOWN)
+
+
+def _before(doc: Sequence[Word], at: int) -> int:
+    """Where the word before one is, over a hyphen; -1 before the first."""
+    return at - (2 if at > 1 and doc[at - 1].lower_ == "-" else 1)
 
 
 def _follows(doc: Sequence[Word], token: Word, before: Sequence[str]) -> bool:

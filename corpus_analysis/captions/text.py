@@ -102,9 +102,13 @@ def normalize(caption: str) -> str:
         for _ in range(2):
             caption = _ENTITY.sub(lambda m: html.unescape(m[0]), caption)
     if not caption.isascii():
-        folded = unicodedata.normalize("NFKC", caption)
-        caption = "".join(c for c in folded if unicodedata.category(c) != "Cf")  # invisible
-    return " ".join(_GLUE.sub(r" \1 ", caption).split())
+        caption = unicodedata.normalize("NFKC", caption)
+        for char in set(caption):
+            if unicodedata.category(char) == "Cf":  # invisible
+                caption = caption.replace(char, "")
+    if "&" in caption or "+" in caption:
+        caption = _GLUE.sub(r" \1 ", caption)
+    return " ".join(caption.split())
 
 
 def readable(text: str) -> str:

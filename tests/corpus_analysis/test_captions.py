@@ -23,9 +23,9 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.taxonomy import Taxonomy
 from counterprior.corpus_analysis.captions import parser as parser_module
 from counterprior.corpus_analysis.captions.extract import Extractor, spatial_words
-from counterprior.corpus_analysis.captions.fast_words import FastWords
+from counterprior.corpus_analysis.captions.fast_words import FastWords, PlainAttributes
 from counterprior.corpus_analysis.captions.light_word import LooseWord
-from counterprior.corpus_analysis.captions.miner import Mined, Miner, MinerSettings
+from counterprior.corpus_analysis.captions.miner import Counts, Mined, Miner, MinerSettings
 from counterprior.corpus_analysis.captions.ontology import (
     CATEGORIES,
     FOLDER,
@@ -668,6 +668,23 @@ def test_batches_change_nothing(miner: Miner) -> None:
     assert whole == pieces
 
 
+def test_a_caption_that_comes_again_is_parsed_once_and_counted_each_time(
+    miner: Miner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    parse = type(miner.parser).parse
+    monkeypatch.setattr(
+        type(miner.parser), "parse", lambda self, texts: parsed.extend(texts) or parse(self, texts)
+    )
+    monkeypatch.setattr(miner, "counts", Counts())
+    good, none = "a cat and a dog", "a blender system with food processor"
+    found = miner(pa.array([good, none, good, None, none, good]))
+    assert parsed == [good, none]
+    assert [m is not None for m in found] == [True, False, True, False, False, True]
+    assert found[0] == found[2] == found[5]
+    assert miner.counts == Counts(candidates=5, parsed=5, tokens=3 * 5 + 2 * 6)
+
+
 def test_null_and_empty_captions(miner: Miner, reference: Miner) -> None:
     column = pa.array([None, "", "a cat and a dog", " "])
     assert miner(column) == reference(column)
@@ -689,10 +706,12 @@ def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
 
     monkeypatch.setattr(fast.words, "codes", fragile)
     good, bad = "a cat and a dog", "a cat and a poison dog"
-    found = miner(pa.array([good, bad, good]))
+    monkeypatch.setattr(miner, "counts", Counts())
+    found = miner(pa.array([good, bad, good, bad]))
     assert names(found[0]) == names(found[2]) == [("cat", "and", "dog")]
-    assert found[1] is not None and found[1].pairs == ()
+    assert found[1] is not None and found[1].pairs == () and found[1] == found[3]
     assert found[1].error == "ValueError: poisoned"
+    assert miner.counts == Counts(candidates=4, parsed=4, tokens=10, errors=2)
 
 
 def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
@@ -784,20 +803,23 @@ def test_chunks_split_as_spacy_splits_them(miner: Miner) -> None:
     assert fast is not None
     plain = "a A I ab Ab AB aB Dr etc vs x7 7 30 3kg colour PERSON " + "a" * 120
     exceptions = [rule for rule in nlp.tokenizer.rules if not rule.isspace()]
-    marks = ("", *",:;!?).", "..", ",)", "-", "'s")
-    chunks = [word + mark for word in (*plain.split(), *exceptions) for mark in marks]
-    words = FastWords(nlp, fast.common)
+    marks = ("", *',:;!?)."', "..", ",)", "-", "'s")
+    every = (*plain.split(), *exceptions)
+    chunks = [f"{a}{word}{b}" for word in every for b in marks for a in ("", "(", '"')]
+    words, table = FastWords(nlp, fast.common), PlainAttributes(nlp)
     words.codes([" ".join(chunks)])
     for chunk in chunks:
         doc = nlp.make_doc(chunk)
         codes = words[chunk]
         assert [words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
         read = doc.to_array(["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]).tolist()
-        assert [list(words.attributes[code >> 1]) for code in codes] == read, chunk
+        numbers = [code >> 1 for code in codes]
+        found = [words.attributes[at] or table(words.texts[at]) for at in numbers]
+        assert [list(one) for one in found] == read, chunk
         assert [code & 1 for code in codes] == [0] * (len(codes) - 1) + [1]
 
 
-@given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:)&"), max_size=14), max_size=6))
+@given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:()&\""), max_size=14), max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_fast_words_split_as_spacy_does(miner: Miner, texts: list[str]) -> None:
     nlp, fast = miner.parser.nlp, miner.parser.fast
