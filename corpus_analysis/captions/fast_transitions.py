@@ -23,6 +23,7 @@ reduced before it has a head."""
 _TOPS = np.array([[-1, 0, 0, 0, -1, 1], [1, -1, 0, -1, 1, -1]])
 """How many words a move adds to the buffer, and to the stack."""
 _WORDS = _TOPS.sum(0)
+"""The same for both together."""
 _FEATURES = 8
 """Words that a state looks at; `_Batch.features` has which."""
 _FIRST, _SECOND, _UPPER, _LOWER = range(4)

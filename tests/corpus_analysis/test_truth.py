@@ -254,8 +254,9 @@ def test_the_rates_on_the_half_that_rules_were_tuned_on(shared_data: Path) -> No
     files = [shared_data / name for name in names]
     files.append(shared_data / "tifa" / "tifa_v1.0" / "tifa_v1.0_text_inputs.json")
     found = check_pairs(files, "tuned")
-    assert found.missing == 0
+    tuned = [g for g in read_gold() if g.half == "tuned" and g.source == "COCO"]
+    assert found.missing == sum(g.draw > 10 for g in tuned) > 0  # in COCO's own file of captions
     everything = found.sampled[0]
     assert (everything.precision.value or 0) > 0.96 and (everything.recall.value or 0) > 0.9
-    assert isinstance(everything.recall, PairShare) and everything.recall.n == 690
+    assert isinstance(everything.recall, PairShare) and everything.recall.n == 1413
     assert found.missed and found.wrong
