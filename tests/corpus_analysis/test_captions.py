@@ -619,6 +619,7 @@ SAID = {
     "a family tree and a plate": [],
     "a dirt bike and a car": [("dirt bike", "and", "car")],
     "a motor bike next to a boy": [("motorcycle", "next to", "boy")],
+    "a lady cutting pizza with a knife": [("woman", "with", "knife")],
     "a bear next to a stuffed rabbit": [("bear", "next to", "stuffed animal")],
     "a wooden horse and a chair": [],
     "a statue of a horse next to a tree": [("statue", "next to", "tree")],
