@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import CounterpriorError
+    from .eval.api import Evaluated, PromptCase, evaluate, prompts
     from .eval.core import (
         Case,
         Generator,
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
         Score,
         Verdict,
     )
-    from .eval.studies.evaluation import Evaluated, PromptCase, evaluate, prompts
-    from .eval.study.study import run_study
+    from .eval.studies.runner import run_study
     from .release import load, verify
 
 __version__ = "0.1.0"
@@ -52,9 +52,9 @@ __all__ = [
 _ELSEWHERE = {
     "CounterpriorError": ".errors",
     "load": ".release",
-    "run_study": ".eval.study.study",
+    "run_study": ".eval.studies.runner",
     "verify": ".release",
-    **dict.fromkeys(("Evaluated", "PromptCase", "evaluate", "prompts"), ".eval.studies.evaluation"),
+    **dict.fromkeys(("Evaluated", "PromptCase", "evaluate", "prompts"), ".eval.api"),
 }
 """Name -> module, for those that are not nouns of `eval.core`."""
 

@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from counterprior.eval.geometry.checker.rules import CheckerRules
+from counterprior.eval.geometry.checker.summary import summarize
 from counterprior.eval.judges.checker.run import check_file
-from counterprior.eval.rules.checker.rules import CheckerRules
-from counterprior.eval.rules.checker.summary import summarize
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from counterprior.eval.rules.pse import pse
+from counterprior.eval.geometry.pse import pse
 
 SIDE = 1024
 

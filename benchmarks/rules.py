@@ -25,7 +25,7 @@ from counterprior.eval.detectors import Detection, Request, mask_box
 from counterprior.eval.judges.by_rule import RuleJudge
 from counterprior.eval.judges.pse import PseJudge
 from counterprior.eval.judges.visor import VisorJudge
-from counterprior.eval.prompts.asking import Stated, ask_stated
+from counterprior.eval.questions.asking import Stated, ask_stated
 
 SIDE = 512
 RELATIONS = ("left_of", "right_of", "above", "below")

@@ -38,9 +38,9 @@ from counterprior.eval.core import ImageRequest, Question
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
-from counterprior.eval.engine.spool import SpooledRows
 from counterprior.eval.engine.steps import Done, evaluate_run, generate
 from counterprior.eval.judges import as_judge
+from counterprior.eval.store.spool import SpooledRows
 from counterprior.eval.suites import open_suite
 from counterprior.eval.workers.farm import Scale
 from counterprior.schema import Row
@@ -195,7 +195,7 @@ def judged_runs(number: int, images: int) -> Iterator[list[Path]]:
 def write_verdicts(run: Run, seed: int) -> None:
     """Verdicts of three judges, written at once."""
     from counterprior.eval.core import Verdict
-    from counterprior.eval.engine.verdicts import Answered
+    from counterprior.eval.store.verdicts import Answered
 
     labels = ("first_left", "first_right", "invalid")
     for judge in range(JUDGES):
@@ -220,8 +220,8 @@ def write_verdicts(run: Run, seed: int) -> None:
 
 
 def score(runs: int, images: int) -> None:
+    from counterprior.eval.results.parallel import score_results
     from counterprior.eval.results.scoring import ScoreSettings
-    from counterprior.eval.results.several import score_results
 
     with judged_runs(runs, images) as roots:
         files = [p for root in roots for p in root.rglob("*.jsonl")]

@@ -78,8 +78,8 @@ def calibrate(
 
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
+    from ..eval.geometry.boxes import Size
     from ..eval.people.calibrate import calibrate_files
-    from ..eval.rules.boxes import Size
 
     pixels = Size.parse(size)
     found = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)

@@ -24,6 +24,6 @@ def doctor(generator: Generators = None, judge: JudgeSpecs = None, json: Json = 
     Example: `counterprior doctor --generator diffusers:MODEL --judge openai:MODEL`
     """
     from ..eval.checkpoints.machine import examine_machine
-    from ..eval.studies.trying import try_specs
+    from ..eval.studies.doctor import try_specs
 
     print_machine(examine_machine(), try_specs(generator or [], judge or []), json)

@@ -64,7 +64,7 @@ def prompts(
 
     Example: `counterprior prompts --suite t2i_correctness --out prompts.jsonl`
     """
-    from ..eval.studies.evaluation import write_prompts
+    from ..eval.api import write_prompts
 
     print_note(write_prompts(out, suite, data=data, revision=revision, limit=limit, seeds=seeds))
 
@@ -151,8 +151,8 @@ def score(
 
     Example: `counterprior score run --labels labels.csv --json`
     """
+    from ..eval.results.parallel import score_results
     from ..eval.results.scoring import ScoreSettings, results_json, write_results
-    from ..eval.results.several import score_results
 
     settings = ScoreSettings(
         labels=labels,

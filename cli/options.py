@@ -127,7 +127,7 @@ def controls(probes: str) -> tuple[str, ...]:
 
 def scale_of(workers: int | None, devices: str, shard: str, engine: str) -> Scale:
     """What ``--workers``, ``--devices``, ``--shard`` and ``--engine`` ask for together."""
-    from ..eval.engine.records import parse_shard
+    from ..eval.store.records import parse_shard
     from ..eval.workers.farm import Scale, as_engine
 
     names = tuple(name.strip() for name in devices.split(",") if name.strip())

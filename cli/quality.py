@@ -37,7 +37,7 @@ def quality(
     Example: `counterprior quality runs/plain runs/lora --scorer image-reward: --scorer pickscore:`
     """
     from ..eval.engine.costs import Cost
-    from ..eval.quality.scores import score_images
+    from ..eval.engine.image_scores import score_images
     from ..eval.results.changes import quality_report
     from ..eval.results.distances import set_distances
     from ..eval.results.scoring import ScoreSettings

@@ -12,7 +12,7 @@ from .console import console, print_json, print_note, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..eval.quality.scores import ScoreLog, ScoringTally
+    from ..eval.engine.image_scores import ScoreLog, ScoringTally
     from ..eval.results.changes import QualityReport
     from ..eval.results.distances import SetDistance
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..eval.engine.steps import Done
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
     from ..eval.results.scoring import Result
+    from ..eval.selftest.run import Check
     from ..eval.studies.judge_check import CheckedJudges
-    from ..eval.studies.selftest import Check
 
 
 def print_done(done: Done) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from .console import console, print_note, table
 
 if TYPE_CHECKING:
-    from ..eval.engine.records import RunShard
-    from ..eval.study.plan import StudyPlan
-    from ..eval.study.study import CellStatus, StudyDone
+    from ..eval.store.records import RunShard
+    from ..eval.studies.preflight import StudyPlan
+    from ..eval.studies.runner import CellStatus, StudyDone
 
 
 def print_study(cells: Sequence[CellStatus]) -> None:
@@ -53,7 +53,7 @@ def print_study(cells: Sequence[CellStatus]) -> None:
 
 def print_done(done: StudyDone, shard: RunShard | None) -> None:
     """Prints the cells, what was spent, and what failed. shard: which part of the work it was."""
-    from ..eval.engine.records import shard_name
+    from ..eval.store.records import shard_name
 
     print_study(done.study.status())
     if shard is not None:

@@ -52,8 +52,8 @@ def check(
 
     Example: `counterprior check d.jsonl --out verdicts.jsonl`
     """
+    from ..eval.geometry.boxes import Size
     from ..eval.judges.checker.run import run_check
-    from ..eval.rules.boxes import Size
 
     print_metrics(run_check(detections, rules, out, labels, Size.parse(size)), json)
 
@@ -78,10 +78,10 @@ def check_report(
 
     Example: `counterprior check-report sd15=a.jsonl gligen=b.jsonl --labels l.csv --out report`
     """
+    from ..eval.geometry.boxes import Size
     from ..eval.report.checked import write_check_report
     from ..eval.results.checked import CheckInputs
     from ..eval.results.checked import check_report as make_report
-    from ..eval.rules.boxes import Size
 
     inputs = CheckInputs(
         methods=methods,

@@ -52,8 +52,8 @@ def plan(
 
     Example: `counterprior plan --rate 0.70 --rate 0.75 --discordance 0.2`
     """
-    from ..eval.studies.planning import PlanSettings
-    from ..eval.studies.planning import plan as plan_items
+    from ..eval.studies.sample_size import PlanSettings
+    from ..eval.studies.sample_size import plan as plan_items
 
     settings = PlanSettings(difference=difference, alpha=alpha, power=power)
     found = plan_items(runs or (), rate or (), discordance, settings, judge or ())
@@ -168,7 +168,7 @@ def selftest() -> None:
 
     Example: `counterprior selftest`
     """
-    from ..eval.studies.selftest import selftest as run_selftest
+    from ..eval.selftest.run import selftest as run_selftest
 
     with progress_bar() as progress:
         checks = run_selftest(progress)

@@ -53,7 +53,7 @@ def run(
 
     Example: `counterprior study run study.yaml --out studies/first --max-usd 20`
     """
-    from ..eval.study.study import run_study
+    from ..eval.studies.runner import run_study
     from .show_study import print_done
 
     with progress_bar() as progress:
@@ -80,7 +80,7 @@ def plan(
 
     Example: `counterprior study plan study.yaml --probe`
     """
-    from ..eval.study.plan import plan_study
+    from ..eval.studies.preflight import plan_study
     from .show_study import print_plan
 
     with progress_bar() as progress:
@@ -100,7 +100,7 @@ def status(folder: StudyFolder, json: Json = False) -> None:
 
     Example: `counterprior study status studies/first`
     """
-    from ..eval.study.study import Study
+    from ..eval.studies.runner import Study
     from .show_study import print_study
 
     found = Study.open(folder).status()
@@ -122,10 +122,10 @@ def table(
 
     Example: `counterprior study table studies/first --as ots-bench-4 --format tex`
     """
-    from ..eval.design.recipes import find_layout
-    from ..eval.study.formats import format_table
-    from ..eval.study.study import Study
-    from ..eval.study.table import study_table
+    from ..eval.studies.formats import format_table
+    from ..eval.studies.recipes import find_layout
+    from ..eval.studies.runner import Study
+    from ..eval.studies.table import study_table
 
     study = Study.open(folder)
     found = study_table(study, find_layout(layout) if layout else None)
@@ -151,7 +151,7 @@ def report(
     """
     from ..eval.report.site import write_report
     from ..eval.results.scoring import ScoreSettings
-    from ..eval.study.study import Study
+    from ..eval.studies.runner import Study
 
     study = Study.open(folder)
     score = ScoreSettings(judges=tuple(judge or ()), across_judges=across_judges, partial=partial)
@@ -179,7 +179,7 @@ def recipes(
 
     Example: `counterprior study recipes ots-bench-4 > study.yaml`
     """
-    from ..eval.design.recipes import read_recipe, recipe_names
+    from ..eval.studies.recipes import read_recipe, recipe_names
 
     if name:
         print(read_recipe(name).text, end="")

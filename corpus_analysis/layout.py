@@ -21,8 +21,8 @@ from PIL import ImageOps
 from PIL.Image import Image
 
 from ..eval.core import ORIGINAL, PROBES, Judge, Question, is_mirrored, names_exchanged
-from ..eval.engine.verdicts import Answered, OpenQuestion, Tally, VerdictLog, check_tally
-from ..eval.prompts import Prompt
+from ..eval.questions import Prompt
+from ..eval.store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, check_tally
 from ..images import ImageError, open_image
 from ..progress import Progress
 from .captions.ontology import Ontology

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..eval.engine.records import RunShard, owned, shard_log
+from ..eval.store.records import RunShard, owned, shard_log
 from ..progress import Progress
 from ..storage import RecordLog, read_records
 from .captions.gate import REASONS

@@ -10,8 +10,8 @@ from typing import Any
 from ..errors import UsageError
 from ..eval.core import Judge
 from ..eval.engine.costs import Cost
-from ..eval.engine.records import shard_log
 from ..eval.judges import Answering, open_judge
+from ..eval.store.records import shard_log
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
 from .alignment import Alignment, JudgedPair, align

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from counterprior.cli.main import app
 from counterprior.errors import CounterpriorError
-from counterprior.eval.design.file import parse_study
+from counterprior.eval.studies.spec import parse_study
 
 LANGUAGES = set("console sh python yaml json csv text diff".split())
 sys.path.append(str(ROOT / "tools"))

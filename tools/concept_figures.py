@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from counterprior.eval.rules.boxes import Box, Size, offset
-from counterprior.eval.rules.checker.decide import holds
-from counterprior.eval.rules.checker.rules import CheckerRules
-from counterprior.eval.rules.pse import pse
+from counterprior.eval.geometry.boxes import Box, Size, offset
+from counterprior.eval.geometry.checker.decide import holds
+from counterprior.eval.geometry.checker.rules import CheckerRules
+from counterprior.eval.geometry.pse import pse
 from counterprior.eval.stats.correction import ppi
 from counterprior.eval.stats.intervals import wilson
 from counterprior.eval.suites.altered import WORLDS

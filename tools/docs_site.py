@@ -24,13 +24,13 @@ ROOT_PAGES = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY
 MODULES = {
     "counterprior": ("The package", ["counterprior"]),
     "core": ("Nouns of evaluation", ["eval.core"]),
-    "suites": ("Suites and scores", ["eval.suites", "eval.tallies", "eval.cells"]),
+    "suites": ("Suites and scores", ["eval.suites"]),
     "adapters": (
         "Generators, judges and other adapters",
         [
             *(
                 "eval.generators",
-                "eval.layouts",
+                "eval.generators.image_folders",
                 "eval.judges",
                 "eval.captioners",
                 "eval.detectors",
@@ -38,14 +38,14 @@ MODULES = {
             *("eval.scorers", "eval.methods"),
         ],
     ),
-    "statistics": ("Statistics and geometry", ["eval.stats", "eval.rules"]),
+    "statistics": ("Statistics and geometry", ["eval.stats", "eval.geometry"]),
     "runs": (
         "Runs, results and studies",
-        ["eval.engine", "eval.results", "eval.studies", "eval.design", "eval.study"],
+        ["eval.api", "eval.engine", "eval.store", "eval.results", "eval.studies", "eval.selftest"],
     ),
     "people": (
         "People and reports",
-        ["eval.people", "eval.report", "eval.publishing", "eval.quality"],
+        ["eval.people", "eval.report", "eval.publishing"],
     ),
     "release": (
         "Rows and releases",

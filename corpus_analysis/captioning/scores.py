@@ -18,7 +18,7 @@ from ...eval.core import ALL, FAILURES, Score, count_excluded
 from ...eval.stats.bootstrap import Array
 from ...eval.stats.clusters import cluster_interval
 from ...eval.stats.intervals import NOTHING, Interval
-from ...eval.tallies.scores import limits, statistics
+from ...eval.suites.scoring import limits, statistics
 from .reading import SIDED, Reading
 from .things import TwoThings
 

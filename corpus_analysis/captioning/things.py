@@ -16,7 +16,7 @@ from ...errors import UsageError
 from ...eval.core import ImageRequest
 from ...eval.detectors.instances import BoxedImage, Instances
 from ...eval.generators import draw, open_generator
-from ...eval.rules.boxes import Box, is_apart, is_beside
+from ...eval.geometry.boxes import Box, is_apart, is_beside
 from ...images import open_image
 from ...scenes.sprites import clothes, entity_names
 from ..captions.ontology import CaptionEntity, Ontology, distinct

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...eval.detectors.instances import BoxedImage
-from ...eval.rules.boxes import Box, intersection, is_apart, is_beside
+from ...eval.geometry.boxes import Box, intersection, is_apart, is_beside
 from ..captions.extract import CaptionMention, CaptionPair
 from ..captions.ontology import CaptionEntity, Ontology
 

@@ -14,7 +14,7 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.extras import open_adapter
-from ..rules.boxes import Box, Size, iou
+from ..geometry.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
 

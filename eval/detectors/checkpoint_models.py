@@ -20,7 +20,7 @@ from PIL.Image import Image
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
 from ..checkpoints.placement import Checkpoint, find_device, first_line
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from . import (
     Detection,
     DetectorError,

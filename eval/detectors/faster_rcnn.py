@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from . import Detection, DetectorError, Request, from_tensors
 from .loading import FileDetector, class_numbers, install_torchvision
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import DataError, UsageError
 from ...tables import MALFORMED
-from ..rules.boxes import Box
+from ..geometry.boxes import Box
 
 
 @dataclass(frozen=True)

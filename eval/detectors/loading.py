@@ -11,7 +11,7 @@ import numpy as np
 
 from ...specs import Spec
 from ..checkpoints.extras import SpecAdapter
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 
 ALIASES = {

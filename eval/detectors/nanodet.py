@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from . import Detection, DetectorError, Request
 from .loading import COCO, FileDetector, class_numbers
 from .tfjs import GraphModel

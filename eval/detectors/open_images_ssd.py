@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from ..stats.bootstrap import Array
 from . import Detection, DetectorError, Request
 from .loading import FileDetector, class_numbers

@@ -18,7 +18,7 @@ from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
 from ...specs import Spec
-from ..rules.boxes import Size
+from ..geometry.boxes import Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
 from .loading import SpecDetector
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field
 
 from ...specs import Spec
 from ...tables import RowError, parse, read_json, read_rows
-from ..rules.boxes import Box
-from ..rules.checker.recorded import Detectors, Found
+from ..geometry.boxes import Box
+from ..geometry.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Mask, Request, ranked
 from .loading import SpecDetector, refuse_options
 from .rle import RleError, decode

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
-from ..rules.boxes import Box
+from ..geometry.boxes import Box
 from . import Detection, Mask
 
 

@@ -13,17 +13,17 @@ from PIL import Image
 from ...agents.budget import Budget, PriceTable
 from ...images import ImageError
 from ...schema import Row
+from ..clips.frames import USUAL, FrameChoice
 from ..core import Case, Judge, Question, Verdict, is_mirrored
 from ..judges import CallPlan, as_judge
-from ..prompts.asking import ask_together
+from ..questions.asking import ask_together
+from ..store.verdicts import Answered, OpenQuestion, answers
 from ..suites import open_suite
 from ..suites.base import Suite
-from ..video.frames import USUAL, FrameChoice
 from ..workers.farm import Numbered, check_same
 from .frames import numbers_of, shown_frames
 from .making import read_source
 from .run import MadeImage, recorded_bytes
-from .verdicts import Answered, OpenQuestion, answers
 
 _BLANK = Image.new("RGB", (1, 1))
 

@@ -21,8 +21,8 @@ from ...release import (
     published_file,
 )
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
+from ..store.spool import ChosenRows, SpooledRows
 from ..suites import SUITES
-from .spool import ChosenRows, SpooledRows
 
 
 class Rows(NamedTuple):

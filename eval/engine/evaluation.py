@@ -25,15 +25,18 @@ from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ...tables import write_rows
+from ..clips.frames import USUAL
+from ..clips.together import clip_verdicts
 from ..core import ORIGINAL, Case, Judge, Maker, Outcome, Verdict, probes_of
 from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
 from ..methods import Method
+from ..store.records import RunLock, RunShard
+from ..store.spool import RowIndex
+from ..store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 from ..suites import open_suite
 from ..suites.base import Suite
-from ..video.frames import USUAL
-from ..video.together import clip_verdicts
 from ..workers.farm import HERE, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
@@ -47,10 +50,7 @@ from .making import (
     make_images,
     read_source,
 )
-from .records import RunLock, RunShard
 from .run import LEDGERS, REPLACED, MadeImage, Run, RunError, RunHeader
-from .spool import RowIndex
-from .verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 
 MANIFEST = "manifest.jsonl"
 

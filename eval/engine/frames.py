@@ -19,7 +19,7 @@ from ...clips import chosen_frames
 from ...errors import UsageError
 from ...images import encode_png, open_image
 from ...storage import write_whole
-from ..video.frames import FrameChoice
+from ..clips.frames import FrameChoice
 from .run import MadeImage, recorded_bytes
 
 FRAMES = "frames"

@@ -35,7 +35,7 @@ from ...storage import PARTIAL, Lock, RecordLog, collector_paused, write_json
 from ...tables import Digest, Dollars, parse_as, write_rows
 from ..core import OBSERVED, Case, describe, identity_digest
 from ..roundtrips.routes import TRIP
-from .records import (
+from ..store.records import (
     CaseFile,
     CaseRecords,
     RunLock,
@@ -46,7 +46,7 @@ from .records import (
     read_cases,
     shard_name,
 )
-from .verdicts import VerdictLog
+from ..store.verdicts import VerdictLog
 
 HEADER = "run.json"
 CASES = "cases.jsonl"

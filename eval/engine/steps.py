@@ -15,21 +15,21 @@ from typing import Any
 from ...agents.budget import Spending
 from ...errors import UsageError
 from ...progress import Progress, silent
+from ..clips.frames import USUAL, FrameChoice
 from ..core import Generator, Judge, Maker, probes_of
 from ..generators import as_generator
 from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
+from ..store.records import RunShard
+from ..store.verdicts import Tally, VerdictLog, check_tally
 from ..suites import open_suite
-from ..video.frames import USUAL, FrameChoice
 from ..workers.farm import HERE, Scale
 from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
 from .making import read_source
-from .records import RunShard
 from .run import Run
-from .verdicts import Tally, VerdictLog, check_tally
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from ...images import open_image
 from ...specs import Spec
 from ...tables import read_rows
 from ..core import Case, ImageRequest
-from ..layouts.found import ENDINGS, FolderOptions, FoundImage
-from ..layouts.known import LAYOUTS, read_layout
+from .image_folders.known import LAYOUTS, read_layout
+from .image_folders.listing import ENDINGS, FolderOptions, FoundImage
 
 FIELDS = ("id", "row", "variant", "seed", "number")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")

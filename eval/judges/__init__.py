@@ -21,7 +21,7 @@ from ...specs import Spec
 from ..checkpoints.extras import open_adapter
 from ..core import FAILURES, Judge, Question, Verdict
 from ..generators.python import python_identity, spec_identity
-from ..prompts import read_prompt
+from ..questions import read_prompt
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ...errors import UsageError
 from ...specs import Spec
 from ..core import Question, Verdict
 from ..detectors.instances import Instances
-from ..rules.boxes import Box, intersection, is_apart, is_beside
+from ..geometry.boxes import Box, intersection, is_apart, is_beside
 from . import OneByOne
 
 ImageBoxes = dict[str, list[Box]]

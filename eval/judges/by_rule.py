@@ -28,7 +28,7 @@ from ..core import Question, Verdict, describe
 from ..detectors import Detection, Detector, Mask, Request, open_detector
 from ..detectors.cache import Cached
 from ..detectors.depth import DepthEstimator, Nearness, open_depth
-from ..rules.boxes import CONVENTIONS, Box, Convention, Size
+from ..geometry.boxes import CONVENTIONS, Box, Convention, Size
 from . import CallPlan
 
 PREFIX = "rule."

@@ -21,7 +21,7 @@ from ...errors import UsageError
 from ...images import plain_png
 from ...specs import Spec
 from ..core import Question, Verdict
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from . import CallPlan, together_identity, together_option
 
 MAX_TOKENS = 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rules.compbench import (
+from ..geometry.compbench import (
     COMPBENCH_DEPTH_RELATIONS,
     COMPBENCH_RELATIONS,
     depth_position,

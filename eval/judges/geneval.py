@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..rules.boxes import RELATIONS
-from ..rules.geneval import relations
+from ..geometry.boxes import RELATIONS
+from ..geometry.geneval import relations
 from .by_rule import Measured, RuleJudge, Sighting
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..rules.boxes import RELATIONS
-from ..rules.hrs import relation_holds
+from ..geometry.boxes import RELATIONS
+from ..geometry.hrs import relation_holds
 from .by_rule import Measured, RuleJudge, Sighting
 
 

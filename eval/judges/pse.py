@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..rules.boxes import RELATIONS, DepthRelation, intersection
-from ..rules.pse import pse, pse_3d, pse_binary
+from ..geometry.boxes import RELATIONS, DepthRelation, intersection
+from ..geometry.pse import pse, pse_3d, pse_binary
 from .by_rule import Measured, RuleJudge, Sighting
 
 

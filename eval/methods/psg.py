@@ -23,8 +23,8 @@ from ...errors import UsageError
 from ...specs import Spec
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
-from ..rules.boxes import Relation
-from ..rules.pse import guidance_loss
+from ..geometry.boxes import Relation
+from ..geometry.pse import guidance_loss
 from . import (
     Method,
     Options,

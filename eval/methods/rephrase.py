@@ -26,7 +26,7 @@ from ...specs import Spec
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
 from ..judges import CallPlan
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from . import Method, Options, whole
 
 PROMPT = "rephrase"

@@ -17,11 +17,11 @@ from ...errors import DataError, UsageError
 from ...labels import read_labels
 from ...storage import write_json
 from ...tables import RowError
+from ..geometry.boxes import Size
+from ..geometry.checker.decide import check
+from ..geometry.checker.recorded import CheckerSample, read_samples
+from ..geometry.checker.rules import CheckerRules
 from ..judges.checker.analyze import human_verdicts
-from ..rules.boxes import Size
-from ..rules.checker.decide import check
-from ..rules.checker.recorded import CheckerSample, read_samples
-from ..rules.checker.rules import CheckerRules
 
 MARGINS = (0.03, 0.05, 0.07, 0.10)
 SCORES = (0.2, 0.3, 0.4)

@@ -46,9 +46,9 @@ from ...schema import canonical
 from ...storage import whole_folder, write_whole
 from ..core import Score, without_nan
 from ..engine.run import HEADER, MadeImage, Run, RunError
-from ..engine.verdicts import Answered
 from ..results.judge_check import CHECK
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
+from ..store.verdicts import Answered
 from ..suites import open_suite
 from .members import Publishable, find_members, study_file
 from .scrubbing import Scrubber

@@ -21,9 +21,9 @@ from ...release import Problem
 from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
 from ..engine.run import TEXTS, MadeImage, Run, RunHeader
-from ..engine.verdicts import VERDICTS, Answered, VerdictLog
 from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
+from ..store.verdicts import VERDICTS, Answered, VerdictLog
 from ..suites import open_suite
 from .building import score_columns
 

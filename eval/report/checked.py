@@ -17,11 +17,11 @@ from ...images import ImageError, open_image
 from ...progress import Progress, silent
 from ...storage import write_json, write_whole
 from ...tables import write_rows
+from ..geometry.checker.decide import REASONS, CheckedImage
 from ..judges.checker.run import read_manifest
 from ..results.checked import CheckedMethod, CheckReport, as_csv
 from ..results.names import slugify
 from ..results.risk import Curve
-from ..rules.checker.decide import REASONS, CheckedImage
 from ..stats.abstention import RiskCoverage
 from .pages import render
 from .plots import Plot, risk_plot, stacked_plot

@@ -20,12 +20,12 @@ import yaml
 
 from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
-from ..engine.verdicts import Answered
 from ..publishing.scrubbing import Scrubber
 from ..results.contents import RunContents
 from ..results.names import slugify
 from ..results.scoring import JudgedRun
 from ..results.tables import show, show_interval
+from ..store.verdicts import Answered
 from .gallery import answers_by_case
 
 FRAMEWORK = "counterprior"

@@ -24,8 +24,8 @@ from ...progress import Progress
 from ...storage import write_whole
 from ..core import BOTH, INVALID, ORIGINAL, Case
 from ..engine.run import MadeImage
-from ..engine.verdicts import Answered
 from ..results.contents import RunContents
+from ..store.verdicts import Answered
 from ..workers.farm import Numbered, Scale, farm
 from .players import still_of
 

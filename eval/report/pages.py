@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from ...schema import CANARY
 from ..core import ALL, Score, describe
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from ..results.changes import reported_quality
 from ..results.clips import score_meanings
 from ..results.contents import RunContents

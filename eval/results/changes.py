@@ -17,7 +17,7 @@ from ..stats.comparison import holm_of_defined
 from ..stats.intervals import Interval
 from ..stats.means import cluster_mean
 from ..suites import open_suite
-from ..tallies.scores import factor_of
+from ..suites.scoring import factor_of
 from .contents import RunContents
 from .leaderboard import paired
 from .names import short_names

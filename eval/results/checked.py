@@ -21,12 +21,12 @@ import numpy as np
 from ...errors import UsageError
 from ...labels import read_labels
 from ...tables import RowError
+from ..geometry.boxes import RELATIONS, Size
+from ..geometry.checker.decide import REASONS, CheckedImage
+from ..geometry.checker.rules import CheckerRules
+from ..geometry.checker.summary import PAIRS, summarize
 from ..judges.checker.analyze import analyze
 from ..judges.checker.run import PUBLISHED_SIZE, check_file
-from ..rules.boxes import RELATIONS, Size
-from ..rules.checker.decide import REASONS, CheckedImage
-from ..rules.checker.rules import CheckerRules
-from ..rules.checker.summary import PAIRS, summarize
 from ..stats.clusters import cluster_interval
 from .names import slugify
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..clips.together import changes, in_time, majority, share
 from ..core import ORIGINAL, Outcome, Score, Verdict, count_excluded
 from ..suites.base import Suite
-from ..tallies.scores import in_groups, mean_score
-from ..tallies.worths import Worth
-from ..video.together import changes, in_time, majority, share
+from ..suites.scoring import in_groups, mean_score
+from ..suites.worths import Worth
 
 SHORT = "short"
 """Why a clip has no changes: fewer than two of its frames have a label."""

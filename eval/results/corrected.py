@@ -15,7 +15,7 @@ from ...tables import MALFORMED
 from ..core import ORIGINAL, Outcome, Score, Verdict
 from ..stats.correction import ppi, rogan_gladen
 from ..suites.base import Measure, Suite
-from ..tallies.scores import factor_of
+from ..suites.scoring import factor_of
 from .judge_card import HumanAgreement, JudgeCard, Labels
 
 YOUDEN = 0.85

@@ -12,8 +12,8 @@ import numpy as np
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..core import describe
+from ..engine.features import image_features
 from ..engine.run import Run
-from ..quality.features import image_features
 from ..scorers.features import FeatureExtractor, open_extractor
 from ..stats.bootstrap import Array
 from ..stats.distances import cmmd, frechet_distance, kernel_distance

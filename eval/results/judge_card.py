@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..clips.together import majority
 from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, Verdict
-from ..engine.verdicts import Answered
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from ..stats.agreement import cohen_kappa, confusion
+from ..store.verdicts import Answered
 from ..suites.base import Suite
-from ..tallies.worths import Worth
-from ..video.together import majority
+from ..suites.worths import Worth
 
 GoldLabels = dict[str, dict[str, int]]
 """What gold images show -> what a judge says of them -> images."""

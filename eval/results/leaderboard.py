@@ -17,7 +17,7 @@ from ..stats.clusters import Estimate, cluster_interval
 from ..stats.comparison import ALPHA, holm_of_defined, tied_groups, tied_letters
 from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
-from ..tallies.scores import factor_of
+from ..suites.scoring import factor_of
 from .contents import RunContents
 from .scoring import JudgedRun
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core import Score
+from ..engine.image_scores import ScoredPair, ScoreLog, scorers_of
 from ..engine.run import Run
-from ..quality.scores import ScoredPair, ScoreLog, scorers_of
 from ..stats.means import cluster_deviation, cluster_mean
 
 NOT_SCORED = "not_scored"

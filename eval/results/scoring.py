@@ -14,14 +14,14 @@ from typing import Any
 from ...errors import DataError
 from ...labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
+from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
 from ..engine.run import MadeImage, Run, RunError, RunHeader
-from ..engine.verdicts import Answered, VerdictLog
 from ..stats.agreement import krippendorff_alpha
+from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
-from ..video.frames import USUAL, FrameChoice
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card

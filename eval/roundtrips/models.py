@@ -18,7 +18,7 @@ from ..core import OBSERVED, GeneratorError
 from ..generators import PaidByImage, as_generator
 from ..generators.paid import PaidGenerator
 from ..judges import Answering, CallPlan
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from ..workers.farm import HERE, Scale, farm
 from .log import FOLDER, StepLog, TakenStep, step_key
 from .routes import MADE, StepKind

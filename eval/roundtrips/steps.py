@@ -12,7 +12,7 @@ from PIL import Image
 from ..captioners import as_captioner
 from ..core import Caption, Captioner, CaptionRequest, Case, Generator, GeneratorError, ImageRequest
 from ..generators import as_generator, draw
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from ..workers.farm import Numbered, check_same
 from .log import TakenStep, taken_step
 from .routes import StepKind

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...specs import Spec
 from ..core import ORIGINAL, Judge, Question, Verdict
 from ..judges import CallPlan, open_judge
-from ..prompts import read_prompt
+from ..questions import read_prompt
 from . import ScorerError
 
 if TYPE_CHECKING:

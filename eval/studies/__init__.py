@@ -1,1 +1,1 @@
-"""Loops around the engine: races, planning, the self-test."""
+"""Loops around the engine: studies from one file, races, seeding, tuning, checks of judges."""

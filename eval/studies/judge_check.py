@@ -26,7 +26,6 @@ from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.steps import Done, JudgeSettings, evaluate_run, generate, judge_run
-from ..engine.verdicts import judging_identity
 from ..generators import ENCODED
 from ..judges import CallPlan
 from ..results.judge_card import JudgeCard, comparable_of, prompt_versions
@@ -39,6 +38,7 @@ from ..results.judge_check import (
     write_checks,
 )
 from ..results.scoring import JudgedRun, ScoreSettings, score_run, write_results
+from ..store.verdicts import judging_identity
 from ..suites import SUITES, open_gold
 from ..suites.base import PERSONAS
 from ..suites.gold import GoldSuite

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...errors import UsageError
 from ...progress import Progress, silent
-from ..rules.boxes import Convention, check_convention
+from ..geometry.boxes import Convention, check_convention
 from ..stats.sequential import Wealth, confidence_sequence
 
 ItemScorer = Callable[[str, str], float | None]

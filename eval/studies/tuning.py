@@ -29,7 +29,7 @@ from ..methods import find_pipeline, has_pipeline
 from ..methods.tuning.pairs import CaptionedImage, FlipPairs, export_imagefolder, read_flips
 from ..methods.tuning.recipe import LoraRecipe
 from ..methods.tuning.trainer import LOSSES, LoraTrainer
-from ..prompts.asking import Alternative, Subject, ask_which
+from ..questions.asking import Alternative, Subject, ask_which
 from ..report.curves import CurvePoint, curve_page, curve_plot
 from ..stats.intervals import Interval, folded, wilson
 

@@ -17,11 +17,11 @@ from PIL.Image import Image
 
 from ...schema import AlteredWorld, AlteredWorldGold
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
-from ..prompts import read_prompt
-from ..prompts.asking import ask_yes_no
-from ..tallies.scores import in_groups, mean_value, mean_worth
-from ..tallies.worths import YES_NO
+from ..questions import read_prompt
+from ..questions.asking import ask_yes_no
 from .base import Headline, Item, Measure, Suite, by_variant
+from .scoring import in_groups, mean_value, mean_worth
+from .worths import YES_NO
 
 PRESENCE = "presence"
 POINTS = ("point_factual", "point_counterfactual")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from ...errors import UsageError
 from ...schema import Entity, Row
-from ..core import BOTH, Case, Outcome, Question, Score
+from ..core import BOTH, INVALID, Case, Outcome, Question, Score
+from ..questions.asking import Stated
 from ..stats.bootstrap import Array
-from ..tallies.worths import Worth
-from ..trials.trials import Trial
+from .worths import Worth
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -169,10 +169,6 @@ class Suite(ABC, Generic[R]):
         """Question -> true label of a rendered image; nothing where the scene doesn't tell."""
         return {}
 
-    def trials(self) -> Iterator[Trial]:
-        """What the self-test runs on this suite."""
-        return iter(())
-
     def manifest(self, row: R, case: Case) -> Mapping[str, Any] | None:
         """What `detect` and `audit` must know of an image; None where they can't be used."""
         return None
@@ -187,6 +183,25 @@ class Suite(ABC, Generic[R]):
             return worth.of(outcome.verdict(question))
 
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
+
+
+def scene_label(scene: Scene, claim: Stated) -> str:
+    """What a rendered scene is for a claim: `holds`, `opposite`, or `invalid` where a thing is
+    missing or doubled."""
+    places = []
+    for name in claim.order:
+        there = [f for f in scene.figures if f.entity.lower() == name.lower()]
+        if len(there) != 1:
+            return INVALID
+        places.append(there[0])
+    first, second = places
+    if claim.axis == "horizontal":
+        before = first.x < second.x
+    elif claim.axis == "vertical":
+        before = first.base < second.base
+    else:  # on one ground, whoever stands lower is nearer; what is hidden is behind
+        before = (first.base > second.base) == (claim.axis == "depth")
+    return "holds" if before else "opposite"
 
 
 def about_pair(

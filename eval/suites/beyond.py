@@ -27,13 +27,12 @@ from ..core import (
     count_excluded,
     is_mirrored,
 )
-from ..prompts.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
+from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.intervals import folded
-from ..tallies.scores import mean_score, statistics
-from ..tallies.worths import Worth
-from ..trials.trials import Trial, beyond_trials, scene_label
-from .base import Headline, Item, Items, Measure, Suite
+from .base import Headline, Item, Items, Measure, Suite, scene_label
+from .scoring import mean_score, statistics
+from .worths import Worth
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", others=(INVALID,))
 PAIRS = {"pair_12": (0, 1), "pair_13": (0, 2), "pair_23": (1, 2)}
@@ -209,9 +208,6 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
             for name, (a, b) in PAIRS.items()
             if name in case.weights
         }
-
-    def trials(self) -> Iterator[Trial]:
-        return beyond_trials()
 
 
 def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:

@@ -19,8 +19,8 @@ from PIL.Image import Image
 
 from ...schema import Consistency
 from ..core import Case, Outcome, Question, Score, count_excluded, is_mirrored
-from ..prompts import read_prompt
-from ..prompts.asking import ask_yes_no
+from ..questions import read_prompt
+from ..questions.asking import ask_yes_no
 from ..roundtrips.criteria import (
     corrected_pearson,
     f1_of,
@@ -31,9 +31,9 @@ from ..roundtrips.criteria import (
 )
 from ..roundtrips.routes import ROUTES, route_of, variants_of
 from ..stats.bootstrap import Array
-from ..tallies.scores import statistics
-from ..tallies.worths import YES_NO
 from .base import Headline, Item, Items, Suite
+from .scoring import statistics
+from .worths import YES_NO
 
 TEN = 10
 """Questions about the start; those about the edits follow, two each."""

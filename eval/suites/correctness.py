@@ -14,11 +14,12 @@ from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
 from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
-from ..prompts.asking import Alternative, Subject, ask_binding, ask_which
-from ..prompts.frames import SEEN
+from ..questions.asking import Alternative, Subject, ask_binding, ask_which
+from ..questions.frames import SEEN
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
-from ..tallies.scores import (
+from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
+from .scoring import (
     cluster_numbers,
     in_groups,
     mean_worth,
@@ -26,11 +27,10 @@ from ..tallies.scores import (
     valid_score,
     variant_scores,
 )
-from ..tallies.worths import Worth
-from ..trials.rows import ACTIONS
-from ..trials.trials import Trial, binding_trials, choice_trials, grounding_trials
-from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
+from .worths import Worth
 
+ACTIONS = ("is lying down on the ground", "is jumping high into the air")
+"""What the left and the right entity do in rows whose truth a renderer knows."""
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
 
 
@@ -254,10 +254,6 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         right_way = order.index(row.left) < order.index(row.right)
         return {"arrangement": "correct" if right_way else "wrong"}
 
-    def trials(self) -> Iterator[Trial]:
-        yield from grounding_trials()
-        yield from choice_trials()
-
 
 class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     """Do the actions go to whom they were given? Who does what is the same in both orders."""
@@ -287,5 +283,3 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
         right = scene.pose_of(row.left.name) == find_pose(ACTIONS[0])
         return {"binding": "correct" if right else "wrong"}
-
-    trials = staticmethod(binding_trials)

@@ -13,11 +13,11 @@ from PIL.Image import Image
 
 from ...schema import AttributeDecoupling, RuleDecoupling
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
-from ..prompts import read_prompt
-from ..prompts.asking import ask_yes_no
-from ..tallies.scores import grouped, mean_worth, variant_scores
-from ..tallies.worths import YES_NO
+from ..questions import read_prompt
+from ..questions.asking import ask_yes_no
 from .base import Headline, Measure, Suite, by_variant, case_items
+from .scoring import grouped, mean_worth, variant_scores
+from .worths import YES_NO
 
 QUESTION = "shows"
 D = TypeVar("D", RuleDecoupling, AttributeDecoupling)

@@ -15,8 +15,6 @@ from PIL.Image import Image
 
 from ...schema import AlteredWorldGold, GoldRow, T2ICorrectnessGold
 from ..core import FAILURES, INVALID, Case, Outcome, Question, Score
-from ..tallies.scores import in_groups, mean_value
-from ..tallies.worths import YES_NO
 from .altered import (
     KEYED,
     PRESENCE,
@@ -27,6 +25,8 @@ from .altered import (
 )
 from .base import Headline, Item, Items, Suite
 from .correctness import RIGHT, ask_arrangement
+from .scoring import in_groups, mean_value
+from .worths import YES_NO
 
 G = TypeVar("G", bound=GoldRow)
 SAID = {"right": "correct", "swapped": "wrong", "real": "real", "altered": "altered"}

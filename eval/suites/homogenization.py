@@ -16,11 +16,12 @@ from PIL.Image import Image
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
 from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, Case, Outcome, Question, Score
-from ..prompts.asking import Alternative, Subject, ask_which
+from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, folded
-from ..tallies.scores import (
+from .base import Headline, Measure, R, Suite, about_pair, case_items
+from .scoring import (
     in_groups,
     mean_score,
     mean_worth,
@@ -28,15 +29,7 @@ from ..tallies.scores import (
     valid_score,
     variant_scores,
 )
-from ..tallies.worths import Worth, values_of
-from ..trials.trials import (
-    Trial,
-    acting_trials,
-    clip_trials,
-    homogenization_trials,
-    method_trials,
-)
-from .base import Headline, Measure, R, Suite, about_pair, case_items
+from .worths import Worth, values_of
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
 ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
@@ -211,11 +204,6 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         ahead = left.index(first) < left.index(second)
         return {"order": "first_left" if ahead else "first_right"}
 
-    def trials(self) -> Iterator[Trial]:
-        yield from homogenization_trials()
-        yield from clip_trials()
-        yield from method_trials()
-
 
 class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
     """Is it always the left one that acts? One under-specified edit of every seed image."""
@@ -248,5 +236,3 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
 
     def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
         return {"actor": "left_acts" if scene.pose_of(row.left.name) else "right_acts"}
-
-    trials = staticmethod(acting_trials)

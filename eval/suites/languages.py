@@ -26,11 +26,11 @@ from ...schema import (
     TranslatedRow,
 )
 from ..core import ALL, Case, Outcome, Question, Score
-from ..tallies.scores import grouped, mean_score
-from ..tallies.worths import Worth
 from .base import Measure, Suite
 from .beyond import OrderBeyondSuite, tau
 from .homogenization import FIRST, T2IHomogenizationSuite, homogenization_headline
+from .scoring import grouped, mean_score
+from .worths import Worth
 
 ENGLISH = "en"
 LEFT = Worth({"first_left": 1.0, "first_right": 0.0})

@@ -24,12 +24,11 @@ from ...schema import OwnPrompt, Provenance, SpatialMulti
 from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
-from ..prompts.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
-from ..tallies.scores import in_groups, mean_number, mean_score
-from ..tallies.worths import Worth
-from ..trials.trials import Trial, chain_trials, scene_label
-from .base import Headline, Item, Items, Measure, Suite
+from ..questions.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
+from .base import Headline, Item, Items, Measure, Suite, scene_label
+from .scoring import in_groups, mean_number, mean_score
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
+from .worths import Worth
 
 MOST = 30
 """Relations of one prompt."""
@@ -143,9 +142,6 @@ class SpatialMultiSuite(RelationsSuite[SpatialMulti]):
     """Three or four objects in a chain of relations."""
 
     name = "spatial_multi"
-
-    def trials(self) -> Iterator[Trial]:
-        return chain_trials()
 
 
 DIRECTIONS = {

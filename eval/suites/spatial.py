@@ -16,10 +16,11 @@ from PIL.Image import Image
 from ...scenes.scene import Scene
 from ...schema import Spatial3D, SpatialUC, SpatialVISOR
 from ..core import INVALID, Case, Outcome, Question, Score
-from ..prompts.asking import Stated, ask_stated
-from ..rules.checker.decide import CheckVerdict
-from ..rules.checker.summary import PAIRS, all_of, best_of, pair_verdict
-from ..tallies.scores import (
+from ..geometry.checker.decide import CheckVerdict
+from ..geometry.checker.summary import PAIRS, all_of, best_of, pair_verdict
+from ..questions.asking import Stated, ask_stated
+from .base import Headline, Measure, Suite, case_items, scene_label
+from .scoring import (
     complete_groups,
     in_groups,
     mean_number,
@@ -27,9 +28,7 @@ from ..tallies.scores import (
     mean_worth,
     valid_score,
 )
-from ..tallies.worths import Worth
-from ..trials.trials import Trial, depth_trials, guidance_trials, scene_label, stated_trials
-from .base import Headline, Measure, Suite, case_items
+from .worths import Worth
 
 QUESTION = "order"
 HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
@@ -172,15 +171,11 @@ class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     def cases(self, row: SpatialVISOR, seeds: int) -> Iterator[Case]:
         return self.spatial_cases(row, seeds, str(row.visor_id))
 
-    def trials(self) -> Iterator[Trial]:
-        return stated_trials()
-
 
 class SpatialUCSuite(SpatialSuite[SpatialUC]):
     """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
 
     name = "spatial_uc"
-    trials = staticmethod(guidance_trials)
     meanings = {
         **SpatialVISORSuite.meanings,
         "best_of_k": "Share of prompts of whose images at least one holds.",
@@ -259,6 +254,3 @@ class Spatial3DSuite(SpatialSuite[Spatial3D]):
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, image_scores)
-
-    def trials(self) -> Iterator[Trial]:
-        return depth_trials()

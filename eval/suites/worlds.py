@@ -15,12 +15,12 @@ from PIL.Image import Image
 
 from ...schema import Counterfactual, CounterfactualDenominalized, EvaluationQuestion
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
-from ..prompts import read_prompt
-from ..prompts.asking import ask_yes_no
+from ..questions import read_prompt
+from ..questions.asking import ask_yes_no
 from ..stats.bootstrap import Array
-from ..tallies.scores import in_groups, statistics
-from ..tallies.worths import YES_NO
 from .base import Headline, Item, Items, Measure, Suite, by_variant
+from .scoring import in_groups, statistics
+from .worths import YES_NO
 
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""

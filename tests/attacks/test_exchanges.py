@@ -20,24 +20,24 @@ from scored import cases, image_run, judged_as
 from counterprior.errors import DataError
 from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.log import CaptionLog
+from counterprior.eval.clips.frames import USUAL, FrameChoice
 from counterprior.eval.core import CaptionRequest, Question, Verdict
-from counterprior.eval.design.file import StudyError
 from counterprior.eval.engine import run as runs
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
 from counterprior.eval.engine.frames import shown_frames
+from counterprior.eval.engine.image_scores import PairToScore, ScoredPair, ScoreLog, score_images
 from counterprior.eval.engine.run import MadeImage, Run, RunError, differs
 from counterprior.eval.engine.steps import judge_run
-from counterprior.eval.engine.verdicts import OpenQuestion, Tally
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.quality.scores import PairToScore, ScoredPair, ScoreLog, score_images
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.study import Study, run_study
-from counterprior.eval.trials import rows as trials
-from counterprior.eval.video.frames import USUAL, FrameChoice
+from counterprior.eval.selftest import rows as trials
+from counterprior.eval.store.verdicts import OpenQuestion, Tally
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.spec import StudyError
 from counterprior.images import ImageError, encode_png
 from counterprior.storage import RecordLog
 

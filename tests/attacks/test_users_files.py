@@ -29,21 +29,21 @@ from counterprior.clips import read_clip
 from counterprior.corpus_analysis.captioning.people import read_people
 from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.log import CaptionLog
-from counterprior.eval.cells.corpora import SHARES, read_corpus
-from counterprior.eval.design.file import read_study
 from counterprior.eval.detectors.instances import Instances
 from counterprior.eval.detectors.recorded import _json as read_recorded
-from counterprior.eval.layouts.known import _object as read_prompts_of_images
+from counterprior.eval.engine.image_scores import ScoreLog
+from counterprior.eval.generators.image_folders.known import _object as read_prompts_of_images
+from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.methods.candidates import read_candidates
 from counterprior.eval.methods.tuning.pairs import read_flips
 from counterprior.eval.people.clicks import read_clicks
 from counterprior.eval.people.drawn import DrawnSample
 from counterprior.eval.people.forms import open_form, read_tasks
-from counterprior.eval.quality.scores import ScoreLog
 from counterprior.eval.results.corrected import read_cards
 from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.roundtrips.log import StepLog
-from counterprior.eval.rules.checker.rules import CheckerRules
+from counterprior.eval.studies.scores.corpora import SHARES, read_corpus
+from counterprior.eval.studies.spec import read_study
 from counterprior.publication import read_publication
 
 Survived = Callable[[str, bool], None]

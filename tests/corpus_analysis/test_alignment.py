@@ -36,9 +36,9 @@ from counterprior.corpus_analysis.run import CorpusSettings, choose, run
 from counterprior.corpus_analysis.shards import ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
 from counterprior.eval.core import Question, Verdict
+from counterprior.eval.geometry.boxes import Box
 from counterprior.eval.judges import open_judge
 from counterprior.eval.judges.boxes import BoxJudge
-from counterprior.eval.rules.boxes import Box
 from counterprior.progress import silent
 
 # --- end to end --------------------------------------------------------------------------------

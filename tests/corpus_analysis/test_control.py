@@ -18,8 +18,8 @@ from counterprior.corpus_analysis.control.subsets import SUBSETS, left_first
 from counterprior.errors import UsageError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.detectors.instances import BoxedImage
+from counterprior.eval.geometry.boxes import Box
 from counterprior.eval.judges import open_judge
-from counterprior.eval.rules.boxes import Box
 
 CLASSES = ("person", "cat", "dog", "dining table", "chair", "vase")
 LEFT, RIGHT = Box(0.1, 0.3, 0.3, 0.7), Box(0.6, 0.3, 0.8, 0.7)

@@ -26,12 +26,12 @@ from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.steps import evaluate_run
+from counterprior.eval.geometry.checker.decide import CheckedImage
+from counterprior.eval.geometry.checker.rules import CheckerRules
+from counterprior.eval.geometry.checker.summary import summarize
+from counterprior.eval.geometry.compbench import position, score_2d
+from counterprior.eval.geometry.visor import relation_holds
 from counterprior.eval.judges.checker.run import ImageToCheck, check_images
-from counterprior.eval.rules.checker.decide import CheckedImage
-from counterprior.eval.rules.checker.rules import CheckerRules
-from counterprior.eval.rules.checker.summary import summarize
-from counterprior.eval.rules.compbench import position, score_2d
-from counterprior.eval.rules.visor import relation_holds
 from counterprior.eval.suites import open_suite
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene

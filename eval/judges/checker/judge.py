@@ -7,8 +7,8 @@ from typing import Any
 
 from ...detectors import open_detector
 from ...detectors.cache import Cached
-from ...rules.boxes import RELATIONS
-from ...rules.checker.rules import CheckerRules
+from ...geometry.boxes import RELATIONS
+from ...geometry.checker.rules import CheckerRules
 from ..by_rule import Measured, RuleJudge, Sighting
 from .run import ImageToCheck, check_images
 

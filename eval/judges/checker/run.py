@@ -29,11 +29,18 @@ from ....tables import RowError, parse, read_rows, write_rows
 from ...detectors import Detection, Detector, DetectorError, Request, open_detector
 from ...detectors.cache import Cached
 from ...detectors.rle import encode
-from ...rules.boxes import Relation, Size, iou, offset
-from ...rules.checker.decide import CheckedImage, CheckVerdict, StabilityMeasure, best, check, holds
-from ...rules.checker.recorded import CheckerSample, Detected, Detectors, Found, read_samples
-from ...rules.checker.rules import CheckerRules, Perturbation
-from ...rules.checker.summary import markdown, summarize
+from ...geometry.boxes import Relation, Size, iou, offset
+from ...geometry.checker.decide import (
+    CheckedImage,
+    CheckVerdict,
+    StabilityMeasure,
+    best,
+    check,
+    holds,
+)
+from ...geometry.checker.recorded import CheckerSample, Detected, Detectors, Found, read_samples
+from ...geometry.checker.rules import CheckerRules, Perturbation
+from ...geometry.checker.summary import markdown, summarize
 from .analyze import analyze
 
 _WORDS: dict[object, Relation] = {"to the left of": "left_of", "to the right of": "right_of"}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from counterprior.eval.geometry.boxes import Size
+from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.judges.checker.run import (
     check_file,
     detect_manifest,
     read_manifest,
 )
-from counterprior.eval.rules.boxes import Size
-from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.images import encode_png
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene

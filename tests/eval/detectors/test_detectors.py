@@ -30,6 +30,11 @@ from counterprior.eval.detectors.depth import open_depth
 from counterprior.eval.detectors.loading import install_torchvision
 from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.geometry.boxes import Box, Size, iou
+from counterprior.eval.geometry.checker.decide import check
+from counterprior.eval.geometry.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.geometry.checker.rules import CheckerRules, Perturbation
+from counterprior.eval.geometry.pse import pse
 from counterprior.eval.judges.checker.run import (
     ImageToCheck,
     check_images,
@@ -37,11 +42,6 @@ from counterprior.eval.judges.checker.run import (
     perturbed,
     recorded_row,
 )
-from counterprior.eval.rules.boxes import Box, Size, iou
-from counterprior.eval.rules.checker.decide import check
-from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
-from counterprior.eval.rules.checker.rules import CheckerRules, Perturbation
-from counterprior.eval.rules.pse import pse
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
 from counterprior.specs import Spec

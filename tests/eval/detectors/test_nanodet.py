@@ -13,7 +13,7 @@ from counterprior.eval.detectors import Detection, DetectorError, Request, disti
 from counterprior.eval.detectors.loading import COCO, class_numbers
 from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
 from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
-from counterprior.eval.rules.boxes import Box
+from counterprior.eval.geometry.boxes import Box
 
 torch = pytest.importorskip("torch")
 

@@ -29,10 +29,11 @@ from counterprior.eval.core import (
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcomes
 from counterprior.eval.engine.run import Run
+from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.suites import open_suite
 
 SUITE = "t2i_correctness"
-ROWS = Rows.of(next(open_suite(SUITE).trials()).rows[:4])
+ROWS = Rows.of(next(trials_of(SUITE)).rows[:4])
 CASES = [case for row in ROWS.rows for case in open_suite(SUITE).cases(row, 1)]
 ANSWERS = ("correct", "wrong", "invalid", "unparsed", "refused", "error")
 

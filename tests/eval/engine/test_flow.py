@@ -27,8 +27,8 @@ from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate, judge_run
-from counterprior.eval.engine.verdicts import VERDICTS, VerdictLog
 from counterprior.eval.generators import as_generator
+from counterprior.eval.store.verdicts import VERDICTS, VerdictLog
 from counterprior.storage import read_records
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 from releases import small_release
 
+from counterprior.eval.api import prompts
 from counterprior.eval.core import ALL, Judge, Question, Score, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.evaluation import RunSettings
@@ -27,7 +28,6 @@ from counterprior.eval.judges import as_judge
 from counterprior.eval.judges.faulty import FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.studies.evaluation import prompts
 from counterprior.eval.suites.correctness import CELLS
 from counterprior.schema import ROWS
 from counterprior.specs import Spec

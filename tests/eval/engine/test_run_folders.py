@@ -22,7 +22,7 @@ from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
-from counterprior.eval.studies.planning import PlanSettings, plan
+from counterprior.eval.studies.sample_size import PlanSettings, plan
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 SLOW_JUDGE = """

@@ -24,6 +24,8 @@ from counterprior.eval.engine.asking import Asking, AskJudge
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
+from counterprior.eval.geometry.boxes import Box
+from counterprior.eval.geometry.pse import pse
 from counterprior.eval.judges import RULES, CallPlan, open_judge
 from counterprior.eval.judges.by_rule import RuleJudge
 from counterprior.eval.judges.checker.judge import CheckerJudge
@@ -33,8 +35,6 @@ from counterprior.eval.judges.hrs import HrsJudge
 from counterprior.eval.judges.pse import PseJudge
 from counterprior.eval.judges.visor import VisorJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.rules.boxes import Box
-from counterprior.eval.rules.pse import pse
 from counterprior.scenes.scene import Scene
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]

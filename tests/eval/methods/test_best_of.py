@@ -28,8 +28,8 @@ from counterprior.eval.methods.candidates import (
     candidate_seed,
     read_candidates,
 )
+from counterprior.eval.selftest.trials import grounding_trials, homogenization_trials
 from counterprior.eval.studies.best_of import best_of_curve
-from counterprior.eval.trials.trials import grounding_trials, homogenization_trials
 
 SUITE = "t2i_correctness"
 GENERATOR = "render:?grounding=0.3"

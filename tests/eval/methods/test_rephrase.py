@@ -19,7 +19,7 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import generate
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.rephrase import DrawnLayout
-from counterprior.eval.trials.trials import homogenization_trials
+from counterprior.eval.selftest.trials import homogenization_trials
 from counterprior.scenes.scene import Scene
 
 SUITE = "t2i_homogenization"

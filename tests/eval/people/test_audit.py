@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from counterprior.eval.core import Question
+from counterprior.eval.geometry.boxes import Size
+from counterprior.eval.geometry.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.judges.checker.analyze import analyze, human_verdicts
 from counterprior.eval.judges.human import HumanJudge
 from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
 from counterprior.eval.people.clicks import merge
 from counterprior.eval.people.sample import analyze_files, draw, read_candidates, sample
 from counterprior.eval.results.agree import human_scores
-from counterprior.eval.rules.boxes import Size
-from counterprior.eval.rules.checker.recorded import CheckerSample, read_samples
-from counterprior.eval.rules.checker.rules import CheckerRules
 from counterprior.labels import Label, read_labels
 from counterprior.tables import RowError
 

@@ -23,13 +23,13 @@ from published import CC, KEY, SECRETS, png, publish, published_run, study
 from counterprior.cards.publication import check_publication, write_card
 from counterprior.errors import CounterpriorError, DataError, UsageError
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.publishing import shards
 from counterprior.eval.publishing.building import build_publication, release_of, score_columns
 from counterprior.eval.publishing.restoring import recompute, restore_run
 from counterprior.eval.publishing.scrubbing import HIDDEN, Scrubber
 from counterprior.eval.publishing.shards import MOST_SHARDS, SHARD_BYTES, shard_rows
 from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.images import open_image, pixels_digest
 from counterprior.publication import CONFIGS, iter_rows, read_publication, shard_path
 from counterprior.release import verify

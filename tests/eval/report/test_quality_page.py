@@ -10,7 +10,7 @@ from pathlib import Path
 from PIL import Image
 from scored import cases, image_run, judged_as
 
-from counterprior.eval.quality.scores import score_images
+from counterprior.eval.engine.image_scores import score_images
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.changes import quality_report
 from counterprior.eval.results.scoring import ScoreSettings

@@ -28,7 +28,6 @@ from PIL import Image
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Verdict
 from counterprior.eval.engine.run import MadeImage, Replacement, Run, RunError, RunHeader
-from counterprior.eval.engine.verdicts import VERDICTS, Answered
 from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags, make_thumbnails
 from counterprior.eval.report.overview import overview
@@ -42,6 +41,7 @@ from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
 from counterprior.eval.results.tables import show
 from counterprior.eval.stats import clusters
 from counterprior.eval.stats.abstention import risk_coverage
+from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.eval.suites import SUITES, open_suite
 from counterprior.eval.suites.base import Item
 from counterprior.storage import RecordLog

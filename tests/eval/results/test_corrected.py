@@ -11,11 +11,11 @@ from judged import LABELS, SEEN, judged_run
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
 from counterprior.eval.engine.run import Run
-from counterprior.eval.engine.verdicts import Answered
 from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
 from counterprior.eval.results.judge_card import HumanAgreement, judge_card
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, write_results
 from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.store.verdicts import Answered
 from counterprior.eval.suites import open_suite
 
 CORRECTNESS = open_suite("t2i_correctness")

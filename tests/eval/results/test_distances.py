@@ -15,7 +15,7 @@ from scored import cases, image_run
 
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.quality.features import image_features
+from counterprior.eval.engine.features import image_features
 from counterprior.eval.results.distances import set_distances
 from counterprior.eval.scorers.features import open_extractor
 from counterprior.eval.stats.distances import frechet_distance

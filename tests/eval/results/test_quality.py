@@ -14,8 +14,8 @@ from PIL import Image
 from scipy import stats
 from scored import cases, image_run, judged_as
 
+from counterprior.eval.engine.image_scores import score_images
 from counterprior.eval.engine.run import Run, RunError
-from counterprior.eval.quality.scores import score_images
 from counterprior.eval.results.changes import quality_report
 from counterprior.eval.results.quality import read_quality
 from counterprior.eval.results.scoring import ScoreSettings

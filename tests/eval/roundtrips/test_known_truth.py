@@ -12,9 +12,9 @@ import trip_doubles as doubles
 from counterprior.eval.core import Score
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.study import run_study
-from counterprior.eval.study.table import study_table
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.table import study_table
 
 HERE = "python:trip_doubles:"
 ROWS = 9

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import trip_doubles as doubles
 
-from counterprior.eval.design.recipes import find_layout
 from counterprior.eval.engine.data import Rows
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.formats import format_table
-from counterprior.eval.study.study import run_study
-from counterprior.eval.study.table import study_table
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.formats import format_table
+from counterprior.eval.studies.recipes import find_layout
+from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.table import study_table
 
 SMALL = "device=cpu&steps=1&height=64&width=64"
 KONTEXT = f"{SMALL}&max_sequence_length=64&max_area=4096&_auto_resize=false"

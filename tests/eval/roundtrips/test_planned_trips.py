@@ -12,10 +12,10 @@ import trip_doubles as doubles
 import yaml
 
 from counterprior.eval.engine.data import Rows
-from counterprior.eval.study import plan as plans
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.plan import StudyPlan, plan_study
-from counterprior.eval.study.study import run_study
+from counterprior.eval.studies import preflight as plans
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.preflight import StudyPlan, plan_study
+from counterprior.eval.studies.runner import run_study
 
 HERE = "python:trip_doubles:"
 ROWS = 1

@@ -24,8 +24,8 @@ from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.study import run_study
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.runner import run_study
 from counterprior.publication import iter_rows, read_publication, shard_path
 
 HERE = "python:trip_doubles:"

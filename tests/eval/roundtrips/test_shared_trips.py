@@ -13,8 +13,8 @@ import trip_doubles as doubles
 
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.run import Run
-from counterprior.eval.study import study as studies
-from counterprior.eval.study.study import run_study
+from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.workers.farm import HERE as ALONE
 from counterprior.eval.workers.farm import Scale
 from counterprior.storage import read_records

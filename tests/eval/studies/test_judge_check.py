@@ -19,21 +19,21 @@ from counterprior.cards.facts import read_facts
 from counterprior.cards.publication import write_card
 from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
+from counterprior.eval.api import evaluate
 from counterprior.eval.core import Question
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
-from counterprior.eval.engine.verdicts import VERDICTS
 from counterprior.eval.publishing.building import PublishSettings, build_publication
 from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.studies.evaluation import evaluate
+from counterprior.eval.store.verdicts import VERDICTS
 from counterprior.eval.studies.judge_check import check_judges
-from counterprior.eval.study.plan import plan_study
-from counterprior.eval.study.study import run_study
+from counterprior.eval.studies.preflight import plan_study
+from counterprior.eval.studies.runner import run_study
 from counterprior.images import encode_png
 from counterprior.release import iter_records
 from counterprior.schema import Row, T2ICorrectnessGold

@@ -29,6 +29,7 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.judges import as_judge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.judges.pse import PseJudge
+from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
 from counterprior.eval.studies import racing
 from counterprior.eval.studies.race import RaceSettings, race, ucb_index
@@ -286,7 +287,7 @@ def test_a_perfect_generator_races_at_one_whatever_the_digits_mean(
         return means[verdict.label]
 
     monkeypatch.setattr(racing, "as_judge", lambda spec, plan: as_judge(by_digit, plan, "1"))
-    (trial, *_) = open_suite("t2i_correctness").trials()
+    (trial, *_) = trials_of("t2i_correctness")
     rows = Rows.of(trial.rows[:12])
     biased = "render:?order_bias=9&grounding=0"
     live = LiveSettings("t2i_correctness", ("render:", biased), "any", "trial")

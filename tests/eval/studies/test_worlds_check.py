@@ -11,13 +11,13 @@ import pytest
 from small_worlds import GOLD, ICE, TREE, WORLDS, told, write_bank, write_worlds
 
 from counterprior.errors import DataError, UsageError
+from counterprior.eval.api import evaluate
 from counterprior.eval.core import Question, Score, Verdict
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.results.judge_check import JudgeCheck, read_checks
 from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
-from counterprior.eval.studies.evaluation import evaluate
 from counterprior.eval.studies.judge_check import check_judges
-from counterprior.eval.study.plan import plan_study
+from counterprior.eval.studies.preflight import plan_study
 from counterprior.eval.suites import SUITES
 
 

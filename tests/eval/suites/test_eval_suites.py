@@ -18,13 +18,14 @@ from counterprior.builders.phrases import side_word
 from counterprior.eval.core import Case, ImageRequest, Outcome, Question, Score, Task, Verdict
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.engine.evaluation import source_image
-from counterprior.eval.engine.verdicts import Answered, OpenQuestion
 from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.prompts.frames import SEEN
+from counterprior.eval.questions.frames import SEEN
 from counterprior.eval.results.judge_card import JudgeCard, judge_card
-from counterprior.eval.studies.selftest import selftest
+from counterprior.eval.selftest.run import selftest
+from counterprior.eval.selftest.trials import trials_of
+from counterprior.eval.store.verdicts import Answered, OpenQuestion
 from counterprior.eval.suites import SUITES, open_suite
 from counterprior.eval.suites.correctness import CELLS, TWINS
 from counterprior.schema import ROWS, Row
@@ -270,7 +271,7 @@ def test_delta_is_of_all_valid_images_and_its_pair_of_those_valid_in_both() -> N
 
 def test_intervals_of_constrained_pairs_count_families_not_rows() -> None:
     suite = open_suite("t2i_correctness")
-    (row, *_) = next(iter(suite.trials())).rows
+    (row, *_) = next(trials_of(suite.name)).rows
     twins = [row.model_copy(update={"id": name, "family": "one"}) for name in "ab"]
     assert {c.clusters for twin in twins for c in suite.cases(twin, 1)} == {("one",)}
 
@@ -290,7 +291,7 @@ def test_a_strategy_is_known_by_its_cell_and_by_its_twins(
     strategy: Callable[[bool, str], bool], cell: str, kind: str, unordered: float
 ) -> None:
     suite = open_suite("t2i_correctness")
-    (row, *_) = next(iter(suite.trials())).rows
+    (row, *_) = next(trials_of(suite.name)).rows
     linked = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("e", ""), ("f", "gone")]
     rows = [
         row.model_copy(update={"id": name, "twin": twin, "unordered_prompt": "A scene."})
@@ -318,7 +319,7 @@ def test_a_judge_is_told_the_frame_and_not_the_answer() -> None:
     assert set(SEEN) == set(FRAMES)
     assert not [told for told in SEEN.values() if side_word(told)]
     suite = open_suite("t2i_correctness")
-    (row, *_) = next(iter(suite.trials())).rows
+    (row, *_) = next(trials_of(suite.name)).rows
     turned = row.model_copy(update={"frame": "south-up"})
     (question,) = suite.questions(
         turned, next(iter(suite.cases(turned, 1))), [Image.new("RGB", (1, 1))], "original"

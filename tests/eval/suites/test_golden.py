@@ -8,8 +8,8 @@ from statistics import mean
 import pytest
 
 from counterprior.eval.core import Case, Outcome, Verdict
-from counterprior.eval.rules.checker.summary import rates
-from counterprior.eval.rules.pse import pse
+from counterprior.eval.geometry.checker.summary import rates
+from counterprior.eval.geometry.pse import pse
 from counterprior.eval.stats.agreement import cohen_kappa, reliability
 from counterprior.eval.studies.race import ucb_index
 from counterprior.eval.suites import open_suite

@@ -16,14 +16,14 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
-from counterprior.eval.prompts import read_prompt
-from counterprior.eval.prompts.asking import ask_yes_no
+from counterprior.eval.questions import read_prompt
+from counterprior.eval.questions.asking import ask_yes_no
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run, write_results
 from counterprior.eval.suites import SUITES
 from counterprior.eval.suites.base import Headline, Measure, Suite, case_items
-from counterprior.eval.tallies.scores import mean_score
-from counterprior.eval.tallies.worths import YES_NO, values_of
+from counterprior.eval.suites.scoring import mean_score
+from counterprior.eval.suites.worths import YES_NO, values_of
 from counterprior.schema import Provenance, Row
 
 NAME = "shades"

@@ -15,7 +15,7 @@ from PIL import Image
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.data import read_rows
-from counterprior.eval.prompts.asking import Stated, ask_stated
+from counterprior.eval.questions.asking import Stated, ask_stated
 from counterprior.eval.suites import open_suite
 from counterprior.eval.suites.beyond import monotone, order_of, tau
 from counterprior.eval.suites.relations import PromptFile, implied_relations

@@ -1,0 +1,323 @@
+"""Scores of a run's images, recorded as they come: `RUN/scorers/SCORER/scores.jsonl`.
+
+A score is known by prompt, image bytes and scorer: nothing is scored twice, and an image that was
+made anew is scored anew. Of a clip each chosen frame is scored, and the clip's score is their mean.
+A shard of a run writes `scores.I-of-N.jsonl` instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...agents.budget import BudgetError
+from ...errors import DataError, RunFailed
+from ...images import ImageError
+from ...progress import Progress, silent
+from ...storage import RecordLog, read_records, write_json
+from ...tables import MALFORMED, parse_as
+from ..checkpoints.placement import LoadError
+from ..clips.frames import USUAL, FrameChoice
+from ..core import BY, Case, check_by, describe, identity_digest
+from ..judges import CallPlan
+from ..scorers import Scorer, as_scorer, open_scorer
+from ..store.records import RunShard, shard_log
+from .costs import Cost, count_images
+from .frames import numbers_of, shown_frames
+from .run import Run, RunError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FOLDER = "scorers"
+HEADER = "scorer.json"
+SCORES = shard_log("scores", None)
+
+
+def scoring_identity(scorer: Mapping[str, str], frames: str = USUAL) -> dict[str, str]:
+    """Who scores what: what a folder of scores is of.
+
+    frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
+    """
+    return {**scorer, **({} if frames == USUAL else {"frames": frames})}
+
+
+class PairToScore(NamedTuple):
+    """A prompt and the bytes of an image, or a frame of a clip."""
+
+    case: str
+    """Id of the first case that they are of."""
+    prompt: str
+    image: str
+    """SHA-256 of the image's file."""
+    frame: int | None = None
+    """Of a clip, from 0; None for an image."""
+
+    @property
+    def key(self) -> str:
+        """Of prompt, image and frame."""
+        frame = [] if self.frame is None else [self.frame]
+        words = json.dumps([self.prompt, self.image, *frame])
+        return hashlib.sha256(words.encode()).hexdigest()[:24]
+
+
+class ScoredPair(NamedTuple):
+    """What a scorer made of a pair."""
+
+    value: float
+    """NaN where it failed."""
+    error: str = ""
+    """Why it failed."""
+
+
+@dataclass
+class ScoreLog:
+    """The scores of one scorer in one run."""
+
+    root: Path
+    """Folder."""
+    identity: Mapping[str, str]
+    """The scorer, and the frames that it is shown; see `scoring_identity`."""
+    shard: RunShard | None = None
+    """Which part of its run this process scores; None for all of it."""
+
+    @classmethod
+    def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
+        """The log of a scorer, which need not be there."""
+        root = run.root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
+        return cls(root, dict(identity), run.shard)
+
+    @classmethod
+    def start(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
+        """The log of a scorer, made where it isn't there."""
+        log = cls.of(run, identity)
+        if not (log.root / HEADER).exists():
+            write_json(log.root / HEADER, dict(identity))
+        return log
+
+    @classmethod
+    def open(cls, root: Path) -> ScoreLog:
+        """A log that is there. Raises DataError for a damaged one."""
+        try:
+            plain = json.loads((root / HEADER).read_text("utf-8"))
+        except (OSError, *MALFORMED) as error:
+            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+        return cls(root, parse_as(dict[str, str], plain, str(root / HEADER)))
+
+    @property
+    def name(self) -> str:
+        """The scorer in a few words."""
+        return describe(self.identity)
+
+    @property
+    def choice(self) -> FrameChoice:
+        """Which frames of a clip are scored."""
+        return FrameChoice(self.identity.get("frames", USUAL))
+
+    @cached_property
+    def newest(self) -> dict[str, ScoredPair]:
+        """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
+        found: dict[str, ScoredPair] = {}
+        digest = identity_digest(self.identity)
+        for path in sorted(self.root.glob("scores*.jsonl")):
+            for number, record in enumerate(read_records(path), 1):
+                check_by(record, digest, f"{path}:{number}")
+                try:
+                    value = record.get("value")
+                    scored = ScoredPair(
+                        math.nan if value is None else float(value), record.get("error", "")
+                    )
+                    if not scored.error or record["key"] not in found:
+                        found[record["key"]] = scored
+                except MALFORMED as error:
+                    raise DataError(f"{path}:{number}: no score ({error})") from None
+        return found
+
+    def add(self, log: RecordLog, pair: PairToScore, scored: ScoredPair) -> None:
+        """Records a score, or why there is none."""
+        told = {"error": scored.error} if scored.error else {"value": scored.value}
+        frame = {} if pair.frame is None else {"frame": pair.frame}
+        about = {"key": pair.key, "case": pair.case, "image": pair.image, **frame}
+        log.append({**about, **told, BY: identity_digest(self.identity)})
+        self.newest[pair.key] = scored
+
+    def needs(self, pair: PairToScore) -> bool:
+        """Whether there is no score yet, or only a failure."""
+        known = self.newest.get(pair.key)
+        return known is None or bool(known.error)
+
+    def pairs(self, run: Run, cases: Sequence[Case]) -> dict[str, list[PairToScore]]:
+        """Case -> what is scored of its present image, or of its clip's frames in the order of
+        time. Raises UsageError for a frame that a clip doesn't have."""
+        present, images = run.present(cases), run.images()
+        return {
+            case.id: [
+                PairToScore(case.id, case.prompt, present[case.id], number)
+                for number in numbers_of(self.choice, images[case.id])
+            ]
+            for case in cases
+            if case.id in present
+        }
+
+    def of_cases(self, run: Run, cases: Sequence[Case]) -> dict[str, ScoredPair]:
+        """Case -> what the scorer made of its present image, or of its clip: the mean of its
+        frames, the first failure where one has none. No entry where it is not scored to the end."""
+        found = {}
+        for case, pairs in self.pairs(run, cases).items():
+            scored = [self.newest[pair.key] for pair in pairs if pair.key in self.newest]
+            if len(scored) == len(pairs):
+                failed = (one for one in scored if one.error)
+                mean = ScoredPair(fmean(one.value for one in scored))
+                found[case] = next(failed, mean)
+        return found
+
+
+@dataclass
+class ScoringTally:
+    """What came of scoring images, or frames of clips."""
+
+    scored: int = 0
+    """New scores."""
+    known: int = 0
+    """Scores that were there."""
+    failed: int = 0
+    """Pairs without a score."""
+    first_error: str = ""
+    clips: int = 0
+    """How many clips the frames are of; 0 where all are images."""
+
+
+class ScorerFailed(RunFailed):
+    """A scorer that could score nothing; the message holds the first cause."""
+
+    questions = 0
+    """Pairs that it could not score."""
+
+
+def scorers_of(run: Run) -> list[ScoreLog]:
+    """Every scorer that has scored here, by name."""
+    folders = sorted(path.parent for path in (run.root / FOLDER).glob(f"*/{HEADER}"))
+    return [ScoreLog.open(folder) for folder in folders]
+
+
+def score_images(
+    root: Path,
+    scorers: Sequence[Scorer | str],
+    cost: Cost | CallPlan | None = None,
+    progress: Progress = silent,
+    shard: RunShard | None = None,
+    frames: str = USUAL,
+) -> list[tuple[ScoreLog, ScoringTally]]:
+    """Scores the images of a run, or of a shard of it, that have no score yet.
+
+    frames: which frames of a clip, as text of a `FrameChoice`. Raises RunError for a run that is
+    not complete, UsageError for a bad spec or choice, ScorerFailed where a scorer could score
+    nothing, BudgetError where a cap ends the run.
+    """
+    FrameChoice(frames)
+    run = Run.open(root, shard)
+    run.check_complete()
+    if replaced := run.replaced():
+        raise RunError(
+            f"{root}: {len(replaced):,} images were replaced since they were made; run "
+            f"`counterprior generate` again first"
+        )
+    plan = cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
+    count_images(plan, run)
+    opened = [open_scorer(s, plan) if isinstance(s, str) else as_scorer(s) for s in scorers]
+    with run.lock():
+        return [_score(run, scorer, frames, progress) for scorer in opened]
+
+
+def _score(
+    run: Run, scorer: Scorer, frames: str, progress: Progress
+) -> tuple[ScoreLog, ScoringTally]:
+    log = ScoreLog.start(run, scoring_identity(scorer.identity(), frames))
+    of_cases = log.pairs(run, run.own_cases())
+    # Of several pairs that are alike, the first is scored.
+    pairs: dict[str, PairToScore] = {}
+    for pair in (pair for of_case in of_cases.values() for pair in of_case):
+        pairs.setdefault(pair.key, pair)
+    tally, done = ScoringTally(), 0
+    tally.clips = sum(of_case[0].frame is not None for of_case in of_cases.values())
+    with RecordLog(log.root / shard_log("scores", run.shard)) as records:
+        progress(log.name, 0, len(pairs))
+        for block in _blocks(list(pairs.values()), getattr(scorer, "batch", 1)):
+            waiting = {pair.key for pair in block if log.needs(pair)}
+            tally.known += len(block) - len(waiting)
+            if waiting:
+                # A block is scored whole also where a part of it is known: the last digits of a
+                # score depend on the batch, and a killed run must give those of one that was not.
+                found = _scored(run, scorer, block, log.choice)
+                for pair, scored in zip(block, found, strict=True):
+                    if pair.key in waiting:
+                        log.add(records, pair, scored)
+                        _count(tally, scored)
+            done += len(block)
+            progress(log.name, done, len(pairs))
+    if tally.failed and not (tally.scored or tally.known):
+        failed = ScorerFailed(
+            f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}"
+        )
+        failed.questions = tally.failed
+        raise failed
+    return log, tally
+
+
+def _blocks(pairs: Sequence[PairToScore], size: int) -> Iterator[Sequence[PairToScore]]:
+    return (pairs[start : start + size] for start in range(0, len(pairs), size))
+
+
+def _count(tally: ScoringTally, scored: ScoredPair) -> None:
+    tally.scored += not scored.error
+    tally.failed += bool(scored.error)
+    tally.first_error = tally.first_error or scored.error
+
+
+def _scored(
+    run: Run, scorer: Scorer, block: Sequence[PairToScore], choice: FrameChoice
+) -> list[ScoredPair]:
+    images: list[Image | str] = []
+    for case, pairs in groupby(block, key=lambda pair: pair.case):
+        wanted = list(pairs)
+        try:
+            shown = {
+                frame.number: frame.image
+                for frame in shown_frames(run.root, run.images()[case], choice)
+            }
+            images += [shown[pair.frame] for pair in wanted]
+        except ImageError as error:  # it was an image when it was made
+            images += [f"the image {error}"] * len(wanted)
+    opened = [(p.prompt, i) for p, i in zip(block, images, strict=True) if not isinstance(i, str)]
+    values = iter(_values(scorer, opened))
+    return [ScoredPair(math.nan, i) if isinstance(i, str) else next(values) for i in images]
+
+
+def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPair]:
+    """One for each pair; one that fails costs the others nothing."""
+    if not pairs:
+        return []
+    try:
+        found = scorer.score(pairs)
+        if len(found) != len(pairs):
+            raise DataError(f"{len(found)} scores for {len(pairs)} images")
+    except (LoadError, BudgetError):
+        raise
+    except Exception as error:  # a model's own code may raise anything
+        if len(pairs) > 1:
+            return [_values(scorer, [pair])[0] for pair in pairs]
+        return [ScoredPair(math.nan, f"{type(error).__name__}: {error}")]
+    return [
+        ScoredPair(float(value))
+        if math.isfinite(value)
+        else ScoredPair(math.nan, f"the score is {value}")
+        for value in found
+    ]

@@ -1,0 +1,204 @@
+"""How other benchmarks lay out their images in a folder: which file shows which prompt.
+
+One function a layout, one line in `LAYOUTS` each. Images are matched by the text of their prompt,
+as the folder itself or the list of prompts beside it says it, never by counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ....errors import DataError, UsageError
+from ....tables import read_json, read_rows
+from .listing import ENDINGS, FolderOptions, FoundImage, Listed
+
+PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")
+"""Columns of a prompt, the first that is there."""
+
+
+def geneval(options: FolderOptions) -> Listed:
+    """GenEval: ``00000/metadata.jsonl`` with the prompt, ``00000/samples/0000.png``."""
+    for metadata in sorted(options.root.glob("*/metadata.jsonl")):
+        _, row = next(read_rows(metadata), (1, {}))
+        prompt = _text(row, metadata, 1, PROMPTS)
+        samples = (metadata.parent / "samples").glob("*")
+        images = [path for path in samples if path.stem.isdigit() and path.suffix in ENDINGS]
+        for path in sorted(images, key=lambda path: int(path.stem)):
+            yield prompt, FoundImage(path.relative_to(options.root).as_posix())
+
+
+def geneval2(options: FolderOptions) -> Listed:
+    """GenEval 2: one JSON object, prompt -> path."""
+    path = options.listed("the JSON of prompts and paths", "*.json")
+    for prompt, file in _object(path).items():
+        if not isinstance(file, str):
+            raise DataError(f"{path}, {prompt!r}: its path is no text")
+        yield prompt, FoundImage(file)
+
+
+def wise(options: FolderOptions) -> Listed:
+    """WISE: ``ID.png``, and a JSON of `prompt_id` and `Prompt`."""
+    path = options.listed("WISE's JSON of prompts", "*.json")
+    for number, row in read_rows(path):
+        name = _text(row, path, number, ("prompt_id", "id"))
+        yield _text(row, path, number, PROMPTS), FoundImage(name)
+
+
+def tiif(options: FolderOptions) -> Listed:
+    """TIIF-Bench: ``DIMENSION/MODEL/short_description/0.png``, numbered as in its JSONL."""
+    path = options.listed("TIIF's JSONL of prompts (or their folder)", "*.jsonl")
+    lengths = ("short_description", "long_description")
+    model = options.of_model("*/{}/*_description")
+    counts: dict[str, int] = {}
+    for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+        for number, row in read_rows(file):
+            dimension = _text(row, file, number, ("type",))
+            index = counts[dimension] = counts.get(dimension, -1) + 1
+            for length in lengths:
+                if (folder := options.root / dimension / model / length).is_dir():
+                    prompt = _text(row, file, number, (length,))
+                    name = (folder / str(index)).relative_to(options.root).as_posix()
+                    yield prompt, FoundImage(name)
+
+
+def t2icompbench(options: FolderOptions) -> Listed:
+    """T2I-CompBench: ``PROMPT_000000.png``, in the folder or in its ``samples``."""
+    folder = options.root / "samples"
+    found = []
+    for path in (folder if folder.is_dir() else options.root).iterdir():
+        prompt, _, number = path.stem.rpartition("_")
+        if number.isdigit() and prompt and path.suffix.lower() in ENDINGS:
+            found.append((prompt, int(number), path.relative_to(options.root).as_posix()))
+    for prompt, _, file in sorted(found):
+        yield prompt, FoundImage(file)
+
+
+ONEIG = {
+    "anime_stylization": "anime",
+    "general_object": "object",
+    "knowledge_reasoning": "reasoning",
+    "multilingualism": "multilingualism",
+    "portrait": "human",
+    "text_rendering": "text",
+}
+"""Category in OneIG's list -> folder."""
+
+
+def oneig(options: FolderOptions) -> Listed:
+    """OneIG-Bench: ``CATEGORY/MODEL/ID.webp``, each one image or a grid of four."""
+    if options.grid is None:
+        raise UsageError("folder: say with grid=1 or grid=2 whether each file is one image or four")
+    path = options.listed("OneIG's CSV of prompts", "*.csv")
+    model = options.of_model("*/{}/*.*")
+    for number, row in read_rows(path):
+        category = _text(row, path, number, ("category",)).lower().replace(" & ", "_")
+        folder = ONEIG.get(category.replace(" ", "_"), category)
+        name = f"{folder}/{model}/{_text(row, path, number, ('id',))}"
+        yield from _cells(_text(row, path, number, PROMPTS), name, options.grid)
+
+
+def dpg_grid(options: FolderOptions) -> Listed:
+    """DPG-Bench: ``ID.png``, a grid of 2 x 2 seeds, and ``prompts/ID.txt``."""
+    if options.prompts is None:
+        raise UsageError("folder: name DPG's folder of prompts with prompts=")
+    for name, prompt in sorted(_texts(options.prompts).items()):
+        yield from _cells(prompt, name, options.grid or 2)
+
+
+def evalscope(options: FolderOptions) -> Listed:
+    """evalscope: JSONL of `id`, `prompt` and `image_path`."""
+    path = options.listed("evalscope's JSONL", "*.jsonl")
+    for number, row in read_rows(path):
+        file = _text(row, path, number, ("image_path",))
+        yield _text(row, path, number, PROMPTS), FoundImage(file)
+
+
+def imagedataset(options: FolderOptions) -> Listed:
+    """A Hugging Face dataset of images: an imagefolder with metadata, or parquet files.
+
+    A prompt's images are told apart by `seed` where there is such a column, else by their order.
+    """
+    tables = sorted(options.root.rglob("*.parquet"))
+    metadata = [p for name in ("metadata.jsonl", "metadata.csv") for p in options.root.rglob(name)]
+    if not tables and not metadata:
+        raise UsageError(f"folder: {options.root} holds neither parquet files nor metadata.jsonl")
+    for path in tables:
+        import pyarrow.parquet as pq
+
+        known = pq.read_schema(path).names
+        columns = [name for name in (*PROMPTS, "seed") if name in known]
+        if "image" not in known:
+            raise DataError(f"{path}: has no column `image`")
+        for number, row in enumerate(pq.read_table(path, columns=columns).to_pylist()):
+            prompt = _text(row, path, number + 1, PROMPTS)
+            file = path.relative_to(options.root).as_posix()
+            yield prompt, FoundImage(file, row=number, seed=_seed(row))
+    for path in sorted(metadata):
+        for number, row in read_rows(path):
+            beside = path.parent.relative_to(options.root)
+            file = (beside / _text(row, path, number, ("file_name",))).as_posix()
+            yield _text(row, path, number, PROMPTS), FoundImage(file, seed=_seed(row))
+
+
+LAYOUTS: Mapping[str, Callable[[FolderOptions], Listed]] = {
+    "dpg-grid": dpg_grid,
+    "evalscope": evalscope,
+    "geneval": geneval,
+    "geneval2": geneval2,
+    "imagedataset": imagedataset,
+    "oneig": oneig,
+    "t2icompbench": t2icompbench,
+    "tiif": tiif,
+    "wise": wise,
+}
+"""Name -> what lists a folder's prompts and images."""
+
+
+def read_layout(name: str, options: FolderOptions) -> dict[str, list[FoundImage]]:
+    """Prompt -> its images, in the order of their seeds.
+
+    Raises UsageError for an unknown layout, one that needs to be told more, and a folder that has
+    nothing of it; DataError for a list that can't be read.
+    """
+    if name not in LAYOUTS:
+        raise UsageError(f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}")
+    found: dict[str, list[FoundImage]] = {}
+    for prompt, image in LAYOUTS[name](options):
+        found.setdefault(prompt.strip(), []).append(image)
+    if not found:
+        raise UsageError(f"folder: {options.root} holds no images in the layout {name}")
+    return found
+
+
+def _text(row: Mapping[str, Any], path: Path, number: int, names: tuple[str, ...]) -> str:
+    for name in names:
+        value = row.get(name)
+        if isinstance(value, str | int) and value != "":
+            return str(value)
+    raise DataError(f"{path}:{number}: needs `{names[0]}`")
+
+
+def _seed(row: Mapping[str, Any]) -> int | None:
+    value = row.get("seed")
+    return int(value) if isinstance(value, int | str) and str(value).isdigit() else None
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: is no JSON object of prompts")
+    return found
+
+
+def _texts(path: Path) -> Mapping[str, str]:
+    """Id -> prompt, of a folder of text files or a table with `id` and `prompt`."""
+    if path.is_dir():
+        return {file.stem: file.read_text("utf-8").strip() for file in path.glob("*.txt")}
+    return {_text(r, path, n, ("id",)): _text(r, path, n, PROMPTS) for n, r in read_rows(path)}
+
+
+def _cells(prompt: str, name: str, side: int) -> Listed:
+    for cell in range(side * side):
+        yield prompt, FoundImage(name, (cell, side) if side > 1 else None)

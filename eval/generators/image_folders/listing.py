@@ -1,0 +1,70 @@
+"""What a layout needs to be told, and where it says that the images are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....errors import UsageError
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
+"""Of image files, in the order in which a name without one is tried."""
+
+
+@dataclass(frozen=True)
+class FoundImage:
+    """Where one image of a prompt is."""
+
+    file: str
+    """Path in the folder; without an ending, any of `ENDINGS`."""
+    cell: tuple[int, int] | None = None
+    """Number of a cell of a square grid, by rows from 0, and cells on a side."""
+    row: int | None = None
+    """Row of a parquet file."""
+    seed: int | None = None
+    """Seed that it was made with, where the layout says so."""
+
+    def __str__(self) -> str:
+        place = self.row if self.cell is None else f"cell {self.cell[0]}"
+        return self.file if place is None else f"{self.file} ({place})"
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """What a layout needs to know besides the folder."""
+
+    root: Path
+    """The folder."""
+    prompts: Path | None = None
+    """List of the prompts by id, or folder of text files."""
+    grid: int | None = None
+    """Images on a side of each file; 1 where a file is one image."""
+    model: str = ""
+    """Whose images, where folders of several models stand side by side."""
+
+    def listed(self, what: str, *patterns: str) -> Path:
+        """The list of prompts: as given, or the only such file in the folder."""
+        if self.prompts is not None:
+            return self.prompts
+        found = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        if len(found) != 1:
+            many = f"has {len(found)} files that may be it" if found else "does not say it"
+            raise UsageError(f"folder: name {what} with prompts=: {self.root} {many}")
+        return found[0]
+
+    def of_model(self, pattern: str) -> str:
+        """The one model whose folder matches ``pattern`` (with ``{}`` for its name)."""
+        depth = pattern.split("/").index("{}")
+        found = {
+            path.relative_to(self.root).parts[depth]
+            for path in self.root.glob(pattern.format(self.model or "*"))
+        }
+        if len(found) != 1:
+            which = f"{', '.join(sorted(found))}: choose one with model=" if found else "no model"
+            raise UsageError(f"folder: {self.root} has images of {which}")
+        return found.pop()
+
+
+Listed = Iterator[tuple[str, FoundImage]]
+"""Prompts with their images, in the order of their seeds."""

@@ -1,0 +1,216 @@
+"""Rows that the renderer is tried on: pairs and triples of animals and things in random order."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ...images import encode_png
+from ...scenes.sprites import clothes, entity_names
+from ...schema import (
+    EncodedImage,
+    Entity,
+    I2ICorrectness,
+    OrderBeyond,
+    Provenance,
+    Spatial3D,
+    SpatialMulti,
+    SpatialUC,
+    SpatialVISOR,
+    T2ICorrectness,
+    T2IHomogenization,
+)
+from ..core import ImageRequest
+from ..generators import draw
+from ..generators.render import RenderGenerator
+from ..suites.correctness import ACTIONS
+
+PAIRS = 60
+"""How many pairs: two images each where there are two mention orders."""
+FEW = 20
+"""How many where a detector looks, which takes its time."""
+ANIMALS = (
+    "cat dog horse cow sheep pig goat fox elephant giraffe bear rabbit".split()
+)  # short names that no other name holds
+STOUT = [name for name in ANIMALS if name not in ("elephant", "giraffe")]
+"""Animals that are found when they are drawn small, too."""
+_PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
+_PAIR: dict[str, Any] = {"pair_type": "A-A", "review": [], "provenance": _PROVENANCE}
+
+
+def pairs(names: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Different pairs in random order of mention; things and animals where none are named."""
+    names = names or [name for name in entity_names() if clothes(name) is None]
+    return random.Random(1).sample(list(itertools.permutations(names, 2)), PAIRS)
+
+
+def _entity(name: str) -> Entity:
+    return Entity(name=name, kind="animal", category="selftest", look=name)
+
+
+def neutral(first: str, second: str) -> T2IHomogenization:
+    """A pair that is named without a layout, in both orders."""
+    return T2IHomogenization(
+        **_PAIR,
+        first=_entity(first),
+        second=_entity(second),
+        first_action="",
+        second_action="",
+        prompt=f"One {first} and one {second}.",
+        swapped_prompt=f"One {second} and one {first}.",
+        neutral_prompt="Two animals.",
+    )
+
+
+def explicit(left: str, right: str) -> T2ICorrectness:
+    """A pair whose layout the prompt says."""
+    return T2ICorrectness(
+        domain="selftest",
+        family=f"{left}-{right}",
+        left=left,
+        right=right,
+        context="side by side",
+        frame="upright",
+        basis="stated",
+        fact="",
+        aligned_prompt=f"A {left} on the left and a {right} on the right.",
+        reverse_prompt=f"A {right} on the right and a {left} on the left.",
+        standards=[],
+        rationale="",
+        tell_left=left,
+        tell_right=right,
+        mirror_safe=True,
+        text_bound=False,
+        scope="universal",
+        review=[],
+        provenance=_PROVENANCE.model_copy(update={"entry": f"{left}-{right}"}),
+    )
+
+
+def related(number: int, first: str, second: str) -> SpatialUC:
+    """A pair of which the first is stated to stand left."""
+    return SpatialUC(
+        prompt_id=f"selftest_{number}",
+        pair_id=f"selftest_{number}",
+        relation="left_of",
+        object_a=first,
+        object_b=second,
+        prompt=f"A photo of a {first} to the left of a {second}.",
+        counterfactual_id="",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def stated(number: int, names: Sequence[str]) -> SpatialVISOR:
+    """A pair with one of four stated relations in the plane, in turn."""
+    a, b = names
+    phrases = ("to the left of", "to the right of", "above", "below")
+    relations: tuple[Any, ...] = ("left_of", "right_of", "above", "below")
+    return SpatialVISOR(
+        visor_id=number,
+        relation=relations[number % 4],
+        object_a=a,
+        object_b=b,
+        prompt=f"{_article(a)} {phrases[number % 4]} {_article(b)}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def deep(number: int, names: Sequence[str]) -> Spatial3D:
+    """A pair with one of three stated relations in depth, in turn."""
+    a, b = names
+    phrases = ("in front of", "behind", "partly hidden by")
+    relations: tuple[Any, ...] = ("in_front_of", "behind", "hidden_by")
+    return Spatial3D(
+        relation=relations[number % 3],
+        object_a=a,
+        object_b=b,
+        prompt=f"{_article(a)} {phrases[number % 3]} {_article(b)}",
+        pair_id=f"{a}/{b}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def chain(number: int, names: Sequence[str]) -> SpatialMulti:
+    """Three in a chain of two relations."""
+    phrases = {"left_of": "to the left of", "above": "above", "right_of": "to the right of"}
+    relations = [list(phrases)[number % 3], list(phrases)[(number + 1) % 3]]
+    a, b, c = names
+    first, second = (phrases[relation] for relation in relations)
+    return SpatialMulti(
+        objects=list(names),
+        subjects=[a, b],
+        relations=relations,
+        references=[b, c],
+        prompt=f"{_article(a)} {first} {_article(b)} and the {b} {second} {_article(c)}.",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def listed(names: Sequence[str]) -> OrderBeyond:
+    """Three that are named in a row."""
+
+    def prompt(named: Sequence[str]) -> str:
+        return "One {}, one {}, and one {}.".format(*named)
+
+    return OrderBeyond(
+        setting="three_homogenization",
+        axis="horizontal",
+        entities=list(names),
+        looks=list(names),
+        prompt=prompt(names),
+        swapped_prompt=prompt(names[::-1]),
+        expected=[],
+        standards=[],
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def few_pairs() -> list[tuple[str, ...]]:
+    """A few different pairs of animals in random order."""
+    return random.Random(2).sample(list(itertools.permutations(STOUT, 2)), FEW)
+
+
+def triples() -> list[tuple[str, ...]]:
+    """A few different triples of animals in random order."""
+    return random.Random(2).sample(list(itertools.permutations(STOUT, 3)), FEW)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def seed(left: str, right: str) -> dict[str, Any]:
+    """Fields of a row with a drawn seed image."""
+    prompt = f"A {left} on the left and a {right} on the right."
+    image = encode_png(draw(RenderGenerator(), ImageRequest(prompt, 0)))
+    return {
+        **_PAIR,
+        "left": _entity(left),
+        "right": _entity(right),
+        "seed_prompt": prompt,
+        "seed_image": EncodedImage(bytes=image, path="seed.png"),
+        "image_sha256": hashlib.sha256(image).hexdigest(),
+    }
+
+
+def bound(left: str, right: str) -> I2ICorrectness:
+    """An edit in which each of a pair does something else."""
+    does = {left: ACTIONS[0], right: ACTIONS[1]}
+    return I2ICorrectness(
+        **seed(left, right),
+        relation="independent",
+        agent="both",
+        left_expected=does[left],
+        right_expected=does[right],
+        aligned_instruction=f"The {left} {does[left]} and the {right} {does[right]}.",
+        reverse_instruction=f"The {right} {does[right]} and the {left} {does[left]}.",
+    )

@@ -1,0 +1,1 @@
+"""What runs keep on disk: records of cases, rows in spools, places in files, answers of judges."""

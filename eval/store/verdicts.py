@@ -1,0 +1,290 @@
+"""One judge's verdicts in a folder: what was answered is known, what is asked is recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import DataError, RunFailed
+from ...storage import RecordLog, collector_paused, write_json
+from ...tables import Digest, parse_as
+from ..clips.frames import USUAL
+from ..core import BY, Judge, Question, Verdict, check_by, describe, identity_digest
+from .records import CaseRecords, RunShard, holds_record, parsed, read_by_case, shard_log
+
+HEADER = "judge.json"
+VERDICTS = shard_log("verdicts", None)
+
+
+def judging_identity(judge: Mapping[str, str], persona: str, frames: str = USUAL) -> dict[str, str]:
+    """Who judges and how: what a folder of verdicts is of.
+
+    frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
+    """
+    shown = {} if frames == USUAL else {"frames": frames}
+    return {**judge, "persona": persona, **shown}
+
+
+class JudgeFailed(RunFailed):
+    """A judge of which every call failed; the message holds the first cause."""
+
+    questions = 0
+    """How many calls those were."""
+
+
+class OpenQuestion(NamedTuple):
+    """A question about the bytes of one image."""
+
+    question: Question
+    """What is asked."""
+    image: str
+    """SHA-256 of the image's file."""
+
+    @property
+    def key(self) -> str:
+        """Of question and image; a changed image or prompt is another question."""
+        q = self.question
+        words = [q.case, self.image, q.name, q.probe, q.prompt]
+        frame = [] if q.frame is None else [q.frame]
+        return hashlib.sha256(json.dumps([*words, *frame]).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A recorded verdict."""
+
+    key: str
+    """Of question and image."""
+    case: str
+    """Id of the case."""
+    image: Digest
+    """SHA-256 of the image's file."""
+    question: str
+    """Name of the question."""
+    probe: str
+    """One of `core.PROBES`."""
+    labels: tuple[str, ...]
+    """What it means if it is the first-named subject, the second, or neither."""
+    answers: Mapping[str, str]
+    """Answer as it had to be written -> label."""
+    sided: bool
+    """Whether the question named two subjects."""
+    verdict: Verdict
+    """What was said."""
+    frame: int | None = None
+    """Which frame of a clip it is about, from 0; None for an image."""
+
+    @classmethod
+    def of(cls, asked: OpenQuestion, verdict: Verdict) -> Answered:
+        q = asked.question
+        return cls(
+            key=asked.key,
+            case=q.case,
+            image=asked.image,
+            question=q.name,
+            probe=q.probe,
+            labels=q.labels,
+            answers=dict(q.answers),
+            sided=bool(q.subjects),
+            verdict=verdict,
+            frame=q.frame,
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        frame = {} if self.frame is None else {"frame": self.frame}
+        return {**plain, **frame, "labels": list(self.labels), **self.verdict.to_record()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], place: str = "a verdict") -> Answered:
+        """The inverse of `to_record`. Raises DataError, naming the place, for anything else."""
+        of_verdict = Verdict.__dataclass_fields__
+        own = {name: value for name, value in record.items() if name not in of_verdict}
+        said = {name: value for name, value in record.items() if name in of_verdict}
+        return parse_as(cls, {**own, "verdict": said}, place)
+
+
+_PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
+
+
+@dataclass
+class Tally:
+    """What came of asking."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    """New verdicts by label."""
+    known: int = 0
+    """Verdicts that were recorded before."""
+    first_error: str = ""
+    """What the first verdict `error` said."""
+
+
+@dataclass
+class VerdictLog:
+    """The verdicts of one judge, oldest first, in `judge.json` and `verdicts.jsonl`."""
+
+    root: Path
+    """Folder."""
+    identity: Mapping[str, str]
+    """The judge."""
+    shard: RunShard | None = None
+    """Which part of its run this process judges; None for all of it."""
+    _known: tuple[str, dict[str, Answered]] = field(default=("", {}), repr=False)
+    """The case that was looked at last, with its answers by key."""
+
+    @classmethod
+    def start(
+        cls, root: Path, identity: Mapping[str, str], shard: RunShard | None = None
+    ) -> VerdictLog:
+        """The log of a judge, made where it isn't there."""
+        if not (root / HEADER).exists():
+            write_json(root / HEADER, dict(identity))
+        return cls(root, dict(identity), shard)
+
+    @classmethod
+    def open(cls, root: Path) -> VerdictLog:
+        """A log that is there. Raises DataError for a damaged one."""
+        path = root / HEADER
+        try:
+            plain = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"{path} is damaged: {error}") from None
+        identity = parse_as(dict[str, str], plain, str(path))
+        if "kind" not in identity:
+            raise DataError(f"{path}: kind: missing")
+        return cls(root, identity)
+
+    @property
+    def name(self) -> str:
+        """The judge in a few words, with the folder where two in a run are alike."""
+        name = describe(self.identity)
+        others = [path.parent for path in self.root.parent.glob(f"*/{HEADER}")]
+        alike = [o for o in others if describe(json.loads((o / HEADER).read_text())) == name]
+        return name if len(alike) < 2 else f"{name} ({self.root.name})"
+
+    @property
+    def names(self) -> set[str]:
+        """What chooses this judge on the command line."""
+        kind, model = self.identity["kind"], self.identity.get("model", "")
+        return {kind, f"{kind}:{model}", describe(self.identity), self.name, self.root.name}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no verdict."""
+        return not holds_record(self.root, "verdicts")
+
+    @cached_property
+    def _records(self) -> CaseRecords:
+        return CaseRecords(self.root, "verdicts", self.shard)
+
+    def __iter__(self) -> Iterator[Answered]:
+        """The newest verdict of every question about every image."""
+        for case in self._records.cases():
+            yield from self.of(case).values()
+
+    @property
+    def newest(self) -> dict[str, Answered]:
+        """All that iterating gives, by key; read anew each time."""
+        return {answered.key: answered for answered in self}
+
+    def of(self, case: str) -> Mapping[str, Answered]:
+        """The newest verdict of every question about every image of a case, by key."""
+        if self._known[0] != case:
+            found: dict[str, Answered] = {}
+            for record in self._records.of(case):
+                answered = self._records.parse(self._own, record)
+                found.pop(answered.key, None)  # the newest comes last
+                found[answered.key] = answered
+            self._known = case, found
+        return self._known[1]
+
+    def _own(self, record: Mapping[str, Any], place: str) -> Answered:
+        """Raises DataError, naming the place, for what is no verdict, or another judge's."""
+        plain = dict(record)
+        check_by(plain, self._digest, place)
+        return Answered.from_record(plain, place)
+
+    @cached_property
+    def _digest(self) -> str:
+        return identity_digest(self.identity)
+
+    def present(self, images: Mapping[str, str]) -> list[Answered]:
+        """The newest verdict of every question about the present images: case -> SHA-256."""
+        records = read_by_case(self.root, "verdicts")
+        with collector_paused():
+            return [
+                answered
+                for case, image in images.items()
+                for answered in _about(map(self._read, records.get(case, ())), image)
+            ]
+
+    def iter_present(self, images: Iterable[tuple[str, str]]) -> Iterator[Answered]:
+        """What `present` has, one after the other, with one case in memory at a time."""
+        for case, image in images:
+            yield from _about(self.of(case).values(), image)
+
+    def _read(self, record: Mapping[str, Any]) -> Answered:
+        return parsed(self._own, record, lambda: self._records.where(record))
+
+    def needs(self, asked: OpenQuestion) -> bool:
+        """Whether there is no verdict yet, or only a failure of the judge itself."""
+        found = self.of(asked.question.case).get(asked.key)
+        return found is None or found.verdict.label == "error"
+
+    def log(self) -> RecordLog:
+        """Where this process' verdicts are written."""
+        return RecordLog(self._records.path)
+
+    def add(self, log: RecordLog, answered: Answered, tally: Tally) -> None:
+        """Records a verdict and counts it."""
+        self._records.append(log, {**answered.to_record(), BY: self._digest})
+        if self._known[0] == answered.case:
+            self._known[1].pop(answered.key, None)
+            self._known[1][answered.key] = answered
+        tally.labels[answered.verdict.label] += 1
+        if answered.verdict.label == "error" and not tally.first_error:
+            tally.first_error = answered.verdict.raw
+
+    def ask(
+        self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally
+    ) -> Iterator[Answered]:
+        """Asks every question and records each verdict as it comes, in any order."""
+        with self.log() as log:
+            for answered in answers(judge, questions):
+                self.add(log, answered, tally)
+                yield answered
+
+
+def _about(answers: Iterable[Answered], image: str) -> Iterable[Answered]:
+    """The newest answer to each question about one image."""
+    found = (answered for answered in answers if answered.image == image)
+    return {(a.question, a.probe, a.frame): a for a in found}.values()
+
+
+def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answered]:
+    """What a judge says of every question, as soon as it is there, in any order."""
+    waiting: dict[str, OpenQuestion] = {}
+
+    def taken() -> Iterator[Question]:
+        for asked in questions:
+            waiting[asked.question.id] = asked
+            yield asked.question
+
+    for question, verdict in judge.judge(taken()):
+        yield Answered.of(waiting.pop(question.id), verdict)
+
+
+def check_tally(name: str, tally: Tally) -> None:
+    """Raises JudgeFailed where something was asked and every call failed."""
+    if tally.labels and set(tally.labels) == {"error"} and not tally.known:
+        failed = JudgeFailed(
+            f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}"
+        )
+        failed.questions = tally.labels["error"]
+        raise failed

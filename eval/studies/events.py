@@ -1,0 +1,178 @@
+"""What became of the cells of a study, as its processes wrote it down, read as one.
+
+A process that has all of a study writes `cells.jsonl`, each shard `cells.I-of-N.jsonl`. A cell is
+done where one process did all of it, or where all shards of one number did their parts, of the
+images as they are now. A judge fails in a cell only where it failed on every question: a part in
+which all of them were errors is one of a cell that is done, if the judge answered elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...storage import RecordLog
+from ..engine.run import Run
+from ..store.records import CaseRecords, RunShard, shard_name
+from .spec import Cell
+
+NAMED = 3
+"""Shards that are named one by one."""
+
+CellEvent = Mapping[str, Any]
+"""`state`: `begun`, `failed` with its `cause`, or `done` with what was `asked` about which
+`images`, the number of `questions`, and of them the `errors`; `shard` where it is of a part. A part
+that `failed` has the same where its judge was asked everything."""
+
+
+class CellEvents:
+    """Every event of a study's cells, as far as this process has read or written it."""
+
+    def __init__(self, root: Path, shard: RunShard | None = None) -> None:
+        """shard: which part this process does, if it writes."""
+        self._records = CaseRecords(root, "cells", shard, key="cell")
+        self._shard = shard
+
+    def log(self) -> RecordLog:
+        """Where this process writes."""
+        return RecordLog(self._records.path)
+
+    def add(self, log: RecordLog, cell: Cell, state: str, **more: Any) -> None:
+        """Writes what became of a cell, or of this process' part of it."""
+        part = {"shard": list(self._shard)} if self._shard else {}
+        self._records.append(log, {"cell": cell.key, "state": state, **part, **more})
+
+    def told(self, cell: Cell, run: Run, questions: int, errors: int) -> dict[str, Any]:
+        """What an event says where everything was asked, about the images as they are."""
+        return {
+            "asked": cell.asked,
+            "images": _digest(_own_images(run, self._shard)),
+            "questions": questions,
+            "errors": errors,
+        }
+
+    def of(self, cell: Cell) -> dict[RunShard | None, CellEvent]:
+        """The newest event of each shard, or of who did all of it: None.
+
+        What ended in another division of the work has no say any more, unless it was done.
+        """
+        found: dict[RunShard | None, CellEvent] = {}
+        for event in self._records.of(cell.key):
+            shard = tuple(event["shard"]) if "shard" in event else None
+            found = {
+                other: old
+                for other, old in found.items()
+                if old["state"] == "done" or _count(other) == _count(shard)
+            }
+            found.pop(shard, None)  # so that the newest comes last
+            found[shard] = event
+        return found
+
+    def is_done(self, cell: Cell, run: Run, present: Mapping[str, str]) -> bool:
+        """Whether all of a cell is there. present: the run's images as they are."""
+        return next(self._ends(cell, run, present.items), None) is not None
+
+    def is_own_done(self, cell: Cell, run: Run) -> bool:
+        """Whether nothing is left of this process' part, and nothing failed that may go better.
+
+        run: opened with this process' shard.
+        """
+        own = self.of(cell).get(self._shard)
+        if own is not None and _fits(own, cell, _digest(_own_images(run, self._shard))):
+            return not own["errors"]
+        ends = self._ends(cell, run, run.iter_present)
+        return any(not any(event["errors"] for event in events) for events in ends)
+
+    def _ends(
+        self, cell: Cell, run: Run, present: Callable[[], Iterable[tuple[str, str]]]
+    ) -> Iterator[list[CellEvent]]:
+        """Events that together say that all of a cell is there: one, or one of each shard."""
+        events = self.of(cell)
+        whole = events.get(None)
+        if whole and whole["state"] == "done" and _fits(whole, cell, _digest(present())):
+            yield [whole]
+        for count in {shard[1] for shard in events if shard}:
+            shards = [(part, count) for part in range(1, count + 1)]
+            if not all(shard in events for shard in shards):
+                continue
+            parts = run.parts(count)
+            digests = {part: ImagesDigest() for part, _ in shards}
+            for case, sha in present():
+                digests[parts[case]].add(case, sha)
+            found = [events[shard] for shard in shards]
+            if any(event["state"] == "done" for event in found) and all(
+                _fits(events[shard], cell, str(digests[shard[0]])) for shard in shards
+            ):
+                yield found
+
+    def cause(self, cell: Cell) -> str:
+        """What ended a cell, or parts of it; empty where nothing did."""
+        causes: dict[str, list[str]] = {}
+        for shard, event in self.of(cell).items():
+            if event["state"] == "failed":
+                causes.setdefault(event["cause"], []).append(shard_name(shard) if shard else "")
+        return "; ".join(f"{_some(who)}: {why}".removeprefix(": ") for why, who in causes.items())
+
+    def questions(self, cell: Cell) -> int:
+        """Questions that were counted when it was done, or its parts; 0 before."""
+        counts: dict[int, int] = {}
+        for shard, event in self.of(cell).items():
+            counts[_count(shard)] = counts.get(_count(shard), 0) + event.get("questions", 0)
+        return max(counts.values(), default=0)
+
+    def unfinished(self, cell: Cell) -> str:
+        """Which shards of those that do a cell have not ended well, in words; empty without any."""
+        events = self.of(cell)
+        newest = next(reversed(events), None)
+        count = _count(newest)
+        lost = [
+            shard_name(shard)
+            for shard in ((part, count) for part in range(1, count + 1))
+            if events.get(shard, {}).get("state") != "done"
+        ]
+        return f" ({_some(lost)} not done)" if lost else ""
+
+
+class ImagesDigest:
+    """Of cases and their images, in whatever order they come: none of them is held."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def add(self, case: str, sha: str) -> None:
+        """sha: of the image's file."""
+        digest = hashlib.sha256(f"{case} {sha}".encode()).digest()
+        self._sum = (self._sum + int.from_bytes(digest[:8])) % (1 << 64)
+
+    def __str__(self) -> str:
+        return f"{self._sum:016x}"
+
+
+def _own_images(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
+    """The images as they are, of all cases or of those of the shard that a run is opened with."""
+    return run.iter_present(run.own_cases() if shard else None)
+
+
+def _fits(event: CellEvent, cell: Cell, images: str) -> bool:
+    """Whether an event says that everything was asked about the images with this digest, as the
+    cell asks it."""
+    return event.get("asked") == cell.asked and event.get("images") == images
+
+
+def _digest(images: Iterable[tuple[str, str]]) -> str:
+    """Of the images that were judged."""
+    found = ImagesDigest()
+    for case, sha in images:
+        found.add(case, sha)
+    return str(found)
+
+
+def _count(shard: RunShard | None) -> int:
+    return shard[1] if shard else 0
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,254 @@
+"""A study's table as Markdown, LaTeX, CSV and JSON; the same table gives the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from ...errors import UsageError
+from ..core import Score
+from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
+from ..results.changes import NUMBERS
+from ..results.tables import left_out, show
+from .spec import unknown
+from .table import Heading, StudyTable, TableCell
+
+COLUMNS = (
+    "line section column judge suites score value partial_value low high unit n left_out groups "
+    "paper gap notes"
+).split()
+"""Of the CSV: one line a cell; what methods changed is in the other forms. A number of a part of
+its cell is a `partial_value`, no `value`."""
+FIGURE = "svg"
+"""The form that is no table but what is drawn besides."""
+
+
+def format_table(table: StudyTable, form: str) -> str:
+    """A table, or its figure, as text that ends with a line feed.
+
+    Raises UsageError for an unknown form, and for a figure where there is none.
+    """
+    if form == FIGURE:
+        if not table.figure:
+            raise UsageError(f"{table.title}: has no figure: choose from {', '.join(FORMS)}")
+        return table.figure
+    if form not in FORMS:
+        raise UsageError(unknown("format", form, [*FORMS, FIGURE]))
+    return FORMS[form](table)
+
+
+def cell_text(cell: TableCell) -> str:
+    """A cell's number with its interval and groups; in parentheses where it is of a part.
+
+    What isn't there is said in words.
+    """
+    if cell.score is None:
+        return cell.gap.partition(":")[0] if cell.gap else ""
+    shown = f"{_number(cell.score)}{_ends(cell.score)}"
+    if cell.gap:
+        return f"({shown}) in part"
+    return f"{shown} {cell.groups.replace(' ', '')}".rstrip()
+
+
+def paper_text(value: float | None) -> str:
+    """As printed, with two digits at least for a share.
+
+    >>> paper_text(52.6), paper_text(0.4), paper_text(0.551), paper_text(None)
+    ('52.6', '0.40', '0.551', '')
+    """
+    if value is None:
+        return ""
+    digits = len(f"{value:g}".partition(".")[2])
+    return f"{value:.{max(digits, 2)}f}" if abs(value) <= 1 else f"{value:g}"
+
+
+def _number(score: Score) -> str:
+    counted = score.unit not in ("%", "1") and not math.isnan(score.value)
+    return f"{score.value:,.0f}" if counted else show(score.value, score.unit)
+
+
+def _ends(score: Score) -> str:
+    low, high = score.interval
+    if math.isnan(low) or math.isnan(score.value):
+        return ""
+    return f" [{show(low, score.unit)}, {show(high, score.unit)}]"
+
+
+def _markdown(table: StudyTable) -> str:
+    def row(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    width = len(table.columns)
+    lines = [f"**{_plain(table.title)}**{'' if table.complete else ' (incomplete)'}", ""]
+    lines.append(row([table.rows, *(_plain(column.name) for column in table.columns)]))
+    lines.append(row(["---", *["---:"] * width]))
+    for section, part in groupby(table.lines, key=lambda line: line.section):
+        if section:
+            lines.append(row([f"*{_plain(section)}*", *[""] * width]))
+        for line in part:
+            shown = [cell_text(cell) + _raised(cell.notes) for cell in line.cells]
+            lines.append(row([_plain(line.name), *map(_plain, shown)]))
+            printed = [paper_text(cell.paper) for cell in line.cells]
+            if any(printed):
+                lines.append(row(["*paper*", *(f"*{text}*" if text else "" for text in printed)]))
+    if table.source:
+        lines += ["", f"*paper*: as printed in {_plain(table.source)}."]
+    if table.notes:
+        lines += ["", *(f"{n}. {_plain(note)}" for n, note in enumerate(table.notes, 1))]
+    lines += ["", *(f"- {_plain(remark)}" for remark in table.remarks)]
+    for report in table.changes:
+        lines += ["", f"**{_plain(report.title)}**", "", row(COLUMNS_OF_CHANGES)]
+        lines.append(row(["---:" if name in NUMBERS else "---" for name in COLUMNS_OF_CHANGES]))
+        lines += [row([_plain(text) for text in cells]) for cells in report.rows()]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """A text of others in Markdown: one line, no columns, no tags."""
+    return " ".join(text.split()).replace("<", "&lt;").replace("|", "\\|")
+
+
+def _raised(notes: Sequence[int]) -> str:
+    """Numbers of notes as superscripts.
+
+    >>> _raised((1, 12))
+    ' ¹ ¹²'
+    """
+    digits = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return "".join(f" {note}".translate(digits) for note in notes)
+
+
+def _latex(table: StudyTable) -> str:
+    width = len(table.columns)
+    lines = [
+        "% \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_tex(table.title)}{'' if table.complete else ' (incomplete)'}}}",
+        f"\\begin{{tabular}}{{l{'r' * width}}}",
+        "\\toprule",
+    ]
+    lines += _latex_head(table.columns)
+    lines.append(" & ".join([_tex(table.rows), *(_tex(c.label) for c in table.columns)]) + " \\\\")
+    lines.append("\\midrule")
+    for section, part in groupby(table.lines, key=lambda line: line.section):
+        if section:
+            lines.append(f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{_tex(section)}}}}} \\\\")
+        for line in part:
+            shown = [_latex_cell(cell) for cell in line.cells]
+            lines.append(" & ".join([_tex(line.name), *shown]) + " \\\\")
+            printed = [paper_text(cell.paper) for cell in line.cells]
+            if any(printed):
+                words = [f"\\emph{{{text}}}" if text else "" for text in printed]
+                lines.append(" & ".join(["\\emph{paper}", *words]) + " \\\\")
+    lines += ["\\bottomrule", "\\end{tabular}", "\\par\\raggedright\\footnotesize"]
+    if table.source:
+        lines.append(f"\\emph{{paper}}: as printed in {_tex(table.source)}.\\par")
+    notes = [f"\\textsuperscript{{{n}}}~{_tex(note)}\\par" for n, note in enumerate(table.notes, 1)]
+    lines += [*notes, *(f"{_tex(remark)}\\par" for remark in table.remarks), "\\end{table}"]
+    for report in table.changes:
+        form = "".join("r" if name in NUMBERS else "l" for name in COLUMNS_OF_CHANGES)
+        lines += ["\\begin{table}", "\\centering", f"\\caption{{{_tex(report.title)}}}"]
+        lines += [f"\\begin{{tabular}}{{{form}}}", "\\toprule"]
+        lines += [" & ".join(map(_tex, COLUMNS_OF_CHANGES)) + " \\\\", "\\midrule"]
+        lines += [" & ".join(map(_tex, cells)) + " \\\\" for cells in report.rows()]
+        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_head(columns: Sequence[Heading]) -> Iterator[str]:
+    """A line of judges and one of heads, over the columns that share one."""
+    for titles in ([c.judge for c in columns], [c.head for c in columns]):
+        if not any(titles):
+            continue
+        parts, rules, place = [""], [], 2
+        # A head belongs to the judge above it.
+        named = zip(titles, (c.judge for c in columns), strict=True)
+        for (title, _), group in groupby(named):
+            span = len(list(group))
+            parts.append(f"\\multicolumn{{{span}}}{{c}}{{{_tex(title)}}}")
+            if title:
+                rules.append(f"\\cmidrule(lr){{{place}-{place + span - 1}}}")
+            place += span
+        yield " & ".join(parts) + " \\\\"
+        yield " ".join(rules)
+
+
+def _latex_cell(cell: TableCell) -> str:
+    notes = ",".join(map(str, cell.notes))
+    return _tex(cell_text(cell)) + (f"\\textsuperscript{{{notes}}}" if notes else "")
+
+
+_TEX = {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def _tex(text: str) -> str:
+    """A text of others in LaTeX.
+
+    >>> _tex("95 % of A_B & C")
+    '95 \\\\% of A\\\\_B \\\\& C'
+    """
+    plain = " ".join(text.split())
+    return re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _TEX[found[0]], plain)
+
+
+def _csv(table: StudyTable) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for line in table.lines:
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            score = cell.score
+            value = "" if score is None or math.isnan(score.value) else repr(score.value)
+            writer.writerow(
+                [
+                    line.name,
+                    line.section,
+                    column.name,
+                    column.judge,
+                    " ".join(column.suites),
+                    column.score,
+                    "" if cell.gap else value,
+                    value if cell.gap else "",
+                    *(_end(end) for end in (score.interval if score else ())),
+                    *([] if score else ["", ""]),
+                    score.unit if score else "",
+                    score.n if score else "",
+                    left_out(score) if score else "",
+                    cell.groups,
+                    "" if cell.paper is None else repr(cell.paper),
+                    cell.gap,
+                    "; ".join(table.notes[note - 1] for note in cell.notes),
+                ]
+            )
+    return file.getvalue()
+
+
+def _end(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+def _json(table: StudyTable) -> str:
+    return json.dumps(table.to_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+FORMS: dict[str, Callable[[StudyTable], str]] = {
+    "md": _markdown,
+    "tex": _latex,
+    "csv": _csv,
+    "json": _json,
+}
+"""Name -> what writes it."""

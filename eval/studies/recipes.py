@@ -1,0 +1,61 @@
+"""Study files that ship: one for each table of a paper, a file in `recipes/` and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from ...errors import UsageError
+from .spec import StudyFile, parse_study, read_study, unknown
+from .table_layout import TableLayout
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A study file with its table."""
+
+    name: str
+    text: str
+    """The file, ready to be written."""
+    study: StudyFile
+
+    @property
+    def title(self) -> str:
+        """Of its table."""
+        return self.study.table.title if self.study.table else ""
+
+
+@cache
+def recipe_names() -> tuple[str, ...]:
+    """Of all recipes, sorted."""
+    folder = resources.files(__package__) / "recipes"
+    files = (file.name for file in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".yaml") for name in files if name.endswith(".yaml")))
+
+
+@cache
+def read_recipe(name: str) -> Recipe:
+    """A recipe. Raises UsageError for one that isn't there."""
+    if name not in recipe_names():
+        raise UsageError(unknown("recipe", name, recipe_names()))
+    file = resources.files(__package__) / "recipes" / f"{name}.yaml"
+    text = file.read_text("utf-8")
+    return Recipe(name, text, parse_study(text, f"{name}.yaml"))
+
+
+def find_layout(name: str) -> TableLayout:
+    """The table of a recipe, or of a study file of your own.
+
+    Raises UsageError for neither, and for a file without a `table`.
+    """
+    if name.endswith((".yaml", ".yml")):
+        found = read_study(Path(name)).table
+        if found is None:
+            raise UsageError(f"{name} has no `table`")
+        return found
+    layout = read_recipe(name).study.table
+    if layout is None:
+        raise UsageError(f"the recipe {name} has no `table`")
+    return layout

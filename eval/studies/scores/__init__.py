@@ -1,0 +1,91 @@
+"""Scores of a table that are no suite's: one kind, one prefix, one line in `KINDS`.
+
+A suite scores one run under one judge. These need more: people's labels, the run without a method,
+every generator, or the reason that a rule gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ....errors import UsageError
+from ...core import Score
+from . import bandit, checker, forward, gate, own_errors, people, switched
+from .scope import CellScope
+
+Needs = Literal["own", "base", "rivals"]
+
+
+@dataclass(frozen=True)
+class ScoreKind:
+    """Scores that share a prefix."""
+
+    find: Callable[[str, CellScope], Score | None]
+    """The score of a name without the prefix; None where there is nothing that it is of."""
+    names: Sequence[str]
+    """What may follow the prefix; a `*` stands for anything."""
+    needs: Needs = "own"
+    """Which other cells it reads: that without a method, or those of all generators."""
+    reads: Callable[[str, str], Sequence[str]] | None = None
+    """Of all generators' cells only those with these names, by its own name and generator."""
+    pools: bool = False
+    """Whether it may be of several suites or generators together."""
+    lacking: str = "not computed"
+    """Why there may be none."""
+
+
+KINDS = {
+    "people": ScoreKind(people.find, people.NAMES, pools=True, lacking="no labels of people"),
+    "gate": ScoreKind(gate.find, gate.NAMES, pools=True, lacking="no label `accept` of people"),
+    "switched": ScoreKind(switched.find, switched.NAMES, needs="base", lacking="no biased case"),
+    "checker": ScoreKind(checker.find, checker.NAMES, lacking="the judge is no checker"),
+    "forward": ScoreKind(
+        forward.find, forward.NAMES, "rivals", forward.reads, lacking="no such pair of models"
+    ),
+    "own_errors": ScoreKind(
+        own_errors.find,
+        own_errors.NAMES,
+        "rivals",
+        own_errors.reads,
+        lacking="the start itself is not judged",
+    ),
+    "ucb": ScoreKind(bandit.find, bandit.NAMES, needs="rivals", lacking="fewer than 2 to choose"),
+}
+"""Prefix -> kind; a score is written ``PREFIX:NAME``."""
+
+
+def kind_of(score: str) -> ScoreKind | None:
+    """The kind of a score by its prefix; None for a suite's own."""
+    return KINDS.get(score.partition(":")[0]) if ":" in score else None
+
+
+def name_problem(score: str) -> str:
+    """What is wrong with the name of a score of a kind; empty where nothing is."""
+    prefix, _, name = score.partition(":")
+    names = KINDS[prefix].names
+    if any(_fits(name, known) for known in names):
+        return ""
+    return f"no score {score!r}: choose from {', '.join(f'{prefix}:{n}' for n in names)}"
+
+
+def find_score(name: str, group: str, scope: CellScope) -> Score | None:
+    """A score of a suite in a group, or one of a kind; None where there is none.
+
+    Raises UsageError for a name that no kind has.
+    """
+    kind = kind_of(name)
+    if kind is None:
+        (cell,) = scope.own
+        return next(
+            (s for s in cell.judged.result.scores if s.name == name and s.group == group), None
+        )
+    if problem := name_problem(name):
+        raise UsageError(problem)
+    return kind.find(name.partition(":")[2], scope)
+
+
+def _fits(name: str, known: str) -> bool:
+    start, star, _ = known.partition("*")
+    return name.startswith(start) and len(name) > len(start) if star else name == known

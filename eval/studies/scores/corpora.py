@@ -1,0 +1,72 @@
+"""What `counterprior mine` found in web corpora: does the first-mentioned thing stand left?
+
+OTS-Bench's Table 5 has a line for each corpus, where others have one for each generator.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....errors import DataError
+from ....tables import MALFORMED
+from ...core import Score, describe
+from ...stats.intervals import NOTHING, Interval
+
+RESULT = "alignment.json"
+"""In the folder of a corpus."""
+SHARES = {
+    "aligned": "single_probe",
+    "aligned_probed": "four_probes",
+    "aligned_consistent": "consistent",
+}
+"""Score -> key of the result. Asked once, as the paper does; the mean over the image and its mirror
+image, with the names in both orders, so that a judge's preferences cancel; and over the pairs for
+which all four agree."""
+PAIRS = "pairs"
+"""Pairs with an answer."""
+NAMES = (*SHARES, PAIRS)
+
+
+@dataclass(frozen=True)
+class MinedCorpus:
+    """One corpus."""
+
+    judge: str
+    """Who looked at its images, in a few words."""
+    scores: Mapping[str, Score]
+    """By name."""
+
+
+def read_corpus(folder: Path) -> MinedCorpus:
+    """The result of a corpus that was mined to the end.
+
+    Intervals are over pairs of things, because the same two are often named together. Raises
+    DataError where there is no result, or a damaged one.
+    """
+    path = folder / RESULT
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        shares = {name: _share(name, told[key]) for name, key in SHARES.items()}
+        judge = describe(told["judge"])
+    except FileNotFoundError:
+        raise DataError(
+            f"there is no {path}: make it with `counterprior mine SOURCE --stage layout --judge "
+            f"SPEC --out {folder}`"
+        ) from None
+    except (OSError, *MALFORMED) as error:
+        raise DataError(f"{path} is no result of `counterprior mine`: {error!r}") from None
+    n = shares["aligned"].n
+    return MinedCorpus(judge, shares | {PAIRS: Score(PAIRS, float(n), NOTHING, n=n, unit="pairs")})
+
+
+def _share(name: str, told: Mapping[str, Any]) -> Score:
+    value, *ends = (
+        math.nan if share is None else 100 * float(share)
+        for share in (told["rate"], *told["by_pair"])
+    )
+    return Score(name, value, Interval(*ends), n=int(told["n"]), unit="%")

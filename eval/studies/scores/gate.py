@@ -1,0 +1,45 @@
+"""`gate:`: how often a threshold of the plain scene's score decides as people do (CF-World)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import Score
+from ...people.gate import GRID, labeled_images
+from ...stats.clusters import cluster_interval
+from ...suites import open_suite
+from ...suites.worlds import ACCEPTED
+from .scope import CellScope
+
+NAMES = tuple(f"{threshold:g}" for threshold in GRID)
+
+
+def find(name: str, scope: CellScope) -> Score | None:
+    """Share of labeled images that a threshold passes where people accept, and only there.
+
+    None without labels `accept`, and on suites that have no gate.
+    """
+    values: list[float] = []
+    laws: list[str] = []
+    left_out: dict[str, int] = {}
+    for cell in scope.own:
+        if not open_suite(cell.suite).has_gate:
+            continue
+        said = {case: label for (case, asked), label in cell.told.items() if asked == ACCEPTED}
+        labeled, lost = labeled_images(cell.outcomes, said)
+        values += ((labeled.scores >= float(name)) == labeled.accepted).astype(float).tolist()
+        laws += labeled.laws.tolist()
+        for reason, count in lost.items():
+            left_out[reason] = left_out.get(reason, 0) + count
+    if not values:
+        return None
+    (share,) = cluster_interval(np.array(values), laws, (0.0, 1.0))
+    return Score(
+        f"gate:{name}",
+        100 * share.value,
+        share.interval.scaled(100),
+        n=len(values),
+        unit="%",
+        excluded=left_out,
+        warning=share.warning,
+    )

@@ -1,0 +1,156 @@
+"""`people:`: a judge against people's labels, pooled over suites and generators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
+from ...results.agree import KINDS, agreement
+from ...results.selection import CLOSE, score_differences
+from ...stats.agreement import cohen_kappa
+from ...stats.intervals import NOTHING, Interval
+from ...suites import open_suite
+from ...suites.base import Suite
+from ...suites.worths import Worth
+from .scope import CellScope, JudgedCell
+
+CODES = ("0", "1", "2")
+"""Of labels, as OTS-Bench's analysis writes them: invalid; left or as expected; the other."""
+COUNTS = tuple(f"count:{people}:{judge}" for people in CODES for judge in CODES)
+ESTIMATES = (
+    *KINDS,
+    *("precision", "recall", "specificity", "npv", "accuracy", "f1"),
+)
+"""Of the judge's number and people's, see `results.agree`."""
+DIFFERENCES = {"difference": "mean", "within": f"within_{CLOSE}", "deviation": "deviation"}
+"""Of people's score less the judge's, see `results.selection`."""
+LIMITS = ("limit_low", "limit_high")
+NAMES = ("kappa", "agreement", *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
+
+
+def find(name: str, scope: CellScope) -> Score | None:
+    """One of `NAMES`; None without any labeled image.
+
+    ``kappa`` and ``agreement`` are over the three codes of a label; ``count:1:2`` counts what
+    people call 1 and the judge 2. The estimates compare the judge's number with the worth of
+    people's label, ``difference`` and the others the scores of each image.
+    """
+    if name in (*DIFFERENCES, *LIMITS):
+        return _difference(name, scope.own)
+    if name in ESTIMATES:
+        return _estimate(name, scope)
+    matrix, failed = _matrix(scope.own)
+    n = int(matrix.sum())
+    if not n:
+        return None
+    kappa = cohen_kappa(matrix)
+    value, interval, unit = kappa.value, kappa.interval, "1"
+    if name == "agreement":
+        value, interval = kappa.agreement, NOTHING
+    elif name in COUNTS:
+        _, people, judge = name.split(":")
+        value, interval = float(matrix[CODES.index(people), CODES.index(judge)]), NOTHING
+        unit = "images"
+    return Score(name, value, interval, n=n, unit=unit, excluded=failed)
+
+
+def _estimate(name: str, scope: CellScope) -> Score | None:
+    human, numbers, failed = _numbers(scope)
+    if not human:
+        return None
+    found = agreement(name, numbers, human, kinds=[kind for kind in KINDS if kind == name])
+    estimate = found["estimates"][name]
+    value = math.nan if estimate["value"] is None else estimate["value"]
+    ends = NOTHING if estimate["interval"] is None else Interval(*estimate["interval"])
+    left_out = {**failed, "undecided": found["undecided"]}
+    return Score(name, value, ends, n=found["n"], unit="1", excluded=_some(left_out))
+
+
+def _difference(name: str, cells: Sequence[JudgedCell]) -> Score | None:
+    """Of people's score less the judge's by image, each in [0, 1]."""
+    told = {cell.judged.result.folder: cell.told for cell in cells}
+    found = score_differences([cell.judged for cell in cells], told)
+    if found is None:
+        return None
+    if name in LIMITS:
+        return Score(name, found["limits"][LIMITS.index(name)], NOTHING, n=found["n"], unit="1")
+    ends = Interval(*found["interval"]) if name == "difference" else NOTHING
+    return Score(name, found[DIFFERENCES[name]], ends, n=found["n"], unit="1")
+
+
+def _matrix(cells: Sequence[JudgedCell]) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """Counts of people's codes (rows) and the judge's, and labels without a code by reason."""
+    matrix = np.zeros((3, 3), dtype=np.int64)
+    failed: dict[str, int] = {}
+    for cell in cells:
+        worths = open_suite(cell.suite).worths
+        for question, found in cell.judged.result.card.agreement.items():
+            for people, row in zip(found.labels, found.matrix, strict=True):
+                for judge, count in zip(found.labels, row, strict=True):
+                    lost = next((one for one in (people, judge) if one in FAILURES), "")
+                    if lost:
+                        failed[lost] = failed.get(lost, 0) + count
+                        continue
+                    first, second = (_code(worths[question], one) for one in (people, judge))
+                    matrix[first, second] += count
+    return matrix, _some(failed)
+
+
+def _code(worth: Worth, label: str) -> int:
+    if label not in worth.values:
+        return 0
+    return 1 if worth.values[label] > 0 else 2
+
+
+def _numbers(
+    scope: CellScope,
+) -> tuple[dict[str, float | None], dict[str, float], dict[str, int]]:
+    """People's worth of each labeled image, the judge's number, and images without one by reason.
+
+    The number is what the judge measures; where it measures none, the worth of its label.
+    """
+    human: dict[str, float | None] = {}
+    numbers: dict[str, float] = {}
+    failed: dict[str, int] = {}
+    for cell in scope.own:
+        suite = open_suite(cell.suite)
+        outcomes = {outcome.case.id: outcome for outcome in cell.outcomes}
+        for (case, question), label in cell.told.items():
+            if question not in suite.worths:
+                continue
+            verdict = outcomes[case].verdict(question)
+            key = f"{cell.judged.result.folder}/{case}/{question}"
+            human[key] = _worth(suite, outcomes[case], question, label)
+            number = None if scope.by_verdict else verdict.number
+            if number is None and not verdict.failed:
+                number = _worth(suite, outcomes[case], question, verdict.label)
+            if number is None:
+                failed[verdict.label] = failed.get(verdict.label, 0) + 1
+            else:
+                numbers[key] = number
+    return human, numbers, failed
+
+
+def _worth(suite: Suite[Any], outcome: Outcome, question: str, label: str) -> float | None:
+    """What a label says of an image, in [0, 1]; None where it decides nothing.
+
+    Where one question decides whether an image is right, it is the suite's own correctness, by
+    which a thing that is missing may be wrong.
+    """
+    worth = suite.worths[question]
+    if suite.has_right_images and len(suite.worths) == 1:
+        said = {(question, ORIGINAL): Verdict(label)}
+        found = suite.correctness(Outcome(outcome.case, said))
+        return None if math.isnan(found) else found
+    low, high = worth.ends
+    value = worth.values.get(label)
+    return None if value is None else (value - low) / (high - low)
+
+
+def _some(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in sorted(counts.items()) if count}

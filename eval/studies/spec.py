@@ -1,0 +1,617 @@
+"""A study file: generators x suites x judges and scorers, and what is done otherwise in some cells.
+
+Every fault is said with file, line and field. A key that is given twice is one: YAML would keep the
+last of them without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from ...errors import DataError, UsageError
+from ...specs import Spec
+from ..captioners import CAPTIONERS, PAID_CAPTIONERS
+from ..clips.frames import USUAL, FrameChoice
+from ..generators import GENERATORS
+from ..judges import JUDGES, PAID
+from ..methods import METHODS
+from ..roundtrips.routes import (
+    EDITS,
+    JOINT,
+    StepKind,
+    check_start,
+    end_of,
+    routes_of,
+    trip_name,
+    trips_of,
+)
+from ..scorers import SCORERS
+from ..suites import SUITES
+from .table_layout import (
+    SCORER,
+    ColumnLayout,
+    LineLayout,
+    PaperLayout,
+    PaperLine,
+    TableLayout,
+    TablePart,
+    layout_problems,
+)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+"""A name is a file name on every system, and holds no `+`, which joins generator and method."""
+Control = Literal["mirror", "swap"]
+Manner = Literal["standard", "strict"]
+
+
+def _frames(text: str) -> str:
+    try:
+        return FrameChoice(text).text
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+ShownFrames = Annotated[str, AfterValidator(_frames)]
+"""Which frames of a clip are judged, as text of a `FrameChoice`."""
+
+
+class StudyError(DataError):
+    """A study file that can't be used; the message names file, line and field."""
+
+
+class Sampling(TablePart):
+    """Which images are made of a suite, and how they are asked about."""
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Rows to sample; None for all."""
+    seeds: Annotated[int, Field(ge=1, le=4)] | None = None
+    """Images of each prompt; 1 where None."""
+    probes: tuple[Control, ...] | None = None
+    """Controls of the judge; the study's where None."""
+    persona: Manner | None = None
+    """How free questions are answered; the study's where None."""
+    frames: ShownFrames | None = None
+    """Which frames of a clip are judged and scored; the study's where None."""
+
+
+class CellPattern(TablePart):
+    """Cells, by shell patterns of their names; a name that isn't given fits all."""
+
+    suite: str = "*"
+    generator: str = "*"
+    judge: str = "*"
+
+    def fits(self, suite: str, generator: str, judge: str) -> bool:
+        """Whether a cell is meant."""
+        asked = ((suite, self.suite), (generator, self.generator), (judge, self.judge))
+        return all(fnmatchcase(name, pattern) for name, pattern in asked)
+
+
+class Otherwise(CellPattern, Sampling):
+    """Cells that are left out, or done otherwise where a setting is given."""
+
+    spec: str | None = None
+    """Of the generator there, e.g. of a model's editing pipeline."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that are given."""
+        return self.model_dump(include={*Sampling.model_fields, "spec"}, exclude_none=True)
+
+
+class TripEditors(TablePart):
+    """Who makes the edits of round trips; without one, criteria that need it are left out."""
+
+    image: str = ""
+    """Spec of a generator that edits images."""
+    text: str = ""
+    """Spec of a captioner that writes texts anew."""
+
+
+class StudyFile(TablePart):
+    """What a study is of."""
+
+    data: str = ""
+    """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub."""
+    suites: dict[str, Sampling] = Field(default={}, min_length=1)
+    """Config -> its sample."""
+    generators: dict[str, str] = Field(default={}, min_length=1)
+    """Name -> spec."""
+    captioners: dict[str, str] = Field(default={})
+    """Name -> spec of what puts images into words, for round trips with each generator."""
+    any_to_any: dict[str, str] = Field(default={})
+    """Name -> spec of a model that is both a captioner and a generator."""
+    editors: TripEditors = TripEditors()
+    methods: dict[str, str | tuple[str, ...]] = Field(default={})
+    """Name -> specs of methods, applied one after the other to every generator."""
+    judges: dict[str, str] = Field(default={}, min_length=1)
+    """Name -> spec."""
+    text_judges: dict[str, str] = Field(default={})
+    """Name -> spec of those that judge the texts of round trips; the judges do where empty."""
+    scorers: dict[str, str] = Field(default={})
+    """Name -> spec of what scores the quality of all images; no judge has the name."""
+    corpora: dict[str, str] = Field(default={}, min_length=1)
+    """Name -> folder that `counterprior mine` made; they need nothing else of a study."""
+    probes: tuple[Control, ...] = ()
+    """Controls of every judge, of `core.CONTROLS`."""
+    persona: Manner = "standard"
+    """How free questions are answered."""
+    frames: ShownFrames = USUAL
+    """Which frames of a clip are judged and scored."""
+    unchecked: bool = False
+    """Whether judges judge without being checked on gold images first."""
+    only: tuple[CellPattern, ...] = ()
+    """Where given, cells that none of them fits are left out."""
+    exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")
+    """Cells that are left out, or done otherwise: of two settings the later one holds."""
+    labels: dict[str, str | dict[str, str]] = Field(default={})
+    """Suite -> file of people's labels, or generator -> file."""
+    max_usd: Annotated[float, Field(ge=0)] | None = None
+    """Cap over everything, US dollars."""
+    prices: str | None = None
+    """File of the user's own price table."""
+    concurrency: Annotated[int, Field(ge=1)] = 8
+    """Paid calls under way at the same time."""
+    table: TableLayout | None = None
+    """What `study table` shows, where no other is named."""
+
+    @property
+    def makers(self) -> dict[str, str]:
+        """Name -> spec of all that make images."""
+        return {**self.generators, **self.any_to_any}
+
+    @property
+    def tellers(self) -> dict[str, str]:
+        """Name -> spec of all that put images into words."""
+        return {**self.captioners, **self.any_to_any}
+
+    @property
+    def all_judges(self) -> dict[str, str]:
+        """Name -> spec of those of images and of texts."""
+        return {**self.judges, **self.text_judges}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One generator on one suite under one judge, or one scorer."""
+
+    suite: str
+    """Config."""
+    generator: str
+    """Name in the study, with `+METHOD` where a method applies."""
+    judge: str
+    """Name in the study, of a judge or a scorer."""
+    spec: str
+    """Of the generator."""
+    limit: int | None
+    """Rows to sample; None for all."""
+    seeds: int
+    """Images of each prompt."""
+    probes: tuple[str, ...]
+    """Controls of the judge."""
+    persona: str
+    """How free questions are answered."""
+    frames: str = USUAL
+    """Which frames of a clip are judged and scored."""
+    methods: tuple[str, ...] = ()
+    """Specs of the methods around the generator, the innermost first."""
+    scorer: bool = False
+    """Whether a scorer looks at the images, and no judge."""
+    start: str = ""
+    """Of a round trip: `image` or `text`; empty for anything else."""
+    steps: tuple[tuple[StepKind, str], ...] = ()
+    """Of a round trip: kind and spec of its models, those of its name first."""
+
+    @property
+    def model(self) -> str:
+        """What makes its images: the generator's spec and those of the methods."""
+        if self.start:
+            return JOINT.join((self.start, *(f"{kind}={spec}" for kind, spec in self.steps)))
+        return " + ".join((self.spec, *self.methods))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Of a round trip: those of the suite's variants whose route its models can go."""
+        known = {kind for kind, _ in self.steps}
+        routes = (
+            routes_of(check_start(self.start), sorted(known - set(EDITS))) if self.start else []
+        )
+        fit = tuple(route.name for route in routes if known >= set(route.steps))
+        return tuple(v for v in SUITES[self.suite].variants if v.startswith(fit)) if fit else ()
+
+    @property
+    def ends_in_text(self) -> bool:
+        """Whether its run makes texts in place of images."""
+        kinds = [kind for kind, _ in self.steps if kind not in EDITS]
+        return bool(self.start) and end_of(check_start(self.start), kinds) == "text"
+
+    def __str__(self) -> str:
+        return f"{self.suite} x {self.generator} x {self.judge}"
+
+    @property
+    def key(self) -> str:
+        """Unique in a study."""
+        return f"{self.suite}/{self.generator}/{self.judge}"
+
+    @property
+    def asked(self) -> list[str]:
+        """What decides which questions are asked about an image."""
+        frames = [] if self.frames == USUAL else [self.frames]
+        return frames if self.scorer else [*self.probes, self.persona, *frames]
+
+    @property
+    def run(self) -> str:
+        """Its run, which all of its judges share."""
+        return f"{self.suite}/{self.generator}"
+
+    @property
+    def folder(self) -> str:
+        """The folder of its run, relative to the study's."""
+        return f"runs/{self.run}"
+
+
+def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
+    """Reads and checks a study file.
+
+    changes: ``KEY.KEY=VALUE`` that take the place of what it says, a spec or a value as YAML;
+    an empty value takes an entry out. Raises StudyError naming file, line and field, and UsageError
+    for a change of something that can't be.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.reason
+        raise StudyError(f"{path}: no study file: {reason}") from None
+    return parse_study(text, str(path), changes)
+
+
+def parse_study(text: str, source: str, changes: Sequence[str] = ()) -> StudyFile:
+    """As `read_study`, of a text; `source` names it in messages."""
+    lines = _lines(text, source)
+    plain = yaml.safe_load(text)
+    if not isinstance(plain, dict):
+        raise StudyError(f"{source}: a study maps data, suites, generators and judges")
+    for change in changes:
+        _change(plain, change)
+    try:
+        study = StudyFile.model_validate(plain)
+    except ValidationError as error:
+        raise StudyError(_told(error, source, lines, plain)) from None
+    for place, problem in _problems(study):
+        raise StudyError(f"{_at(source, lines, place)}: {problem}")
+    return study
+
+
+def write_study(study: StudyFile) -> str:
+    """A study as the text of a file that reads as the same study."""
+    plain = study.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+
+
+def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Name of a generator, with and without each method -> its spec and those of the methods."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, spec in study.makers.items():
+        found[name] = spec, ()
+        for method, specs in study.methods.items():
+            found[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
+    return found
+
+
+def cells_of(study: StudyFile) -> list[Cell]:
+    """Every cell, by generator, suite, judge and scorer in the order of the file."""
+    found = []
+    for suite, generator, made in _runs_of(study):
+        sampling = study.suites[suite]
+        for judge in _viewers_of(study, made):
+            place = suite, generator, judge
+            if study.only and not any(one.fits(*place) for one in study.only):
+                continue
+            settings: dict[str, Any] = {
+                "probes": study.probes,
+                "persona": study.persona,
+                "frames": study.frames,
+                "limit": None,
+            }
+            settings |= {"seeds": 1, **made} | sampling.model_dump(exclude_none=True)
+            left_out = False
+            for one in study.exceptions:
+                if one.fits(*place):
+                    left_out = left_out or not one.changes
+                    settings |= one.changes
+            if not left_out:
+                cell = Cell(suite, generator, judge, **settings)
+                found.append(replace(cell, scorer=judge in study.scorers))
+    return found
+
+
+def trips_in(study: StudyFile) -> dict[str, dict[str, Any]]:
+    """Name of each run of round trips -> where it starts, and its steps; those without a criterion
+    that their editors allow are left out."""
+    editors = {"retouch": study.editors.image, "revise": study.editors.text}
+    found = {}
+    for start, kinds, names in trips_of(list(study.tellers), list(study.makers)):
+        specs = {"tell": study.tellers, "draw": study.makers}
+        steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, names, strict=True)]
+        needed = {step for route in routes_of(start, kinds) for step in route.steps}
+        steps += [(kind, spec) for kind, spec in editors.items() if spec and kind in needed]
+        cell = {"spec": "", "start": start, "steps": tuple(steps)}
+        known = {kind for kind, _ in steps}
+        if any(known >= set(route.steps) for route in routes_of(start, kinds)):
+            found[trip_name(start, names)] = cell
+    return found
+
+
+def _runs_of(study: StudyFile) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Suite, name of the run, and what makes it; by generator and suite, round trips last."""
+    for generator, (spec, methods) in generators_of(study).items():
+        for suite in study.suites:
+            if suite not in SUITES or not SUITES[suite].takes_trips:
+                yield suite, generator, {"spec": spec, "methods": methods}
+    for suite in study.suites:
+        if suite in SUITES and SUITES[suite].takes_trips:
+            for name, made in trips_in(study).items():
+                yield suite, name, made
+
+
+def _viewers_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
+    """Judges and scorers of a run; scorers look at images only."""
+    kinds = [kind for kind, _ in made.get("steps", ()) if kind not in EDITS]
+    if made.get("start") and end_of(made["start"], kinds) == "text":
+        yield from study.text_judges or study.judges
+    else:
+        yield from study.judges
+        yield from study.scorers
+
+
+def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """What no type says: (path of keys, problem), the first in the file first."""
+    needed = {"data": study.data, "suites": study.suites, "generators": study.makers}
+    for key, given in {**needed, "judges": study.judges}.items():
+        if not given and (any(needed.values()) or study.judges or not study.corpora):
+            yield (key,), f"missing; a study has {', '.join(needed)} and judges, or corpora"
+    for suite in study.suites:
+        if suite not in SUITES:
+            yield ("suites", suite), unknown("suite", suite, SUITES)
+    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    models = {
+        "generators": GENERATORS,
+        "captioners": tellers,
+        "any_to_any": GENERATORS.keys() & tellers.keys(),
+        "judges": {**JUDGES, **PAID},
+        "text_judges": {**JUDGES, **PAID},
+        "scorers": SCORERS,
+    }
+    yield from _trip_problems(study)
+    for key, kinds in models.items():
+        what = _WHAT.get(key, key[:-1])
+        seen: dict[str, str] = {}
+        for name, text in getattr(study, key).items():
+            if not NAME.fullmatch(name):
+                yield (key, name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+            # Some file systems hold one of two names that differ in case only.
+            if (other := seen.setdefault(name.lower(), name)) != name:
+                yield (key, name), f"{name!r} and {other!r} differ in case only"
+            yield from _spec_problems((key, name), what, text, kinds)
+    for what, named in (("judge", study.judges), ("scorer", study.scorers)):
+        specs: dict[str, str] = {}
+        for name, text in named.items():
+            if (other := specs.setdefault(text, name)) != name:
+                yield (f"{what}s", name), f"{name!r} is the same {what} as {other!r}"
+    for name in study.scorers:
+        if name.lower() in map(str.lower, study.judges):
+            yield ("scorers", name), f"a judge is named {name!r}, too: give it another name"
+    for name in study.methods:
+        if not NAME.fullmatch(name):
+            yield ("methods", name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+        texts = study.methods[name]
+        for text in (texts,) if isinstance(texts, str) else texts:
+            yield from _spec_problems(("methods", name), "method", text, METHODS)
+    runs = dict.fromkeys(name for _, name, _ in _runs_of(study))
+    names = {
+        "suite": list(study.suites),
+        "generator": list(runs),
+        "judge": [*study.all_judges, *study.scorers],
+    }
+    for suite, files in study.labels.items():
+        if suite not in study.suites:
+            yield ("labels", suite), unknown("suite of the study", suite, study.suites)
+        for generator in files if isinstance(files, dict) else ():
+            if generator not in names["generator"]:
+                problem = unknown("generator", generator, names["generator"])
+                yield ("labels", suite, generator), problem
+    for key, patterns in (("only", study.only), ("except", study.exceptions)):
+        for number, pattern in enumerate(patterns):
+            for what, known in names.items():
+                text = getattr(pattern, what)
+                if not any(fnmatchcase(name, text) for name in known):
+                    yield (key, number, what), f"{text!r} fits no {what} of {', '.join(known)}"
+    for number, one in enumerate(study.exceptions):
+        own = one.changes.keys() & {"limit", "seeds", "spec"}
+        if one.judge != "*" and own:
+            problem = f"every judge sees the same images: {', '.join(sorted(own))} goes without it"
+            yield ("except", number, "judge"), problem
+        if one.spec is not None:
+            yield from _spec_problems(("except", number, "spec"), "generator", one.spec, GENERATORS)
+    if study.table is not None:
+        yield from layout_problems(study.table)
+        for number, column in enumerate(study.table.columns):
+            if column.score.startswith(SCORER) and column.scorer not in study.scorers:
+                problem = unknown("scorer", column.scorer, study.scorers)
+                yield ("table", "columns", number, "score"), problem
+    if study.judges and not cells_of(study):
+        yield (), "nothing is left to do after `only` and `except`"
+
+
+_WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges": "judge"}
+
+
+def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
+    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    for key, text, what, kinds in (
+        ("image", study.editors.image, "generator", GENERATORS),
+        ("text", study.editors.text, "captioner", tellers),
+    ):
+        if text:
+            yield from _spec_problems(("editors", key), what, text, kinds)
+    for name in study.any_to_any:
+        if name in study.generators or name in study.captioners:
+            yield ("any_to_any", name), f"{name!r} names another model, too"
+    for name in study.text_judges:
+        if name in study.judges or name in study.scorers:
+            yield ("text_judges", name), f"{name!r} names another judge or scorer, too"
+    trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
+    if trips and not study.tellers:
+        yield ("suites", trips[0]), "needs captioners, or models that are any_to_any"
+    if study.tellers and not trips:
+        yield ("suites",), "captioners and any_to_any are for round trips: no suite has any"
+
+
+def _spec_problems(
+    place: tuple[Any, ...], what: str, text: str, kinds: Iterable[str]
+) -> Iterator[tuple[tuple[Any, ...], str]]:
+    try:
+        kind = Spec.parse(text).kind
+    except UsageError as error:
+        yield place, str(error)
+        return
+    if kind not in kinds and kind != "python":
+        yield place, unknown(what, kind, [*kinds, "python"])
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """A name that isn't there, with those that are near it, or else all."""
+    known = list(known)
+    near = get_close_matches(name, known, n=3)
+    return f"no {what} {name!r}: " + (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"choose from {', '.join(known)}"
+        if known
+        else "there is none"
+    )
+
+
+def _change(plain: dict[str, Any], change: str) -> None:
+    keys, equals, text = change.partition("=")
+    section, _, name = keys.partition(".")
+    if not equals or section not in _KEYS:
+        raise UsageError(f"--set {change!r}: {unknown('key', section, _KEYS)}")
+    value: Any = text or None
+    if (section, bool(name)) not in _TEXTS:
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"--set {change!r}: {text!r} is no YAML") from None
+    held: Any = plain
+    path = [section, name] if name else [section]
+    if section == "suites":  # names of suites and settings have no dots
+        path = keys.split(".")
+    for key in path[:-1]:
+        held = held.setdefault(key, {})
+        if not isinstance(held, dict):
+            raise UsageError(f"--set {change!r}: {key} has no entries")
+    if value is None:
+        held.pop(path[-1], None)
+    else:
+        held[path[-1]] = value
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+_KEYS = _keys(StudyFile)
+_MODELS = ("generators", "captioners", "any_to_any", "editors", "judges", "text_judges", "scorers")
+_TEXTS = {(key, True) for key in _MODELS}
+_TEXTS |= {("data", False), ("prices", False)}
+"""(Section, whether an entry is named) whose value is a text; YAML reads `render:` as a mapping."""
+_KEYS_BELOW = {
+    ("suites", 2): _keys(Sampling),
+    ("editors", 1): _keys(TripEditors),
+    ("only", 2): _keys(CellPattern),
+    ("except", 2): _keys(Otherwise),
+    ("table", 1): _keys(TableLayout),
+    ("table", 2): _keys(PaperLayout),
+    ("table", 3): _keys(ColumnLayout),
+    ("table", 4): _keys(PaperLine),
+}
+"""(Section, depth) -> the keys that an entry takes."""
+
+Lines = Mapping[tuple[Any, ...], int]
+"""Path of keys and places -> line, from 1."""
+
+
+def _lines(text: str, source: str) -> Lines:
+    """Where everything stands. Raises StudyError for what is no YAML, and a key given twice."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{source}:{mark.line + 1}" if mark else source
+        raise StudyError(f"{place}: no YAML: {getattr(error, 'problem', None) or error}") from None
+    found: dict[tuple[Any, ...], int] = {}
+    if root is not None:
+        _walk(root, (), found, source)
+    return found
+
+
+def _walk(node: yaml.Node, path: tuple[Any, ...], found: dict[Any, int], source: str) -> None:
+    found.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below, line = (*path, key.value), key.start_mark.line + 1
+            if below in found:
+                raise StudyError(
+                    f"{source}:{line}: {'.'.join(map(str, below))} occurs twice, first in line "
+                    f"{found[below]}"
+                )
+            found[below] = line
+            _walk(value, below, found, source)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            _walk(value, (*path, number), found, source)
+
+
+def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
+    """``FILE:LINE: FIELD``, the line of the nearest key that is there."""
+    path = tuple(place)
+    near = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in lines), ())
+    head = f"{source}:{lines[near]}" if near else source
+    return f"{head}: {'.'.join(map(str, path))}" if path else head
+
+
+def _told(error: ValidationError, source: str, lines: Lines, plain: Mapping[str, Any]) -> str:
+    """The first fault in the file, in one line."""
+
+    def place(loc: tuple[Any, ...]) -> tuple[Any, ...]:
+        # A union adds which of its types was tried; what stands in the file does not.
+        kept = [key for key in loc if not (isinstance(key, str) and "[" in key)]
+        while kept and tuple(kept) not in lines and kept[-1] in ("str", "dict", "tuple"):
+            kept.pop()
+        return tuple(kept)
+
+    faults = sorted(error.errors(), key=lambda one: lines.get(place(one["loc"]), 10**9))
+    first = faults[0]
+    where = place(first["loc"]) or tuple(first["loc"])  # a key may look like a type
+    problem = first["msg"].lower().replace("input should", "should")
+    if first["type"] == "extra_forbidden":
+        known = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
+        if where[:2] == ("table", "lines"):
+            known = _keys(LineLayout)
+        problem = unknown("key", str(where[-1]), known)
+    elif first["type"] in ("model_type", "dict_type"):
+        problem = "should be a mapping; write {} for the defaults"
+    elif not isinstance(first["input"], Mapping):
+        problem += f", not {first['input']!r}"
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{_at(source, lines, where)}: {problem}{more}"

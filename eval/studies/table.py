@@ -1,0 +1,578 @@
+"""A study as one table: scores with intervals, tied groups and what a paper printed.
+
+What qualifies a number stands beside it: a cell that isn't done is never a plain number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..core import ALL, Score, describe, without_nan
+from ..engine.image_scores import scoring_identity
+from ..engine.run import RunHeader
+from ..results.changes import QualityReport, put_together
+from ..results.leaderboard import leaderboard
+from ..results.quality import ImageQuality, read_quality
+from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
+from ..results.tables import left_out
+from ..suites import SUITES
+from .figures import FIGURES
+from .runner import CellStatus, Study
+from .scores import find_score, kind_of
+from .scores.corpora import read_corpus
+from .scores.scope import CellScope, JudgedCell
+from .table_layout import (
+    DEVIATION,
+    ColumnLayout,
+    LineLayout,
+    PaperLine,
+    TableLayout,
+    fitted,
+    generic_layout,
+)
+
+CellKey = tuple[str, str, str]
+"""Suite, generator and judge of a cell of the study."""
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One number with everything that qualifies it."""
+
+    score: Score | None
+    """None where there is none."""
+    gap: str = ""
+    """Why it isn't what it should be: what is missing; empty where its cell is done."""
+    groups: str = ""
+    """Letters of the tied groups; only for scores that their suite ranks by."""
+    paper: float | None = None
+    """What the paper printed in this place."""
+    notes: tuple[int, ...] = ()
+    """Numbers of notes, from 1."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; undefined numbers are None. A number of a part is `partial`, no `score`."""
+        found = None if self.score is None else self.score.to_json()
+        return {
+            "score": None if self.gap else found,
+            "partial": found if self.gap else None,
+            "gap": self.gap,
+            "groups": self.groups.split(),
+            "paper": self.paper,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """One line."""
+
+    name: str
+    """Of the generator or judge."""
+    section: str
+    """What the lines of a section share, e.g. their judge; empty where there is one section."""
+    cells: Sequence[TableCell]
+    """One a column."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Above a column."""
+
+    head: str
+    label: str
+    suites: tuple[str, ...]
+    score: str
+    judge: str = ""
+    """Where the columns are repeated for each judge."""
+
+    @property
+    def name(self) -> str:
+        """All of it, in one line."""
+        return " ".join(part for part in (self.judge, self.head, self.label) if part)
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table with its notes."""
+
+    title: str
+    rows: str
+    """What a line is of: `generator`, `judge` or `corpus`."""
+    columns: Sequence[Heading]
+    lines: Sequence[TableLine]
+    source: str
+    """Of the paper's values; empty without any."""
+    notes: Sequence[str]
+    """Numbered: what cells refer to."""
+    remarks: Sequence[str]
+    """On the whole table: models, samples, n."""
+    changes: Sequence[QualityReport] = ()
+    """What each method changed of its generator, in bias and quality; of cells that are done."""
+    figure: str = ""
+    """What its layout draws besides, as SVG."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done."""
+        return not any(cell.gap for line in self.lines for cell in line.cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain: dict[str, Any] = {
+            "title": self.title,
+            "rows": self.rows,
+            "complete": self.complete,
+            "columns": [
+                {"name": c.name, **vars(c), "suites": list(c.suites)} for c in self.columns
+            ],
+            "lines": [
+                {
+                    "name": line.name,
+                    "section": line.section,
+                    "cells": [cell.to_json() for cell in line.cells],
+                }
+                for line in self.lines
+            ],
+            "paper": self.source,
+            "notes": list(self.notes),
+            "remarks": list(self.remarks),
+            "changes": [report.to_json() for report in self.changes],
+        }
+        return dict(without_nan(plain))
+
+
+def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
+    """The table of a study; its own layout where none is given, or else its headline scores.
+
+    Reads what is there, complete or not, and writes nothing. Raises DataError for bad labels.
+    """
+    suites = list(study.file.suites)
+    layout = layout or study.file.table or generic_layout(suites, list(study.file.scorers))
+    return _Table(study, fitted(layout, suites)).made()
+
+
+@dataclass
+class _Table:
+    study: Study
+    layout: TableLayout
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def statuses(self) -> dict[tuple[str, str, str], CellStatus]:
+        found = self.study.status()
+        return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in found}
+
+    @cached_property
+    def entries(self) -> dict[tuple[str, str, str], JudgedCell]:
+        """What was judged at all, also in part."""
+        found = {}
+        groups = any(column.group != ALL for column in self.layout.columns)
+        for key, status in self.statuses.items():
+            run = self.study.run_of(status.cell)
+            log = self.study.log_of(status.cell, run) if run else None
+            if run is None or log is None or log.is_empty:
+                continue
+            labels, several = self.study.labels_of(status.cell)
+            settings = ScoreSettings(
+                labels=labels, judges=(log.root.name,), partial=True, groups=groups
+            )
+            (judged,) = score_run(run.root, settings, several)
+            told = run_labels(run, labels, several)
+            found[key] = JudgedCell(replace(judged, name=status.cell.generator), told)
+        return found
+
+    @cached_property
+    def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:
+        """What was scored at all, also in part."""
+        found = {}
+        known = self.study.models()["scorers"]
+        for key, status in self.statuses.items():
+            run = self.study.run_of(status.cell) if status.cell.scorer else None
+            for quality in read_quality(run) if run else ():
+                if key[2] not in known:
+                    continue
+                wanted = scoring_identity(known[key[2]]["identity"], status.cell.frames)
+                if quality.identity == wanted:
+                    named = replace(quality.score, name=key[2])
+                    found[key] = replace(quality, scorer=key[2], score=named)
+        return found
+
+    @cached_property
+    def generators(self) -> list[str]:
+        return list(dict.fromkeys(key[1] for key in self.statuses))
+
+    @cached_property
+    def judges(self) -> list[str]:
+        return [
+            name for name in self.study.file.all_judges if name in {k[2] for k in self.statuses}
+        ]
+
+    @cached_property
+    def headings(self) -> list[tuple[ColumnLayout, Heading]]:
+        repeated = self.judges if self.layout.across else [""]
+        return [
+            (column, Heading(column.head, column.label, column.suites, column.score, judge))
+            for judge in repeated
+            for column in self.layout.columns
+        ]
+
+    def made(self) -> StudyTable:
+        paper = self.layout.paper
+        lines = list(self._lines())
+        shown = any(cell.paper is not None for line in lines for cell in line.cells)
+        return StudyTable(
+            title=self.layout.title,
+            rows=self.layout.rows,
+            columns=[heading for _, heading in self.headings],
+            lines=lines,
+            source=paper.source if paper and shown else "",
+            notes=self.notes,
+            remarks=[*self.layout.notes, *self._remarks(lines)],
+            changes=list(self._changes()),
+            figure=self._figure(),
+        )
+
+    def _changes(self) -> Iterator[QualityReport]:
+        """Every generator with its methods, on each suite; only what is done is compared."""
+        for suite, base in product(self.study.file.suites, self.study.file.generators):
+            names = [base, *(f"{base}+{method}" for method in self.study.file.methods)]
+            judged: dict[str, dict[str, JudgedRun]] = {}
+            scored: dict[str, list[ImageQuality]] = {}
+            for name in names:
+                done = [k for k, s in self.statuses.items() if k[:2] == (suite, name) and not s.gap]
+                if done:
+                    judged[name] = {k[2]: self.entries[k].judged for k in done if k in self.entries}
+                    scored[name] = [self.qualities[k] for k in done if k in self.qualities]
+            if base in judged and len(judged) > 1:
+                yield put_together(judged, scored, suite)
+
+    def _lines(self) -> Iterator[TableLine]:
+        if self.layout.rows == "corpus":
+            yield from map(self._corpus, self.study.file.corpora)
+            return
+        by_generator = self.layout.rows == "generator"
+        names = self._shown_generators if by_generator else self.judges
+        sections = self.judges if by_generator else self._shown_generators
+        named = by_generator and (self.layout.across or self._judges_are_named)
+        if named or self.layout.pooled:
+            sections = [""]
+        for section in sections:
+            what = "judge" if by_generator else "generator"
+            title = f"{what} {section}" if len(sections) > 1 else ""
+            for name in list(self._named_lines(section)) if self.layout.lines else names:
+                yield TableLine(name, title, self._cells(name, section))
+
+    def _named_lines(self, section: str) -> Iterator[str]:
+        """The lines of the layout of which the study has any cell."""
+        for name, line in self.layout.lines.items():
+            keys = (
+                key
+                for column, heading in self.headings
+                for key in self._keys(column, line, name, heading.judge or section)
+            )
+            if any(key in self.statuses for key in keys):
+                yield name
+
+    @cached_property
+    def _shown_generators(self) -> list[str]:
+        """With the methods only where the columns don't say of which method they are."""
+        if all(column.method == "*" for column in self.layout.columns):
+            return self.generators
+        return [name for name in self.generators if name in self.study.file.generators]
+
+    @property
+    def _judges_are_named(self) -> bool:
+        """Whether no cell takes its judge from a section."""
+        lines = self.layout.lines.values()
+        return all(column.judge for column in self.layout.columns) or bool(
+            lines and all(line.judge for line in lines)
+        )
+
+    def _corpus(self, name: str) -> TableLine:
+        corpus = read_corpus(Path(self.study.file.corpora[name]))
+        printed = self.layout.paper.lines.get(name) if self.layout.paper else None
+        return TableLine(
+            name,
+            "",
+            [
+                TableCell(corpus.scores[column.score], paper=_printed(printed, place, ""))
+                for place, column in enumerate(self.layout.columns)
+            ],
+        )
+
+    def _cells(self, name: str, section: str) -> list[TableCell]:
+        printed = self.layout.paper.lines.get(name) if self.layout.paper else None
+        line = self.layout.lines.get(name, LineLayout())
+        cells = []
+        for place, (column, heading) in enumerate(self.headings):
+            if line.score:
+                column = column.model_copy(update={"score": line.score})
+            keys = self._keys(column, line, name, heading.judge or section)
+            paper = _printed(printed, place % len(self.layout.columns), heading.judge)
+            wrong = "" if paper is None else self._other_model(name, keys, printed)
+            marks = [self._note(wrong)] if wrong else []
+            cells.append(self._cell(column, line, keys=keys, paper=paper, marks=marks))
+        return cells
+
+    def _quality(self, column: ColumnLayout, key: CellKey) -> Score | None:
+        """What a scorer's column shows; None where nothing was scored."""
+        quality = self.qualities.get(key)
+        if quality is None or not quality.score.n:
+            return None
+        return quality.deviation if column.score.endswith(DEVIATION) else quality.score
+
+    def _keys(
+        self, column: ColumnLayout, line: LineLayout, name: str, section: str
+    ) -> list[CellKey]:
+        """The cells of the study that one of the table is of."""
+        by_generator = self.layout.rows == "generator"
+        method = column.method.replace("*", line.method)
+        judge = column.judge or line.judge or (section if by_generator else name)
+        judge = column.scorer or judge
+        generator = line.generator or (name if by_generator else section)
+        named = [f"{generator}+{method}" if method else generator]
+        found = [
+            (suite, one, judge)
+            for suite in column.suites
+            for one in (self.generators if self.layout.pooled else named)
+        ]
+        return [k for k in found if k in self.statuses] if self.layout.pooled else found
+
+    def _around(self, score: str, key: CellKey) -> list[CellKey]:
+        """The cells that a score reads besides its own."""
+        suite, generator, judge = key
+        kind = kind_of(score)
+        if kind is None or kind.needs == "own":
+            return []
+        if kind.needs == "base":
+            return [(suite, generator.partition("+")[0], judge)]
+        read = kind.reads and kind.reads(score.partition(":")[2], generator)
+        return [
+            k
+            for k in self.statuses
+            if k[0] == suite and k[2] == judge and (read is None or k[1] in read)
+        ]
+
+    def _scope(self, score: str, keys: Sequence[CellKey], line: LineLayout) -> CellScope | None:
+        """None where a cell of its own has no verdict at all."""
+        own = [self.entries[key] for key in keys if key in self.entries]
+        if not own or len(own) < len(keys):
+            return None
+        around = {key[1]: self.entries.get(key) for key in self._around(score, keys[0])}
+        known = {name: entry for name, entry in around.items() if entry is not None}
+        base = known.get(keys[0][1].partition("+")[0])
+        return CellScope(own, base, known, name=keys[0][1], by_verdict=line.by_verdict)
+
+    def _cell(
+        self,
+        column: ColumnLayout,
+        line: LineLayout,
+        *,
+        keys: Sequence[CellKey],
+        paper: float | None,
+        marks: list[int],
+    ) -> TableCell:
+        asked = [self.statuses[key] for key in keys if key in self.statuses]
+        if not asked:  # left out of the study: `except` or `only`
+            return TableCell(None, paper=paper, notes=tuple(marks))
+        around = self._around(column.score, keys[0])
+        asked += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
+        gap = "; ".join(_gap(s, keys, len(asked)) for s in asked if s.gap)
+        if gap:
+            marks.append(self._note(gap))
+        entries = [self.entries[key] for key in keys if key in self.entries]
+        if column.scorer:
+            score = self._quality(column, keys[0])
+        else:
+            scope = self._scope(column.score, keys, line)
+            score = find_score(column.score, column.group, scope) if scope else None
+        failed = any(s.state == "failed" for s in asked)
+        if failed and not any(s.verdicts.get("answered") for s in asked):
+            score = None
+        for entry in entries:
+            if (odd := self._settings(entry)) and len(self._kinds(keys[0][0])) > 1:
+                marks.append(self._note(odd))
+        if score is not None:
+            marks += [self._note(text) for text in _warnings(score)]
+        elif not gap:
+            kind = kind_of(column.score)
+            marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))
+        groups = ""
+        if column.score == SUITES[column.suites[0]].headline.score and column.group == ALL:
+            groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
+        return TableCell(score, gap, groups, paper, tuple(sorted(set(marks))))
+
+    @cached_property
+    def _ties(self) -> dict[tuple[str, str], dict[str, str]]:
+        """(Suite, judge) -> generator -> letters, over the cells that are done."""
+        found = {}
+        for suite in self.study.file.suites:
+            for judge in self.judges:
+                done = [
+                    entry.judged
+                    for key, entry in self.entries.items()
+                    if key[0] == suite and key[2] == judge and not self.statuses[key].gap
+                ]
+                if len(done) > 1:
+                    board = leaderboard(suite, SUITES[suite].headline, done)
+                    found[suite, judge] = {s.name: s.groups for s in board.standings}
+        return found
+
+    def _settings(self, entry: JudgedCell) -> str:
+        """How an entry was made and asked: what neighbors of one column should share."""
+        header, identity = entry.judged.result.run, entry.judged.log.identity
+        probes = sorted(entry.judged.result.card.probes)
+        asked = f", asked also {' and '.join(probes)}" if probes else ""
+        persona = identity.get("persona", "standard")
+        strict = f", persona {persona}" if persona != "standard" else ""
+        frames = f", frames {identity['frames']}" if "frames" in identity else ""
+        return f"{_sample(header)}{asked}{strict}{frames}"
+
+    def _kinds(self, suite: str) -> dict[str, None]:
+        """Every way in which the runs of a suite were made, in the order of the table."""
+        own = (entry for key, entry in self.entries.items() if key[0] == suite)
+        return dict.fromkeys(self._settings(entry) for entry in own)
+
+    def _other_model(
+        self, name: str, keys: Sequence[tuple[str, str, str]], printed: PaperLine | None
+    ) -> str:
+        """What to say where the paper's line is of something else than this name's model."""
+        if printed is None or not printed.of:
+            return ""
+        if self.layout.rows == "judge":
+            specs = {self.study.file.all_judges[key[2]] for key in keys if key in self.statuses}
+        else:
+            specs = {self.statuses[key].cell.model for key in keys if key in self.statuses}
+        other = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
+        if not other:
+            return ""
+        return f"the paper's {name} is {printed.of}; here the name stands for {' and '.join(other)}"
+
+    def _note(self, text: str) -> int:
+        if text not in self.notes:
+            self.notes.append(text)
+        return self.notes.index(text) + 1
+
+    def _figure(self) -> str:
+        """Of what is done."""
+        if not self.layout.figure:
+            return ""
+        draw = FIGURES[self.layout.figure]
+        column = self.layout.columns[0]
+        found = {}
+        for judge in self.judges:
+            keys = [
+                key
+                for key in self.entries
+                if key[0] in column.suites and key[2] == judge and not self.statuses[key].gap
+            ]
+            if keys:
+                found[judge] = {f"{key[0]} {key[1]}": self.entries[key] for key in keys}
+        return draw(found, self.layout.title)
+
+    def _remarks(self, lines: Sequence[TableLine]) -> Iterator[str]:
+        if self.layout.rows == "corpus":
+            for name, folder in self.study.file.corpora.items():
+                yield f"corpus {name}: {folder}, judged by {read_corpus(Path(folder)).judge}."
+        else:
+            yield f"Data: {self.study.file.data}."
+        for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
+            kinds = self._kinds(suite)
+            if kinds:
+                yield f"{suite}: {'; elsewhere '.join(kinds)}."
+        yield from self._models()
+        if any(cell.groups for line in lines for cell in line.cells):
+            yield (
+                "Generators that share a letter can't be told apart: paired bootstrap, adjusted "
+                "by Holm over all pairs of a column. Only scores that a suite ranks by have "
+                "letters."
+            )
+        if any(not c.score and not c.gap and not c.notes for line in lines for c in line.cells):
+            yield "An empty place is not part of the study."
+        yield "In brackets: 95 % intervals over clusters of items that belong together."
+        for line in lines:
+            counted = [
+                (heading, cell.score)
+                for (_, heading), cell in zip(self.headings, line.cells, strict=True)
+                if cell.score is not None
+            ]
+            if counted:
+                ns = ", ".join(f"{heading.name} {score.n:,}" for heading, score in counted)
+                lost = "; ".join(
+                    f"{heading.name} {text}"
+                    for heading, score in counted
+                    if (text := left_out(score))
+                )
+                where = f"{line.name}, {line.section}" if line.section else line.name
+                yield f"n of {where}: {ns}." + (f" Left out: {lost}." if lost else "")
+        for folder, notes in self._run_notes():
+            yield f"{folder}: {'; '.join(notes)}."
+
+    def _models(self) -> Iterator[str]:
+        """What stands behind each name; a generator may be another one on some suites."""
+        models = self.study.models()
+        for name in self.generators:
+            behind: dict[str, list[str]] = {}
+            for run, known in models["generators"].items():
+                suite, _, generator = run.partition("/")
+                if generator == name and suite in self.study.file.suites:
+                    behind.setdefault(describe(known["identity"]), []).append(suite)
+            told = [
+                f"{model} ({', '.join(suites)})" if len(behind) > 1 else model
+                for model, suites in behind.items()
+            ]
+            if told:
+                yield f"generator {name}: {'; '.join(told)}."
+        for kind, names in (("judge", self.judges), ("scorer", list(self.study.file.scorers))):
+            for name in names:
+                if (model := models[f"{kind}s"].get(name)) is not None:
+                    of = [q.frames for key, q in self.qualities.items() if key[2] == name]
+                    clips = "; ".join(f"the mean of {text}" for text in sorted({*of} - {""}))
+                    shown = f", of a clip {clips}" if clips else ""
+                    yield f"{kind} {name}: {describe(model['identity'])}{shown}."
+
+    def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
+        told: dict[str, dict[str, None]] = {}
+        for (suite, generator, _), entry in self.entries.items():
+            for note in entry.judged.result.notes:
+                told.setdefault(f"{suite} x {generator}", {})[note] = None
+        for folder, notes in told.items():
+            yield folder, list(notes)
+
+
+def _gap(status: CellStatus, own: Sequence[CellKey], several: int) -> str:
+    """What a cell lacks, with its name where more than one counts."""
+    cell = status.cell
+    if (cell.suite, cell.generator, cell.judge) not in own:
+        return f"{cell.suite} x {cell.generator}: {status.gap}"
+    return f"{cell.suite}: {status.gap}" if several > 1 else status.gap
+
+
+def _printed(line: PaperLine | None, place: int, judge: str) -> float | None:
+    if line is None:
+        return None
+    values = line.values.get(judge) if isinstance(line.values, Mapping) else line.values
+    return None if values is None else values[place]
+
+
+def _sample(header: RunHeader) -> str:
+    rows = f"{header.rows:,} rows" + ("" if header.limit is None else f" of limit {header.limit}")
+    several = "s" if header.seeds > 1 else ""
+    return f"{rows}, {header.seeds} seed{several}, digest {header.rows_sha256[:8]}"
+
+
+def _warnings(score: Score) -> Iterator[str]:
+    """What a reader must know before believing a number."""
+    if score.bounds.low == score.bounds.low:
+        yield "more than a tenth is left out: see below for what and for the bounds with it"
+    if score.warning:
+        yield f"interval: {score.warning}"
+    if math.isnan(score.value):
+        yield "undefined: nothing is there to count"

@@ -1,0 +1,219 @@
+"""What a table of a study shows: lines, columns, and what a paper printed in the same places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...errors import UsageError
+from ..results.clips import score_meanings
+from ..suites import SUITES
+from .scores import corpora, kind_of, name_problem
+
+SCORER = "scorer:"
+"""Before the name of a scorer of the study: the mean of its scores."""
+DEVIATION = ":deviation"
+"""After the name: their standard deviation instead."""
+
+
+class TablePart(BaseModel):
+    """A part of a study file: no key that isn't known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ColumnLayout(TablePart):
+    """One column."""
+
+    suite: str | tuple[str, ...] = ()
+    """Config; several are pooled, where the kind of the score allows it. None for corpora."""
+    score: str
+    """One of the suite's scores, of a kind (``PREFIX:NAME``, see `cells`), of a corpus, or of a
+    scorer, ``scorer:NAME`` or ``scorer:NAME:deviation``."""
+    label: str
+    """Above the column."""
+    head: str = ""
+    """Above the labels of neighbors that have the same."""
+    group: str = "all"
+    """`all`, or `column=value`."""
+    method: str = "*"
+    """The method of the study that the column's cells are of, empty for none; `*` stands for that
+    of the line."""
+    judge: str = ""
+    """Of the column's cells; else that of the line or section."""
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        return (self.suite,) if isinstance(self.suite, str) else self.suite
+
+    @property
+    def scorer(self) -> str:
+        """Name of the scorer whose scores it shows; empty for none."""
+        of_scorer = self.score.startswith(SCORER)
+        return self.score.removeprefix(SCORER).removesuffix(DEVIATION) if of_scorer else ""
+
+    @property
+    def name(self) -> str:
+        """Head and label."""
+        return f"{self.head} {self.label}".strip()
+
+
+class LineLayout(TablePart):
+    """A line that is of more than its name says."""
+
+    generator: str = ""
+    """Name in the study; else the name of the line, or of its section."""
+    method: str = ""
+    """Name in the study, or what `*` stands for in the columns'."""
+    judge: str = ""
+    """Name in the study; else that of the section, or the name of the line."""
+    score: str = ""
+    """In place of the columns'."""
+    by_verdict: bool = False
+    """Whether a judge's labels are compared with people's where it also measures a number."""
+
+
+class PaperLine(TablePart):
+    """What a paper printed about one generator or judge."""
+
+    of: str = ""
+    """Text in the spec of what the paper means; a study may give the name to something else."""
+    values: tuple[float | None, ...] | dict[str, tuple[float | None, ...]]
+    """One a column; by judge where the columns are repeated for each."""
+
+
+class PaperLayout(TablePart):
+    """The same table as it was printed."""
+
+    source: str
+    """Paper and table."""
+    lines: dict[str, PaperLine]
+    """By the name of the generator or judge in the study."""
+
+
+class TableLayout(TablePart):
+    """A table."""
+
+    title: str
+    rows: Literal["generator", "judge", "corpus"] = "generator"
+    """What a line is of; of generators and judges, the other makes sections where there are
+    several."""
+    across: bool = False
+    """Repeat the columns for every judge, in place of sections."""
+    pooled: bool = False
+    """One line a judge, of the images of all generators together."""
+    lines: dict[str, LineLayout] = {}
+    """Name -> line, where there is not one for each generator, judge or corpus."""
+    columns: tuple[ColumnLayout, ...] = Field(min_length=1)
+    paper: PaperLayout | None = None
+    figure: Literal["", "pulls", "differences"] = ""
+    """What is drawn besides: a bandit's pulls and regret, or people's scores less the judges'."""
+    notes: tuple[str, ...] = ()
+    """Below every table, e.g. which of its numbers are no repetition of the paper's."""
+
+
+def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableLayout:
+    """The score that each suite ranks by, the two that it draws as ends of a line, and the study's
+    scorers."""
+    columns = [
+        ColumnLayout(suite=suite, score=score, label=score.removeprefix(SCORER), head=suite)
+        for suite in suites
+        for score in dict.fromkeys(
+            [
+                *(SUITES[suite].headline.slope or ()),
+                SUITES[suite].headline.score,
+                *(f"{SCORER}{name}" for name in scorers),
+            ]
+        )
+    ]
+    return TableLayout(title="Headline scores", columns=tuple(columns))
+
+
+def fitted(table: TableLayout, suites: Sequence[str]) -> TableLayout:
+    """The table without columns of suites that a study doesn't have, which a note then says.
+
+    Raises UsageError where none is left.
+    """
+    kept = [n for n, column in enumerate(table.columns) if set(column.suites) <= set(suites)]
+    if len(kept) == len(table.columns):
+        return table
+    absent = sorted({s for column in table.columns for s in column.suites} - set(suites))
+    if not kept:
+        raise UsageError(f"{table.title}: the study has none of its suites: {', '.join(absent)}")
+
+    def only(values: Sequence[float | None]) -> tuple[float | None, ...]:
+        return tuple(values[place] for place in kept)
+
+    paper = table.paper and table.paper.model_copy(
+        update={
+            "lines": {
+                name: line.model_copy(
+                    update={
+                        "values": {judge: only(row) for judge, row in line.values.items()}
+                        if isinstance(line.values, dict)
+                        else only(line.values)
+                    }
+                )
+                for name, line in table.paper.lines.items()
+            }
+        }
+    )
+    return table.model_copy(
+        update={
+            "columns": tuple(table.columns[place] for place in kept),
+            "paper": paper,
+            "notes": (*table.notes, f"Without the columns of {', '.join(absent)}."),
+        }
+    )
+
+
+def layout_problems(table: TableLayout) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """What can't be shown of any study: (path of keys, problem)."""
+    for number, column in enumerate(table.columns):
+        place = ("table", "columns", number)
+        if table.rows == "corpus":
+            if column.suite or column.score not in corpora.NAMES:
+                problem = f"a corpus has the scores {', '.join(corpora.NAMES)} and no suite"
+                yield (*place, "score"), problem
+            continue
+        if not column.suites:
+            yield (*place, "suite"), "missing"
+        for suite in column.suites:
+            if suite not in SUITES:
+                yield (*place, "suite"), f"no suite {suite!r}: choose from {', '.join(SUITES)}"
+            elif problem := _score_problem(suite, column.score):
+                yield (*place, "score"), problem
+        kind = kind_of(column.score)
+        if len(column.suites) > 1 and not (kind and kind.pools):
+            yield (*place, "suite"), f"{column.score} is of one suite"
+        if table.pooled and not (kind and kind.pools):
+            yield (*place, "score"), f"{column.score} is of one generator, and the table is pooled"
+    if table.pooled and table.rows != "judge":
+        yield ("table", "pooled"), "only lines of judges are pooled"
+    for name, line in table.lines.items():
+        for suite in dict.fromkeys(s for column in table.columns for s in column.suites):
+            if line.score and suite in SUITES and (problem := _score_problem(suite, line.score)):
+                yield ("table", "lines", name), problem
+    for name, printed in (table.paper.lines if table.paper else {}).items():
+        by_judge = isinstance(printed.values, dict)
+        rows = (
+            list(printed.values.values()) if isinstance(printed.values, dict) else [printed.values]
+        )
+        if by_judge != table.across or any(len(row) != len(table.columns) for row in rows):
+            what = " for each judge" if table.across else ""
+            problem = f"give {len(table.columns)} values{what}, one a column"
+            yield ("table", "paper", "lines", name), problem
+
+
+def _score_problem(suite: str, score: str) -> str:
+    """Why a suite has no such score; empty where it has."""
+    if score.startswith(SCORER):  # the file says which there are
+        return ""
+    if kind_of(score):
+        return name_problem(score)
+    known = score_meanings(SUITES[suite])
+    if score.removesuffix("_corrected") in known:
+        return ""
+    return f"{suite} has no score {score!r}: {', '.join(known)}"

@@ -1,1 +1,0 @@
-"""What labels count, and scores with intervals from them, for all suites alike."""

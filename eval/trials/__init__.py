@@ -1,1 +1,0 @@
-"""Known truth for the self-test: rows, and renderers whose biases are set."""

@@ -1,0 +1,214 @@
+"""Scores that take more than one run's own: each kind finds what was put there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from counterprior.errors import UsageError
+from counterprior.eval.core import Case, Outcome, Score, Verdict
+from counterprior.eval.engine.run import RunHeader
+from counterprior.eval.results.judge_card import judge_card
+from counterprior.eval.results.scoring import JudgedRun, Result
+from counterprior.eval.studies.figures import FIGURES
+from counterprior.eval.studies.scores import KINDS, find_score, name_problem
+from counterprior.eval.studies.scores.scope import CellScope, JudgedCell
+from counterprior.eval.suites import open_suite
+
+HOM, VISOR, UC, WORLD = (
+    "t2i_homogenization",
+    "spatial_visor",
+    "spatial_uc",
+    "counterfactual",
+)
+
+
+def cell(
+    suite: str,
+    outcomes: Sequence[Outcome],
+    told: Mapping[tuple[str, str], str] | None = None,
+    folder: str = "runs/a",
+    method: str = "",
+) -> JudgedCell:
+    """A judged run that is nowhere on disk."""
+    generator = {"kind": "double", **({"method": method} if method else {})}
+    header = RunHeader(
+        suite=suite,
+        data="d",
+        rows_sha256="0",
+        rows=1,
+        seeds=1,
+        limit=None,
+        generator=generator,
+    )
+    card = judge_card({"kind": "double"}, open_suite(suite), [])
+    result = Result(
+        run=header, folder=folder, judge="j", card=card, scores=[], cases=len(outcomes), alpha={}
+    )
+    log: Any = None
+    return JudgedCell(JudgedRun(result, outcomes, log), told or {})
+
+
+def outcome(
+    row: str, question: str, verdict: Verdict, variant: str = "plain", **about: Any
+) -> Outcome:
+    case = Case(row, variant, 7, 0, "p", about.pop("clusters", (row,)), **about)
+    return Outcome(case, {(question, "original"): verdict})
+
+
+def score(what: str, /, *own: JudgedCell, **around: Any) -> Score:
+    found = find_score(what, "all", CellScope(own, **around))
+    assert found is not None
+    return found
+
+
+def test_success_of_a_switch_is_over_the_cases_that_were_biased() -> None:
+    def run(labels: str, method: str = "") -> JudgedCell:
+        said = {"l": "first_left", "r": "first_right", "i": "invalid"}
+        outcomes = [
+            outcome(
+                f"r{number // 2}", "order", Verdict(said[sign]), ("plain", "swapped")[number % 2]
+            )
+            for number, sign in enumerate(labels)
+        ]
+        return cell(HOM, outcomes, method=method)
+
+    base = run("ll" + "lr" + "ll" + "ll" + "ll")  # four of five pairs are biased
+    switched = run("lr" + "rr" + "rr" + "il" + "ll", "switch:a2b?at=2")
+    # A2B: of the plain cases of pairs 0, 2, 3, 4 one is invalid and one of three follows B.
+    a2b = score("switched:success:plain", switched, base=base)
+    assert (a2b.n, a2b.value) == (3, pytest.approx(100 / 3)) and a2b.excluded == {"invalid": 1}
+    b2a = score("switched:success:swapped", switched, base=base)
+    assert (b2a.n, b2a.value) == (4, 50.0)
+    assert score("switched:success:plain", base, base=base).value == 100
+    toward_a = run("lr" + "rr" + "rr" + "il" + "ll", "switch:b2a?at=2")
+    back = score("switched:success:plain", toward_a, base=base)
+    assert back.value == pytest.approx(200 / 3)  # b2a ends with the case's own prompt
+    # Hom is over all pairs, biased or not.
+    assert score("switched:hom:plain", switched, base=base).value == pytest.approx(0)
+    assert score("switched:hom:swapped", switched, base=base).value == pytest.approx(20)
+    assert find_score("switched:success:plain", "all", CellScope([switched])) is None
+
+
+def test_the_checker_s_reasons_are_counted() -> None:
+    def said(label: str, why: str) -> Verdict:
+        return Verdict(label, json.dumps({"relation": "left_of", "why": why}))
+
+    verdicts = [
+        said("holds", "PASS, confidence 0.8000"),
+        said("opposite", "FAIL, confidence 0.4000"),
+        said("invalid", "UNDECIDABLE missing: cat, unstable, confidence 0.0000"),
+        said(
+            "invalid", "UNDECIDABLE near_boundary (|delta|=0.050 <= margin=0.1), confidence 0.0010"
+        ),
+        Verdict("error", "no such class"),
+    ]
+    one = cell(UC, [outcome(f"r{n}", "order", v) for n, v in enumerate(verdicts)])
+    shares = {name: score(f"checker:{name}", one) for name in KINDS["checker"].names}
+    assert {n: s.value for n, s in shares.items() if n != "confidence"} == {
+        "undecidable": 50,
+        "missing": 25,
+        "ambiguous": 0,
+        "high_overlap": 0,
+        "near_boundary": 25,
+        "unstable": 0,
+    }
+    assert shares["confidence"].value == pytest.approx(1.201 / 4)
+    assert all(s.n == 4 and s.excluded == {"error": 1} for s in shares.values())
+    talked = cell(UC, [outcome("r", "order", Verdict("holds", "the cat is left"))])
+    assert find_score("checker:missing", "all", CellScope([talked])) is None
+
+
+def test_a_gate_is_compared_with_what_people_accept() -> None:
+    def plain(row: str, answers: str, level: str = "L1") -> Outcome:
+        names = ("visual_integrity", "assessment", "logic_consistency")
+        weights = dict(zip(names, (2.0, 14.0, 8.0), strict=True))
+        case = Case(row, level, 7, 0, "p", (row, row), weights=weights)
+        says = {"y": "yes", "n": "no"}
+        return Outcome(
+            case,
+            {(n, "original"): Verdict(says[a]) for n, a in zip(names, answers, strict=True)},
+        )
+
+    outcomes = [plain("a", "yyy"), plain("b", "yny"), plain("c", "nnn"), plain("d", "yyy", "L2")]
+    told = {
+        (o.case.id, "accept"): said
+        for o, said in zip(outcomes, ("yes", "yes", "no", "no"), strict=True)
+    }
+    one = cell(WORLD, outcomes, told)
+    shares = {gate: score(f"gate:{gate}", one).value for gate in ("0.3", "0.5")}
+    # b scores (2 + 8) / 24 = 0.417: a gate of 0.3 passes it as people do, one of 0.5 doesn't.
+    assert shares == {"0.3": 100, "0.5": pytest.approx(200 / 3)}
+    assert score("gate:0.3", one).excluded == {"of another level": 1}
+    # Cells are pooled.
+    other = cell(WORLD, outcomes[2:3], {(outcomes[2].case.id, "accept"): "yes"}, "runs/b")
+    assert score("gate:0.3", one, other).value == 75
+    assert find_score("gate:0.3", "all", CellScope([cell(WORLD, outcomes)])) is None
+
+
+def test_people_and_metrics_are_pooled_over_generators() -> None:
+    def run(folder: str, rows: Sequence[tuple[str, float, str]]) -> JudgedCell:
+        outcomes = [
+            outcome(f"r{n}", "order", Verdict(label, number=number))
+            for n, (label, number, _) in enumerate(rows)
+        ]
+        told = {(o.case.id, "order"): row[2] for o, row in zip(outcomes, rows, strict=True)}
+        return cell(VISOR, outcomes, told, folder)
+
+    first = run("runs/a", [("holds", 0.9, "holds"), ("opposite", 0.2, "opposite")])
+    second = run("runs/b", [("invalid", 0.0, "invalid"), ("opposite", 0.4, "holds")])
+    found = {n: score(f"people:{n}", first, second).value for n in ("precision", "recall")}
+    # A missing thing counts as wrong, for people as for the metric.
+    assert found == {"precision": 1.0, "recall": 0.5}
+    assert score("people:accuracy", first, second).n == 4
+    by_number = score("people:spearman", first, second)
+    by_verdict = score("people:spearman", first, second, by_verdict=True)
+    assert by_number.value != by_verdict.value == pytest.approx(1 / 3**0.5)
+    difference = score("people:difference", first, second)
+    assert (difference.value, difference.n) == (0.25, 4)
+    assert score("people:within", first, second).value == 0.75
+    drawn = FIGURES["differences"]({"j": {"s a": first, "s b": second}}, "T")
+    assert "n 4" in "".join(ElementTree.fromstring(drawn).itertext())
+    assert FIGURES["differences"]({"j": {"s a": cell(VISOR, first.outcomes)}}, "T") == ""
+
+
+def test_a_bandit_pulls_whoever_measures_best() -> None:
+    def run(mean: float) -> JudgedCell:
+        verdicts = [Verdict("holds", number=mean), Verdict("error", "away")]
+        return cell(
+            VISOR, [outcome(f"r{n}", "order", v) for n, v in enumerate([*verdicts, *verdicts[:1]])]
+        )
+
+    rivals = {"low": run(0.1), "high": run(0.9), "mid": run(0.5)}
+    found = {
+        name: [
+            score(f"ucb:{what}", rivals[name], rivals=rivals, name=name)
+            for what in ("pulls", "mean", "regret")
+        ]
+        for name in rivals
+    }
+    pulls = {name: scores[0].value for name, scores in found.items()}
+    assert sum(pulls.values()) == 103 and max(pulls, key=lambda n: pulls[n]) == "high"
+    assert {n: s[1].value for n, s in found.items()} == pytest.approx(
+        {"low": 0.1, "high": 0.9, "mid": 0.5}
+    )
+    assert found["high"][2].value == 0
+    assert found["low"][2].value == pytest.approx(0.8 * (pulls["low"] - 1))
+    assert found["low"][0].excluded == {"not scored": 1} and found["low"][0].n == 2
+    again = score("ucb:pulls", rivals["low"], rivals=dict(reversed(rivals.items())), name="low")
+    assert again.unit == "pulls"
+    drawn = FIGURES["pulls"]({"j": {f"s {n}": c for n, c in rivals.items()}}, "T")
+    assert f"high: {pulls['high']:.0f} pulls" in "".join(ElementTree.fromstring(drawn).itertext())
+    alone = CellScope([rivals["low"]], rivals={"low": rivals["low"]}, name="low")
+    assert find_score("ucb:pulls", "all", alone) is None
+
+
+def test_an_unknown_score_of_a_kind_is_named() -> None:
+    assert name_problem("gate:0.31").startswith("no score 'gate:0.31': choose from gate:0.05")
+    assert not any(name_problem(f"{p}:{n}") for p, kind in KINDS.items() for n in kind.names)
+    with pytest.raises(UsageError, match="no score 'people:luck'"):
+        find_score("people:luck", "all", CellScope([]))

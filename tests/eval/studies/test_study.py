@@ -1,0 +1,450 @@
+"""A study does what is missing, once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import study_doubles as doubles
+import yaml
+from forking import ForkedProcess, ForkingCommand
+
+from counterprior.errors import InUseError
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.results.scoring import ScoreSettings, score_runs
+from counterprior.eval.studies.formats import format_table
+from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.table import study_table
+from counterprior.eval.workers.farm import HERE, Scale
+from counterprior.storage import Lock
+
+Plain = dict[str, Any]
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def study_of(data: Path, **changes: Any) -> Plain:
+    """Two suites, two generators, two judges; 24 images, 48 questions and their swapped ones."""
+    suites = {"t2i_homogenization": {"limit": 3}, "spatial_uc": {"limit": 4}}
+    two = doubles.study_file(data, suites, painters=["red", "blue"], readers=["ann", "ben"])
+    return two | {"probes": ["swap"]} | changes
+
+
+def states(study: Study) -> Counter[str]:
+    return Counter(status.state for status in study.status())
+
+
+def work_of(did: Counter[str]) -> dict[str, int]:
+    """How often each image was made and each question asked."""
+    return {n: c for n, c in did.items() if not n.startswith(("opened", "loaded"))}
+
+
+def test_every_cell_is_done_and_each_model_is_loaded_once(
+    text_release: Path, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    done = run_study(
+        study_of(text_release), tmp_path, progress=lambda stage, done, total: seen.append(stage)
+    )
+    assert not done.failures and states(done.study) == {"done": 8}
+    for name in ("red", "blue", "ann", "ben"):
+        assert doubles.DID[f"opened {name}"] == doubles.DID[f"loaded {name}"] == 1
+    assert doubles.MOST == [1], "two models were in memory at the same time"
+    assert {"spatial_uc x red, images", "spatial_uc x blue x ben, verdicts"} <= set(seen)
+    for folder in tmp_path.glob("runs/*/*"):
+        run = Run.open(folder)
+        assert len(run.present()) == len(run.cases()) and len(run.judges()) == 2
+    roots = sorted(tmp_path.glob("runs/*/*"))
+    assert len(score_runs(roots, ScoreSettings(groups=False))) == 8
+
+
+def test_again_does_nothing_and_a_new_generator_costs_its_own_part(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(text_release)
+    run_study(plain, tmp_path)
+    doubles.reset()
+    run_study(plain, tmp_path)
+    assert not doubles.DID
+    plain["generators"]["green"] = "python:study_doubles:painter?name=green"
+    done = run_study(plain, tmp_path)
+    assert states(done.study) == {"done": 12}
+    assert {name.split()[0] for name in doubles.DID} == {"opened", "loaded", "green", "ann", "ben"}
+    images = sum(n for name, n in doubles.DID.items() if name.startswith("green"))
+    asked = sum(n for name, n in doubles.DID.items() if name.startswith("ann "))
+    assert images == 6 + 4 and asked == 2 * images  # each question and its swapped one
+
+
+def test_stopped_at_any_moment_nothing_is_done_twice(text_release: Path, tmp_path: Path) -> None:
+    plain = study_of(text_release, suites={"spatial_uc": {"limit": 6}})
+    whole = run_study(plain, tmp_path / "whole").table()
+    once = work_of(doubles.DID)
+    rng = random.Random(7)
+    doubles.reset()
+    for _ in range(8):
+        left = [rng.randrange(1, 7)]
+
+        def before(left: list[int] = left) -> None:
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+
+        doubles.BEFORE[:] = [before]
+        with pytest.raises(KeyboardInterrupt):
+            run_study(plain, tmp_path / "cut")
+    doubles.BEFORE.clear()
+    done = run_study(plain, tmp_path / "cut")
+    assert done.table() == whole
+    assert work_of(doubles.DID) == once and once
+
+
+def test_a_cell_that_fails_does_not_hold_up_the_others(text_release: Path, tmp_path: Path) -> None:
+    plain = study_of(text_release)
+    plain["generators"]["torn"] = "python:study_doubles:painter?name=torn&loads=no"
+    plain["judges"] |= {
+        "dark": "python:study_doubles:broken",
+        "shut": "python:study_doubles:keyless",
+        "rent": "python:study_doubles:reader?name=rent&loads=no",
+    }
+    done = run_study(plain, tmp_path)
+    causes = {(f.cell.generator, f.cell.judge): f.cause for f in done.failures}
+    assert len(done.failures) == 2 * (5 + 3 + 3)
+    assert "torn can't be loaded" in causes["torn", "ann"]
+    assert "all 12 calls failed; the first: broken has no lamp" in causes["red", "dark"] or (
+        "all 8 calls failed; the first: broken has no lamp" in causes["red", "dark"]
+    )
+    assert "no key: set THE_KEY" in causes["blue", "shut"]
+    assert "rent can't be loaded" in causes["blue", "rent"]
+    assert states(done.study) == {"done": 8, "failed": 22}
+    table = done.table()
+    assert "(incomplete)" in table and "broken has no lamp" in table
+    # What was missing is mended: only that is done.
+    doubles.reset()
+    plain["generators"]["torn"] = "python:study_doubles:painter?name=torn"
+    del plain["judges"]["dark"], plain["judges"]["rent"], plain["judges"]["shut"]
+    again = run_study(plain, tmp_path)
+    assert not again.failures and states(again.study) == {"done": 12}
+    assert not any(name.startswith(("red", "blue")) for name in doubles.DID)
+
+
+def test_what_was_done_stays_done_where_a_judge_is_gone_later(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(text_release, suites={"spatial_uc": {"limit": 2}})
+    run_study(plain, tmp_path)
+    plain["generators"]["green"] = "python:study_doubles:painter?name=green"
+    doubles.SHUT.add("ann")
+    done = run_study(plain, tmp_path)
+    assert [(f.cell.generator, f.cell.judge, f.cause) for f in done.failures] == [
+        ("green", "ann", "ann is shut")
+    ]
+    assert states(done.study) == {"done": 5, "failed": 1}
+
+
+def test_a_replaced_image_is_no_longer_done_and_judged_again(
+    text_release: Path, tmp_path: Path
+) -> None:
+    plain = study_of(text_release, suites={"spatial_uc": {"limit": 4}}, probes=[])
+    del plain["judges"]["ben"], plain["generators"]["blue"]
+    made = run_study(plain, tmp_path / "made")
+    images = tmp_path / "made/runs/spatial_uc/red/images"
+    plain["generators"] = {"mine": f"folder:{images}"}
+    assert states(run_study(plain, tmp_path / "mine").study) == states(made.study) == {"done": 1}
+    first = sorted(images.iterdir())[0]
+    first.write_bytes(sorted(images.iterdir())[1].read_bytes())
+    (status,) = Study.open(tmp_path / "mine").status()
+    assert status.state == "verdicts" and status.gap.startswith("judged in part")
+    doubles.reset()
+    done = run_study(plain, tmp_path / "mine")
+    assert states(done.study) == {"done": 1}
+    assert [name for name in doubles.DID if name.startswith("ann ")] == [
+        name for name in doubles.DID if first.stem in name
+    ]
+
+
+def test_a_judge_whose_server_is_gone_is_left_alone(
+    text_release: Path, tmp_path: Path, server: Any, naps: list[float]
+) -> None:
+    plain = study_of(text_release)
+    plain["judges"] = {"gone": server.spec("openai"), "ann": plain["judges"]["ann"]}
+    server.close()
+    done = run_study(plain, tmp_path)
+    assert {f.cell.judge for f in done.failures} == {"gone"} and len(done.failures) == 4
+    assert not list(tmp_path.glob("runs/*/*/verdicts/openai-*/verdicts.jsonl"))
+    assert states(done.study) == {"done": 4, "failed": 4}
+
+
+CONTRADICTIONS: dict[str, tuple[Plain, str]] = {
+    "limit": (
+        {"suites": {"t2i_homogenization": {"limit": 2}, "spatial_uc": {"limit": 4}}},
+        "t2i_homogenization/blue was made with limit 3, and the study's file now says 2",
+    ),
+    "seeds": (
+        {"except": [{"generator": "red", "seeds": 2}]},
+        "/red was made with seeds 1, and the study's file now says 2",
+    ),
+    "generator": (
+        {"generators": {"red": "python:study_doubles:painter?name=pink"}},
+        "generator 't2i_homogenization/red' is another one now: it was python:study_doubles:painter"
+        "?name=red, and is python:study_doubles:painter?name=pink",
+    ),
+    "judge": (
+        {"judges": {"ann": "python:study_doubles:reader?name=eve"}},
+        "judge 'ann' is another one now",
+    ),
+    "study": (
+        {"generators": {"grey": "python:study_doubles:painter?name=grey"}},
+        "holds another study, of spatial_uc/blue",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("finished") / "study"
+    run_study(study_of(text_release), out)
+    return out
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_file_that_contradicts_what_is_there_is_refused(
+    name: str, text_release: Path, finished: Path
+) -> None:
+    changes, message = CONTRADICTIONS[name]
+    before = {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()}
+    with pytest.raises(RunError) as caught:
+        run_study(study_of(text_release, **changes), finished)
+    assert message in str(caught.value)
+    assert {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()} == before
+
+
+def test_folders_of_something_else(text_release: Path, tmp_path: Path, finished: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="is not empty and no study"):
+        run_study(study_of(text_release), tmp_path)
+    with pytest.raises(RunError, match="is not a study"):
+        Study.open(tmp_path)
+    with (
+        Lock(finished / "study.lock", "a test"),
+        pytest.raises(InUseError, match="in use by another"),
+    ):
+        run_study(study_of(text_release), finished)
+
+
+def test_one_cap_holds_over_generators_and_judges(
+    text_release: Path, tmp_path: Path, server: Any
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    each = {"input": 1000, "output": 1000}  # an answer of the server: 100 + 10 tokens
+    prices.write_text(yaml.safe_dump({"openai:m-1": each, "openai:m-2": each}))
+    server.answer = lambda body: "1"
+    judges = {"one": server.spec("openai"), "two": server.spec("openai").replace("m-1", "m-2")}
+    out = tmp_path / "study"
+    plain = study_of(text_release, judges=judges, prices=str(prices), concurrency=1, probes=[])
+    done = run_study(plain, out, max_usd=10)
+    assert {f.cell.judge for f in done.failures} >= {"two"}
+    assert all("exceeds the cap of 10 USD" in f.cause for f in done.failures)
+    first = server.paid
+    assert first and done.spending.usd <= 10
+    stopped = run_study(plain, out, max_usd=10)
+    assert server.paid == first and stopped.failures, "what was spent before counts"
+    whole = run_study(plain, out, max_usd=100_000)
+    assert not whole.failures
+    assert server.paid == 2 * (2 * 6 + 2 * 4)
+
+
+def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "s.yaml"
+    plain = study_of(text_release)
+    plain |= {
+        "suites": {"t2i_homogenization": {"limit": 2}},
+        "generators": {"fair": "render:"},
+        "judges": {"px": "pixels", "shut": "boxes:gone.jsonl"},
+        "probes": [],
+    }
+    file.write_text(yaml.safe_dump(plain))
+    done = cli("study", "run", file, "--out", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "x fair x shut: " in done.stderr and "Traceback" not in done.stderr
+    assert "t2i_homogenization x fair x px, verdicts: 4/4" in done.stderr
+    assert "2 cells: 1 done, 1 failed" in done.stdout
+    table = cli("study", "table", tmp_path / "out", "--format", "json", cwd=tmp_path)
+    found = json.loads(table.stdout)
+    assert table.returncode == 0 and not found["complete"] and "is not complete" in table.stderr
+    status = json.loads(cli("study", "status", tmp_path / "out", "--json").stdout)
+    assert [one["state"] for one in status] == ["done", "failed"]
+    report = cli("study", "report", tmp_path / "out", "--out", tmp_path / "site")
+    assert report.returncode == 1 and "1 of its cells not done" in report.stderr
+    place = (tmp_path / "out", "--out", tmp_path / "site", "--partial")
+    report = cli("study", "report", *place, "--export", "inspect")
+    assert report.returncode == 0 and (tmp_path / "site" / "index.html").exists()
+    (log,) = (tmp_path / "site" / "export" / "inspect").glob("*.json")
+    exported = json.loads(log.read_text())
+    assert "_t2i-homogenization_" in log.name and exported["results"]["scores"]
+    assert all(sample["attachments"] for sample in exported["samples"])
+
+
+WRONG = {
+    "no file": (["run", "gone.yaml", "--out", "o"], "gone.yaml: no study file"),
+    "no data": (["run", "s.yaml", "--out", "o", "--set", "data=dist/gone"], "no release at dist"),
+    "no study": (["table", "."], "is not a study"),
+    "no recipe": (["recipes", "ots-bench"], "did you mean ots-bench-"),
+    "no key": (["run", "s.yaml", "--out", "o", "--set", "jugdes.x=pixels"], "did you mean judges"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_words_on_the_command_line(
+    name: str, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    words, message = WRONG[name]
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(study_of(text_release)))
+    done = cli("study", *words, cwd=tmp_path)
+    assert done.returncode in (1, 2) and message in done.stderr, done
+    assert "Traceback" not in done.stderr and not (tmp_path / "o" / "cells.jsonl").exists()
+
+
+OTS = ["t2i_homogenization", "t2i_correctness", "i2i_homogenization", "i2i_correctness"]
+
+
+def paper_study(
+    data: Path, suites: list[str], limit: int, server: Any, folder: Path, cli: Cli
+) -> Path:
+    """The recipe of OTS-Bench's Table 4 with renderers of set bias and two judges."""
+    server.answer = lambda body: str(1 + random.Random(json.dumps(body)).randrange(3))
+    plain = yaml.safe_load(cli("study", "recipes", "ots-bench-4").stdout)
+    plain |= {
+        "data": str(data),
+        "suites": {suite: {"limit": limit} for suite in suites},
+        "generators": {
+            "SDXL": "render:",
+            "FLUX-dev": "render:?order_bias=2",
+            "Qwen-Image": "render:?order_bias=4&binding_bias=0.5",
+        },
+        "judges": {
+            "Qwen3-VL-8B": server.spec("openai"),
+            "other": server.spec("openai").replace("m-1", "m-2"),
+        },
+        "except": [],
+    }
+    file = folder / "ots.yaml"
+    file.write_text(yaml.safe_dump(plain, sort_keys=False))
+    return file
+
+
+def killed_and_whole(
+    file: Path, tmp_path: Path, server: Any, cli: ForkingCommand, *, kills: int, longest: int
+) -> tuple[str, str]:
+    """The table of a study that was killed so often, and of one that never was."""
+
+    def table(out: Path) -> str:
+        return format_table(study_table(Study.open(out)), "md")
+
+    def start(out: Path) -> ForkedProcess:
+        return cli.start("study", "run", file, "--out", out)
+
+    def finish(out: Path) -> None:
+        running = start(out)
+        assert running.wait() == 0, running.read("stderr")
+
+    def work(out: Path) -> int:
+        logs = [*out.glob("runs/*/*/images.jsonl"), *out.glob("runs/*/*/verdicts/*/verdicts.jsonl")]
+        return sum(log.read_bytes().count(b"\n") for log in logs)
+
+    rng, cut, whole = random.Random(3), tmp_path / "cut", tmp_path / "whole"
+    for _ in range(kills):
+        running, enough = start(cut), work(cut) + rng.randrange(1, longest)
+        while running.poll() is None and work(cut) < enough:
+            time.sleep(0.01)
+        assert running.poll() is None, "it ended before it was killed"
+        running.kill()
+        running.wait()
+    assert "(incomplete)" in table(cut)
+    finish(cut)
+    paid = server.paid
+    finish(whole)
+    under_way = 8  # what a kill loses of paid calls, at most
+    assert paid <= server.paid - paid + under_way * kills, "paid again for what was there"
+    return table(cut), table(whole)
+
+
+@pytest.mark.lane  # others are killed once, in process
+def test_killed_twice_it_ends_in_the_same_table(
+    text_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
+) -> None:
+    file = paper_study(text_release, OTS[:1], 2, server, tmp_path, cli)
+    cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=2, longest=8)
+    assert cut == whole
+    assert "(incomplete)" not in whole and "| Qwen-Image |" in whole and "| *paper* |" in whole
+
+
+@pytest.mark.lane
+def test_killed_eight_times_the_paper_s_table_is_the_same(
+    full_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
+) -> None:
+    file = paper_study(full_release, OTS, 20, server, tmp_path, cli)
+    cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=8, longest=60)
+    assert cut == whole
+    assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
+
+
+def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path) -> None:
+    asked = study_of(
+        text_release,
+        suites={"t2i_homogenization": {"limit": 2}},
+        generators={"fair": "render:?order_bias=2&decides=4"},
+        methods={"late": "switch:b2a?at=3"},
+        judges={"pixels": "pixels"},
+        scorers={"eva": "python:study_doubles:grader?name=eva"},
+        probes=[],
+    )
+    done = run_study(asked, tmp_path / "study")
+    assert not done.failures
+    runs = {cell.generator: done.study.run_of(cell) for cell in done.study.cells}
+    assert set(runs) == {"fair", "fair+late"}
+    identities = {name: run.header.generator for name, run in runs.items() if run}
+    assert "method" not in identities["fair"]
+    assert identities["fair+late"]["method"].startswith("switch")
+    table = study_table(done.study)
+    (report,) = table.changes
+    assert [(c.run, c.kind, c.scorer, c.n) for c in report.changes] == [
+        ("fair+late", "bias", "pixels", 4),
+        ("fair+late", "quality", "eva", 4),
+    ]
+    assert [line.cells[1].score.value for line in table.lines if line.cells[1].score] == [
+        report.changes[1].before,
+        report.changes[1].after,
+    ]
+    told = format_table(table, "md").partition("against fair")[2]
+    assert told.count("| fair+late |") == 2
+    # Another method under the same name is another generator, and refused by name.
+    with pytest.raises(RunError, match=r"late.* is another one now"):
+        run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
+
+
+@pytest.mark.lane
+def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Path) -> None:
+    asked = study_of(
+        text_release,
+        suites={"t2i_homogenization": {"limit": 4}},
+        generators={"fair": "render:", "biased": "render:?order_bias=2"},
+        judges={"pixels": "pixels", "visor": "visor:pixels"},
+    )
+    tables = []
+    for name, scale in (("one", HERE), ("two", Scale(workers=2))):
+        done = run_study(asked, tmp_path / name, scale=scale)
+        assert not done.failures
+        tables.append(format_table(study_table(done.study), "json"))
+    assert tables[0] == tables[1]
+    # What workers see is kept, too, for the next rule.
+    kept = [
+        {p.name: p.read_bytes() for p in (tmp_path / name / "detections").glob("*/*.json")}
+        for name in ("one", "two")
+    ]
+    assert kept[0] == kept[1] and kept[0]
