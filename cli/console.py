@@ -76,7 +76,7 @@ def failing() -> Iterator[None]:
     except KeyboardInterrupt:
         _stop("interrupted; run the same command again to continue", INTERRUPTED)
     except CounterpriorError as error:
-        _stop(str(error), error.exit_code)
+        _stop(_with_code(error), error.exit_code)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _unread():
             _quiet()
@@ -88,6 +88,12 @@ def failing() -> Iterator[None]:
             _stop(f"out of memory: {REMEDIES[errno.ENOMEM]}", WRONG)
         traceback.print_exc()
         _stop(f"this is a bug in version {__version__}: please report it with the lines above", BUG)
+
+
+def _with_code(error: CounterpriorError) -> str:
+    """The message, with the error's code in brackets where it has one of its own."""
+    generic = type(error).code == error.code
+    return str(error) if generic else f"{error} [{error.code}]"
 
 
 def print_note(text: str) -> None:
