@@ -1,30 +1,31 @@
-"""Labeling in Label Studio instead of on the page: its tasks out, its annotations back as labels.
+"""Label Studio instead of the page: writes a project's tasks, reads its annotations as labels.
 
-`export_tasks` writes a folder: `tasks.json` and `label_config.xml` to import into a project, and
-`images/`, which Label Studio serves. `import_labels` reads the project's export, in the format
-"JSON", and writes the files that the page would have written: one for each annotator, one line for
-each label. `tasks.json` stays the record of what was asked, whatever the project makes of it.
+`export_tasks` writes `tasks.json` and `label_config.xml` to import into a project, and `images/`,
+which Label Studio serves. `import_labels` reads the project's export in the format "JSON" and
+writes the files that the page would have written. `tasks.json` stays the record of what was asked.
 
-Formats: Label Studio documentation, "Label Studio task format", "Import pre-annotated data" and
-the tags Choices, TextArea and Image.
+Both formats are written and read here: label-studio-sdk 2.1 needs opencv-python-headless 4.12 and
+with it NumPy below 2.3, and its models of an annotation know no account by email, no draft and no
+time of an answer. Formats: Label Studio documentation, "Label Studio task format", "Import
+pre-annotated data" and the tags Choices, TextArea and Image.
 """
 
 from __future__ import annotations
 
 import hashlib
 import xml.etree.ElementTree as ET
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from ...errors import DataError, UsageError
 from ...storage import read_records, write_json, write_whole
-from ...tables import RowError, parse, read_json, write_rows
+from ...tables import RowError, parse_as, read_json, write_rows
 from ..engine.run import Run
 from ..results.judge_card import labels_of
 from .drawn import SAMPLE, DrawnSample, open_audit
@@ -40,18 +41,19 @@ LOCAL_FILES = "/data/local-files/?d="
 DYNAMIC_TITLE = "Your answer to the question above"
 NOTE = "note"
 """Name of the free text, in a form that has one."""
-_ENDINGS = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
+_COUNTS = ("skipped", "empty", "incomplete", "drafts", "unlabeled", "shown_a_prediction")
+"""What an import counts besides labels."""
 
 
 class _Result(BaseModel, frozen=True):
-    """One answer of an annotation."""
+    """The answer of an annotation to one field."""
 
     from_name: str = ""
-    value: dict[str, Any] = Field(default_factory=dict)
+    value: dict[str, Any] = {}
 
 
 class _Annotation(BaseModel, frozen=True):
-    """What one person said of one task."""
+    """All answers of one annotator to one task."""
 
     id: int | str
     completed_by: int | str | dict[str, Any]
@@ -67,7 +69,7 @@ class _LabeledTask(BaseModel, frozen=True):
 
     data: dict[str, Any]
     annotations: list[_Annotation]
-    drafts: list[Any] = Field(default_factory=list)
+    drafts: list[Any] = []
 
 
 def export_tasks(
@@ -79,93 +81,88 @@ def export_tasks(
     seed: int = 0,
     url: str = "",
     predictions: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, int]:
     """Writes tasks, labeling config and images of what `audit serve` would show; returns counts.
 
     url: where `images/` is served; empty for Label Studio's local files, with the folder's parent
         as document root.
-    predictions: also write what the run's judges answered, which biases whoever sees it.
+    predictions: also write what the run's judges answered, which biases the annotators.
 
     The order of the tasks is random and always the same: that of the draw tells the judge's label.
     Raises UsageError for clips, for tasks with different numbers of images, and for predictions of
     anything but a judge's questions on runs.
     """
     audit = open_audit(paths, kind, folder, n=n, seed=seed)
-    said = _predicted(kind, folder) if predictions else {}
+    verdicts = _verdicts_by_task(kind, folder) if predictions else {}
     tasks = shuffled(audit.tasks, "label studio")
     if any(task.clips for task in tasks):
-        raise UsageError("clips can't be exported: label them with `counterprior audit serve`")
+        raise UsageError(
+            "clips can't be exported",
+            "label them with `counterprior audit serve`",
+            code="clips-not-exportable",
+        )
     dynamic = any(task.options for task in tasks)
     if dynamic:  # a project reads the choices of every task from its data, or of none
-        plain = audit.form.fields[0].options
-        tasks = [replace(task, options=task.options or plain) for task in tasks]
-    slots = {len(task.images) for task in tasks}
-    if len(slots) > 1:
+        default = audit.form.fields[0].options
+        tasks = [replace(task, options=task.options or default) for task in tasks]
+    image_counts = {len(task.images) for task in tasks}
+    if len(image_counts) > 1:
         raise UsageError(
-            "some tasks have more images than others, and a project shows the same number for "
-            "each: export them separately"
+            "some tasks have more images than others, and a project shows the same number for each",
+            "export them separately",
+            code="unequal-image-counts",
         )
-    where = url.rstrip("/") or f"{LOCAL_FILES}{quote(folder.resolve().name)}/{IMAGES}"
-    written = []
+    base_url = url.rstrip("/") or f"{LOCAL_FILES}{quote(folder.resolve().name)}/{IMAGES}"
+    exported = []
     for task in tasks:
-        names = [_copy(image, audit.form, folder) for image in task.images]
-        data = _data(task, kind, [f"{where}/{name}" for name in names])
-        one: dict[str, Any] = {"data": data}
+        urls = [f"{base_url}/{_copy_image(image, audit.form, folder)}" for image in task.images]
+        record: dict[str, Any] = {"data": _task_data(task, kind, urls)}
         if predictions:
-            guesses = said.get(task.id, {}).items()
-            one["predictions"] = [_prediction(judge, label, data) for judge, label in guesses]
-        written.append(one)
-    write_json(folder / TASKS, written)
-    write_whole(folder / CONFIG, labeling_config(audit.form, slots.pop(), dynamic))
-    return {"tasks": len(written), "predictions": sum(len(said.get(t.id, ())) for t in tasks)}
+            target = "image" if urls else "text"
+            choice = {"id": "label", "from_name": "label", "to_name": target, "type": "choices"}
+            record["predictions"] = [
+                {"model_version": judge, "result": [{**choice, "value": {"choices": [label]}}]}
+                for judge, label in verdicts.get(task.id, {}).items()
+            ]
+        exported.append(record)
+    write_json(folder / TASKS, exported)
+    write_whole(folder / CONFIG, labeling_config(audit.form, image_counts.pop(), dynamic))
+    return {"tasks": len(tasks), "predictions": sum(len(verdicts.get(t.id, ())) for t in tasks)}
 
 
-def _predicted(kind: str, folder: Path) -> dict[str, dict[str, str]]:
+def _verdicts_by_task(kind: str, folder: Path) -> dict[str, dict[str, str]]:
     """Task -> judge -> label, for a sample of a judge's questions; failed answers are left out."""
     if kind != "judge" or not (folder / SAMPLE).is_file():
-        raise UsageError("predictions are a judge's answers: only --kind judge on runs has them")
+        raise UsageError(
+            "predictions are a judge's answers: only --kind judge on runs has them",
+            code="no-predictions",
+        )
     sample = DrawnSample.read(folder / SAMPLE)
-    said: dict[str, dict[str, dict[tuple[str, str], str]]] = {}
+    verdicts: dict[tuple[str, str, str], dict[str, str]] = {}
     for name, root in sample.runs:
         run = Run.open(Path(root))
-        present = run.present()
-        said[name] = {log.name: labels_of(log.present(present)) for log in run.chosen_judges(())}
-    found: dict[str, dict[str, str]] = {}
-    for item in sample.items:
-        answers = {
-            judge: labels[item.case, item.question]
-            for judge, labels in said[item.runs[0]].items()
-            if (item.case, item.question) in labels
-        }
-        found[item.task(kind).id] = answers
-    return found
+        for log in run.chosen_judges(()):
+            for (case, question), label in labels_of(log.present(run.present())).items():
+                verdicts.setdefault((name, case, question), {})[log.name] = label
+    keys = {item.task(kind).id: (item.runs[0], item.case, item.question) for item in sample.items}
+    return {task: verdicts.get(key, {}) for task, key in keys.items()}
 
 
-def _prediction(judge: str, label: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    result = {
-        "id": "label",
-        "from_name": "label",
-        "to_name": "image" if "image" in data else "text",
-        "type": "choices",
-        "value": {"choices": [label]},
-    }
-    return {"model_version": judge, "result": [result]}
-
-
-def _copy(image: Path, form: ReviewForm, folder: Path) -> str:
-    """Puts an image where Label Studio finds it; its name is its digest, which tells nothing."""
-    data, kind = shown(image, form.blind, folder)
-    name = hashlib.sha256(data).hexdigest() + _ENDINGS.get(kind, ".png")
+def _copy_image(image: Path, form: ReviewForm, folder: Path) -> str:
+    """Puts an image where Label Studio reads it; its name is its digest, which tells nothing."""
+    data, media_type = shown(image, form.blind, folder)
+    suffix = media_type.removeprefix("image/").replace("jpeg", "jpg")
+    name = f"{hashlib.sha256(data).hexdigest()}.{suffix}"
     path = folder / IMAGES / name
     if not path.exists():
         write_whole(path, data)
     return name
 
 
-def _data(task: ReviewTask, kind: str, urls: Sequence[str]) -> dict[str, Any]:
+def _task_data(task: ReviewTask, kind: str, urls: Sequence[str]) -> dict[str, Any]:
     """The `data` of a task: what its config shows, and what names it when it comes back."""
     lines = [f"{name}: {text}" for name, text in task.texts]
-    by_key = sorted(task.options, key=lambda one: one[1])
+    by_key = sorted(task.options, key=lambda option: option[1])
     if by_key:
         lines.append(", ".join(f"{key} = {label}" for label, key in by_key))
     options = [{"value": label, "hotkey": key} for label, key in by_key]
@@ -175,37 +172,37 @@ def _data(task: ReviewTask, kind: str, urls: Sequence[str]) -> dict[str, Any]:
         "key": dict(task.key),
         "text": "\n".join(lines) or task.id,
         **({"options": options} if options else {}),
-        **{_slot(number): url for number, url in enumerate(urls)},
-        **{f"{_slot(number)}_caption": text for number, text in enumerate(task.captions) if text},
+        **{_image_tag(n): url for n, url in enumerate(urls)},
+        **{f"{_image_tag(n)}_caption": text for n, text in enumerate(task.captions) if text},
     }
 
 
-def _slot(number: int) -> str:
-    """Name of an image in `data` and in the config."""
+def _image_tag(number: int) -> str:
+    """Name of an image, counted from 0, in `data` and in the config."""
     return f"image_{number + 1}" if number else "image"
 
 
 def labeling_config(form: ReviewForm, images: int, dynamic: bool = False) -> str:
-    """The XML of a project's labeling interface.
+    """Returns the XML of a project's labeling interface.
 
     images: how many a task has. dynamic: whether the choices are in each task's `options`, because
     they differ between a judge's questions.
     """
     view = ET.Element("View")
     ET.SubElement(view, "Text", name="text", value="$text")
-    for number in range(images):
+    for tag in map(_image_tag, range(images)):
         if images > 1:
-            ET.SubElement(view, "Header", value=f"${_slot(number)}_caption")
-        ET.SubElement(view, "Image", name=_slot(number), value=f"${_slot(number)}")
+            ET.SubElement(view, "Header", value=f"${tag}_caption")
+        ET.SubElement(view, "Image", name=tag, value=f"${tag}")
     target = "image" if images else "text"
     for field in form.fields:
         # The title counts the digits of a question in plain order; a task's own may be others.
         ET.SubElement(view, "Header", value=DYNAMIC_TITLE if dynamic else field.title)
-        given = {"name": field.name, "toName": target, "choice": "single", "required": "true"}
+        attributes = {"name": field.name, "toName": target, "choice": "single", "required": "true"}
         if dynamic:
-            ET.SubElement(view, "Choices", given, value="$options")
+            ET.SubElement(view, "Choices", attributes, value="$options")
             continue
-        choices = ET.SubElement(view, "Choices", given, showInLine="true")
+        choices = ET.SubElement(view, "Choices", attributes, showInLine="true")
         for value, key in field.options:
             # The same key can't choose in several fields.
             hotkey = {"hotkey": key} if len(form.fields) == 1 else {}
@@ -229,154 +226,146 @@ def import_labels(
     An annotation that was imported before is replaced; one that is not in this export stays. The
     result counts what gave no label: skipped tasks, empty and incomplete annotations, drafts, tasks
     that nobody labeled. Raises RowError for a task that was not exported from the folder and for an
-    answer that is none of the task's, UsageError where a file holds clicks of the page.
+    answer that the task does not offer, UsageError where a file holds clicks of the page.
     """
-    asked = _asked(folder)
-    rows: dict[str, list[dict[str, Any]]] = {}
+    exported = _read_tasks(folder / TASKS)
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     accounts: dict[str, str] = {}
     counts = Counter[str]()
-    seen, labeled = set[str](), set[str]()
-    for number, task in _exported(export):
+    annotations, labeled = set[str](), set[str]()
+    for number, task in enumerate(_read_export(export), 1):
         place = f"{export}:{number}"
-        name = str(task.data.get("item", ""))
-        if name not in asked:
+        item = str(task.data.get("item", ""))
+        if item not in exported:
             raise RowError(
-                f"{place}: item: {name!r} is none of the {len(asked)} tasks of {folder / TASKS}: "
-                f"give the folder that `audit export` wrote for this project"
+                f"{place}: item: {item!r} is none of the {len(exported)} tasks of {folder / TASKS}",
+                "give the folder that `audit export` wrote for this project",
+                code="unknown-task",
             )
+        form = open_form(exported[item]["kind"])
         counts["drafts"] += len(task.drafts)
-        for one in task.annotations:
-            seen.add(str(one.id))
-            if one.was_cancelled:
+        for annotation in task.annotations:
+            annotations.add(str(annotation.id))
+            if annotation.was_cancelled:
                 counts["skipped"] += 1
                 continue
-            form = open_form(asked[name]["kind"])
-            answers = _answers(one, form, asked[name], place)
+            answers = _answers(annotation, form, exported[item], place)
             if not answers:
                 counts["empty"] += 1
                 continue
-            labeled.add(name)
+            labeled.add(item)
             counts["incomplete"] += any(f.name not in answers for f in form.fields)
-            counts["shown_a_prediction"] += one.parent_prediction is not None
-            who = _annotator(one.completed_by, names or {}, accounts, place)
-            rows.setdefault(who, []).append(
+            counts["shown_a_prediction"] += annotation.parent_prediction is not None
+            annotator, account = _annotator(annotation.completed_by, names or {}, place)
+            if accounts.setdefault(annotator, account) != account:
+                raise UsageError(
+                    f"two accounts would be {annotator!r}",
+                    "name each with --annotator ACCOUNT=NAME",
+                    code="duplicate-annotator",
+                )
+            rows[annotator].append(
                 {
-                    **asked[name]["key"],
+                    **exported[item]["key"],
                     **answers,
-                    "annotator": who,
-                    "clicked": one.updated_at or one.created_at,
-                    "annotation": str(one.id),
+                    "annotator": annotator,
+                    "clicked": annotation.updated_at or annotation.created_at,
+                    "annotation": str(annotation.id),
                 }
             )
-    counts["unlabeled"] = len(asked.keys() - labeled)
-    for who, kept in _kept(folder, seen).items():
-        rows[who] = [*kept, *rows.get(who, [])]
-    for who, own in rows.items():
-        _check_file(folder / f"{who}.jsonl")
-        own.sort(key=lambda row: (row["clicked"], row["annotation"]))
-    for who, own in sorted(rows.items()):
-        write_rows(folder / f"{who}.jsonl", own)
-    return {"labels": {who: len(rows[who]) for who in sorted(rows)}} | {
-        what: counts[what]
-        for what in ("skipped empty incomplete drafts unlabeled shown_a_prediction").split()
+    counts["unlabeled"] = len(exported.keys() - labeled)
+    _add_earlier(rows, folder, annotations)
+    for annotator, labels in sorted(rows.items()):
+        labels.sort(key=lambda row: (row["clicked"], row["annotation"]))
+        write_rows(folder / f"{annotator}.jsonl", labels)
+    return {"labels": {annotator: len(rows[annotator]) for annotator in sorted(rows)}} | {
+        name: counts[name] for name in _COUNTS
     }
 
 
-def _asked(folder: Path) -> dict[str, dict[str, Any]]:
-    """Task -> its data, of what was exported."""
-    path = folder / TASKS
-    if not path.is_file():
-        raise UsageError(f"{path}: no such file: give the folder that `audit export` wrote")
+def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
+    """Task -> its data, as exported."""
     try:
         return {task["data"]["item"]: task["data"] for task in read_json(path)}
-    except (TypeError, KeyError):
-        raise DataError(f"{path}: holds no tasks of `audit export`") from None
-
-
-def _exported(path: Path) -> list[tuple[int, _LabeledTask]]:
-    """The tasks of an export, counted from 1."""
-    tasks = read_json(path)
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise DataError(f"{path}: holds no list of tasks: export the project as JSON")
-    if any("annotations" not in task or "data" not in task for task in tasks):
+    except (DataError, TypeError, KeyError):
         raise DataError(
-            f"{path}: has tasks without `data` or `annotations`: export the project as JSON, not "
-            f"JSON-MIN, which leaves skipped tasks out"
-        )
-    return [(n, parse(_LabeledTask, task, path, n)) for n, task in enumerate(tasks, 1)]
+            f"{path}: can't be read", "give the folder that `audit export` wrote", code="no-tasks"
+        ) from None
+
+
+def _read_export(path: Path) -> list[_LabeledTask]:
+    try:
+        return parse_as(list[_LabeledTask], read_json(path), str(path))
+    except RowError as error:
+        raise DataError(
+            str(error), "export the project as JSON, not JSON-MIN", code="not-an-export"
+        ) from None
 
 
 def _answers(
     annotation: _Annotation, form: ReviewForm, data: Mapping[str, Any], place: str
 ) -> dict[str, str]:
     """Field -> answer, and the note. Raises RowError for a choice that the task does not offer."""
-    found: dict[str, str] = {}
-    given = {result.from_name: result.value for result in annotation.result}
-    for field in form.fields:
-        if field.name not in given:
-            continue
-        offered = [one["value"] for one in data.get("options", ())]
-        allowed = offered or [value for value, _ in field.options]
-        choices = given[field.name].get("choices")
+    answers: dict[str, str] = {}
+    values = {result.from_name: result.value for result in annotation.result}
+    options = [option["value"] for option in data.get("options", ())]
+    for field in (field for field in form.fields if field.name in values):
+        allowed = options or [value for value, _ in field.options]
+        choices = values[field.name].get("choices")
         if not isinstance(choices, list) or len(choices) != 1 or choices[0] not in allowed:
             raise RowError(
-                f"{place}: {field.name}: annotation {annotation.id} says {choices!r}: one of "
-                f"{', '.join(allowed)} is needed"
+                f"{place}: {field.name}: annotation {annotation.id} has {choices!r}",
+                f"one of {', '.join(allowed)} is needed",
+                code="unknown-choice",
             )
-        found[field.name] = choices[0]
-    texts = given.get(NOTE, {}).get("text", []) if form.note else []
+        answers[field.name] = choices[0]
+    texts = values.get(NOTE, {}).get("text", []) if form.note else []
     note = "\n".join([texts] if isinstance(texts, str) else map(str, texts)).strip()
-    return found | ({NOTE: note} if note else {})
+    return answers | ({NOTE: note} if note else {})
 
 
 def _annotator(
-    account: int | str | Mapping[str, Any],
-    names: Mapping[str, str],
-    accounts: dict[str, str],
-    place: str,
-) -> str:
-    """Name of an account's file. accounts: name -> account so far, to which it adds.
-
-    Raises UsageError for two accounts of one name.
-    """
-    told = account if isinstance(account, Mapping) else {"id": account}
-    known = [str(told[part]) for part in ("id", "email") if told.get(part) not in (None, "")]
-    if not known:
-        raise RowError(f"{place}: completed_by: names neither `id` nor `email`")
-    plain = known[0] if known[0].isdigit() else hashlib.sha256(known[0].encode()).hexdigest()[:8]
-    name = next((names[part] for part in known if part in names), f"ls-{plain}")
+    completed_by: int | str | Mapping[str, Any], names: Mapping[str, str], place: str
+) -> tuple[str, str]:
+    """Name of an account's file, and the account: its number, or else its email."""
+    account = completed_by if isinstance(completed_by, Mapping) else {"id": completed_by}
+    ids = [str(account[key]) for key in ("id", "email") if account.get(key) not in (None, "")]
+    if not ids:
+        raise RowError(f"{place}: completed_by: names neither `id` nor `email`", code="no-account")
+    public = ids[0] if ids[0].isdigit() else hashlib.sha256(ids[0].encode()).hexdigest()[:8]
+    name = next((names[known] for known in ids if known in names), f"ls-{public}")
     check_name(name)
-    if accounts.setdefault(name, known[0]) != known[0]:
-        raise UsageError(f"two accounts would be {name!r}: name each with --annotator ACCOUNT=NAME")
-    return name
+    return name, ids[0]
 
 
-def _kept(folder: Path, seen: set[str]) -> dict[str, list[dict[str, Any]]]:
-    """Annotator -> labels imported before, of annotations that this export does not have."""
-    kept = {}
+def _add_earlier(
+    rows: defaultdict[str, list[dict[str, Any]]], folder: Path, annotations: set[str]
+) -> None:
+    """Adds the labels of earlier imports, but for annotations that this export has.
+
+    Raises UsageError where an annotator's file is not from an import.
+    """
     for path in sorted(folder.glob("*.jsonl")):
         records = list(read_records(path))
-        if records and all("annotation" in record for record in records):
-            kept[path.stem] = [one for one in records if one["annotation"] not in seen]
-    return kept
+        if all("annotation" in record for record in records):
+            if records:
+                rows[path.stem] += [r for r in records if r["annotation"] not in annotations]
+        elif path.stem in rows:
+            raise UsageError(
+                f"{path} holds clicks of `audit serve`",
+                "give the account another name, with --annotator ACCOUNT=NAME",
+                code="file-of-the-page",
+            )
 
 
-def _check_file(path: Path) -> None:
-    """Raises UsageError for a file that an import did not write."""
-    if path.exists() and not all("annotation" in one for one in read_records(path)):
-        raise UsageError(
-            f"{path} holds clicks of `audit serve`: give the account another name, with "
-            f"--annotator ACCOUNT=NAME"
-        )
-
-
-def parse_names(given: Sequence[str]) -> dict[str, str]:
+def parse_names(specs: Sequence[str]) -> dict[str, str]:
     """Account -> name, of `ACCOUNT=NAME`. Raises UsageError for anything else."""
-    found = {}
-    for text in given:
-        account, _, name = text.rpartition("=")
+    names = {}
+    for spec in specs:
+        account, _, name = spec.rpartition("=")
         if not account or not name:
-            raise UsageError(f"--annotator {text}: write ACCOUNT=NAME, e.g. 3=ann")
+            raise UsageError(
+                f"--annotator {spec}: write ACCOUNT=NAME, e.g. 3=ann", code="malformed-annotator"
+            )
         check_name(name)
-        found[account] = name
-    return found
+        names[account] = name
+    return names

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import raises
 from typer.testing import CliRunner
 
 from counterprior.cli.main import app
-from counterprior.errors import DataError, UsageError
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
@@ -21,7 +21,6 @@ from counterprior.eval.people.forms import FORMS
 from counterprior.eval.people.label_studio import export_tasks, import_labels, labeling_config
 from counterprior.eval.results.judge_card import labels_of
 from counterprior.labels import read_labels
-from counterprior.tables import RowError
 
 Task = dict[str, Any]
 
@@ -104,24 +103,24 @@ def test_a_project_and_back_by_command(run: Path, tmp_path: Path) -> None:
     assert "example.org" not in "".join(path.read_text() for path in out.glob("*.jsonl"))
 
 
-def test_predictions_are_the_judges_answers_and_only_on_request(run: Path, tmp_path: Path) -> None:
-    found = export_tasks([run], "judge", tmp_path / "a", n=9, predictions=True)
-    assert found == {"tasks": 9, "predictions": 9}
+def test_exports_verdicts_as_predictions_only_on_request(run: Path, tmp_path: Path) -> None:
+    counts = export_tasks([run], "judge", tmp_path / "a", n=9, predictions=True)
+    assert counts == {"tasks": 9, "predictions": 9}
     opened = Run.open(run)
     (log,) = opened.chosen_judges(())
-    said = labels_of(log.present(opened.present()))
+    verdicts = labels_of(log.present(opened.present()))
     for task in json.loads((tmp_path / "a" / "tasks.json").read_text()):
         key = task["data"]["key"]
         (one,) = task["predictions"]
         assert one["model_version"] == log.name
         (result,) = one["result"]
-        assert result["value"] == {"choices": [said[key["case"], key["question"]]]}
+        assert result["value"] == {"choices": [verdicts[key["case"], key["question"]]]}
         assert (result["from_name"], result["to_name"]) == ("label", "image")
-    with pytest.raises(UsageError, match="only --kind judge on runs"):
+    with raises("no-predictions", "--kind judge"):
         export_tasks([run], "quality", tmp_path / "b", predictions=True)
 
 
-def test_what_is_no_label_is_counted_and_what_is_wrong_is_named(run: Path, tmp_path: Path) -> None:
+def test_counts_tasks_without_label_and_refuses_wrong_answers(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "ls"
     export_tasks([run], "judge", folder, n=6, url="https://example.org/x/")
     tasks = json.loads((folder / "tasks.json").read_text())
@@ -157,46 +156,48 @@ def test_what_is_no_label_is_counted_and_what_is_wrong_is_named(run: Path, tmp_p
     assert import_labels(file, folder)["labels"] == {"ls-1": 2}
     before = (folder / "ls-1.jsonl").read_bytes()
 
-    def refused(error: type[Exception], match: str, *changed: Task) -> None:
-        with pytest.raises(error, match=match):
-            import_labels(save(tmp_path / "e.json", list(changed)), folder)
+    def refused(code: str, facts: list[str], changed: Task) -> None:
+        with raises(code, *facts):
+            import_labels(save(tmp_path / "e.json", [changed]), folder)
         assert (folder / "ls-1.jsonl").read_bytes() == before
 
     other = copy.deepcopy(annotated(tasks[0], 6, "invalid"))
     other["data"]["item"] = "x"
-    refused(RowError, r"e.json:1: item: 'x' is none of the 6 tasks of .*tasks.json", other)
-    refused(RowError, "label: annotation 6 says .'maybe'.: one of", annotated(tasks[0], 6, "maybe"))
+    refused("unknown-task", ["e.json:1: item: 'x'", "6 tasks", str(folder / "tasks.json")], other)
+    wrong = annotated(tasks[0], 6, "maybe")
+    refused("unknown-choice", ["e.json:1: label: annotation 6", "['maybe']", "first_left"], wrong)
     both = annotated(tasks[0], 6, "invalid")
     both["annotations"][0]["result"][0]["value"]["choices"].append("first_left")
-    refused(RowError, "annotation 6 says .'invalid', 'first_left'.: one of", both)
+    refused("unknown-choice", ["annotation 6", "['invalid', 'first_left']"], both)
+    refused("no-account", ["e.json:1: completed_by"], annotated(tasks[0], 6, "invalid", by={}))
     (tmp_path / "e.json").write_text(json.dumps([{"id": 1, "label": "invalid"}]))
-    with pytest.raises(DataError, match="export the project as JSON, not JSON-MIN"):
+    with raises("not-an-export", "e.json: 0.data", "JSON-MIN"):
         import_labels(tmp_path / "e.json", folder)
     two = annotated(annotated(tasks[0], 6, "invalid", by=1), 7, "invalid", by=2)
     file = save(tmp_path / "e.json", [two])
-    with pytest.raises(UsageError, match="two accounts would be 'ann'"):
+    with raises("duplicate-annotator", "'ann'", "--annotator"):
         import_labels(file, folder, {"1": "ann", "2": "ann"})
     audit = open_audit([run], "judge", folder, n=6)
     audit.click("bo", audit.tasks[0].id, {"label": "invalid"})
     clicks = (folder / "bo.jsonl").read_bytes()
-    with pytest.raises(UsageError, match="holds clicks of `audit serve`"):
+    with raises("file-of-the-page", folder / "bo.jsonl"):
         import_labels(file, folder, {"1": "bo"})
     assert (folder / "bo.jsonl").read_bytes() == clicks
-    with pytest.raises(UsageError, match="give the folder that `audit export` wrote"):
+    with raises("no-tasks", tmp_path / "tasks.json", "`audit export`"):
         import_labels(file, tmp_path)
 
 
-def test_what_a_project_cannot_show_is_refused(run: Path, tmp_path: Path) -> None:
+def test_refuses_clips_and_unequal_image_counts(run: Path, tmp_path: Path) -> None:
     export_tasks([run], "judge", tmp_path / "a", n=3)
     plain = json.loads((tmp_path / "a" / SAMPLE).read_text())
     plain["items"][0]["frames"] = [8]
     (tmp_path / "a" / SAMPLE).write_text(json.dumps(plain))
-    with pytest.raises(UsageError, match="clips can't be exported"):
+    with raises("clips-not-exportable"):
         export_tasks([run], "judge", tmp_path / "a", n=3)
     image = next((tmp_path / "a" / "images").iterdir())
     rows = [{"id": "a", "image": str(image)}, {"id": "b"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(UsageError, match="some tasks have more images than others"):
+    with raises("unequal-image-counts"):
         export_tasks([tmp_path / "rows.jsonl"], "bank", tmp_path / "b")
 
 
