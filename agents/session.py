@@ -38,28 +38,6 @@ class SessionSettings:
     """How calls are made."""
 
 
-def session_settings(
-    ledger: Path,
-    backend: str,
-    reviewer: str,
-    replay: bool,
-    max_usd: float | None,
-    prices: Path | None,
-    concurrency: int,
-    batch: bool = False,
-) -> SessionSettings:
-    """The settings from the options of the command line."""
-    return SessionSettings(
-        ledger=ledger,
-        backend=backend,
-        reviewer=reviewer,
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        calls=CallSettings(concurrency, batch=batch),
-    )
-
-
 class Session:
     """Makes the callers of a run."""
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from .options import (
-    Backend,
     Bank,
     BankOut,
     Base,
@@ -18,13 +17,11 @@ from .options import (
     Json,
     Laws,
     LedgerFile,
-    MaxUsd,
     Model,
     Output,
-    Prices,
-    Replay,
     Reviewer,
     Sampling,
+    SessionOptions,
 )
 from .progress import progress_bar
 from .show_content import print_authored
@@ -50,19 +47,15 @@ def show_prompts(
 
 
 def constrained(
-    ledger: LedgerFile,
+    model: SessionOptions,
     bank: BankOut,
     base: Base = None,
     domain: Annotated[list[str] | None, Input(help="A domain to open; repeatable.")] = None,
-    backend: Backend = "",
-    replay: Replay = False,
     rounds: Annotated[int, Sampling(min=1, help="Maximum number of rounds.")] = 20,
     target: Annotated[int, Sampling(min=1, help="Pairs in the bank at which to stop.")] = 400,
     eyes: Annotated[
         bool, Model(help="Show the Critic the drawn image of each proposal: its model sees images.")
     ] = False,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Write pairs whose layout a standard fixes: Scout, Critic and Curator take turns (OTS-Bench).
 
@@ -70,55 +63,32 @@ def constrained(
     --bank mybank --max-usd 5`
     """
     from ..agents.constrained.rounds import LoopSettings
-    from ..agents.session import session_settings
     from ..builders.authoring.constrained import author_constrained
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer="",
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=1,
-    )
+    session = model.settings()
     loop = LoopSettings(rounds, target, domains=tuple(domain or ()), eyes=eyes)
     with progress_bar() as progress:
         print_authored(author_constrained(session, loop, base, bank, progress))
 
 
 def counterfactual(
-    ledger: LedgerFile,
+    model: SessionOptions,
     bank: BankOut,
     base: Base = None,
     laws: Laws = None,
-    backend: Backend = "",
     reviewer: Reviewer = "",
-    replay: Replay = False,
     per_law: Annotated[int, Sampling(min=1, max=8, help="Scenes for each law.")] = 4,
     concurrency: Concurrency = 8,
     batch: Batch = False,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Write scenes in which one law is altered, with a review and questions (CF-World).
 
     Example: `counterprior author counterfactual --backend openai:MODEL --reviewer anthropic:MODEL
     --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
     """
-    from ..agents.session import session_settings
     from ..builders.authoring.laws import author_counterfactual
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer=reviewer,
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=concurrency,
-        batch=batch,
-    )
+    session = model.settings(reviewer, concurrency, batch)
     with progress_bar() as progress:
         print_authored(
             author_counterfactual(
@@ -128,78 +98,51 @@ def counterfactual(
 
 
 def rules(
-    ledger: LedgerFile,
+    model: SessionOptions,
     bank: BankOut,
     base: Base = None,
     laws: Laws = None,
-    backend: Backend = "",
     reviewer: Reviewer = "",
-    replay: Replay = False,
     concurrency: Concurrency = 8,
     batch: Batch = False,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Write symbolic rules, each as it holds here and in five other worlds (CF-World 5.1).
 
     Example: `counterprior author rules --backend openai:MODEL --reviewer anthropic:MODEL
     --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
     """
-    from ..agents.session import session_settings
     from ..builders.authoring.laws import author_rules
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer=reviewer,
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=concurrency,
-        batch=batch,
-    )
+    session = model.settings(reviewer, concurrency, batch)
     with progress_bar() as progress:
         print_authored(author_rules(session, laws, base, bank, progress))
 
 
 def consistency(
-    ledger: LedgerFile,
+    model: SessionOptions,
     bank: BankOut,
     images: Annotated[str, Input(help="Folder of images, or DATASET[:SPLIT].")],
     license: Annotated[str, Input(help="SPDX id of the images' license.")] = "",  # noqa: A002
     base: Base = None,
-    backend: Backend = "",
     reviewer: Reviewer = "",
     second_reviewer: Annotated[
         str, Model(help="Spec of a third model that reviews independently.")
     ] = "",
     drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
-    replay: Replay = False,
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of images.")] = None,
     smallest_side: Annotated[
         int, Sampling(min=1, help="Smallest side in pixels; smaller images are left out.")
     ] = 512,
     concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Write captions, edits and questions for your images, by a game of two models (ACON).
 
     Example: `counterprior author consistency --images photos --license CC-BY-4.0 --bank mybank
     --ledger calls.jsonl --backend openai:MODEL --reviewer anthropic:MODEL --drawer diffusers:PATH`
     """
-    from ..agents.session import session_settings
     from ..builders.authoring.consistency import GameSettings, author_consistency
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer=reviewer,
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=concurrency,
-    )
+    session = model.settings(reviewer, concurrency)
     game = GameSettings(
         images=images,
         drawer=drawer,
@@ -213,48 +156,30 @@ def consistency(
 
 
 def verify(
-    ledger: LedgerFile,
+    model: SessionOptions,
     bank: BankOut,
     base: Annotated[Path, Input(help="The bank to check.")],
     every: Annotated[bool, Input("--every", help="Also check pairs that were checked.")] = False,
-    backend: Backend = "",
-    replay: Replay = False,
     concurrency: Concurrency = 8,
     batch: Batch = False,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Check pairs with a second model by mirrored statements; a person settles disagreements.
 
     Example: `counterprior author verify --backend anthropic:MODEL --ledger checks.jsonl
     --base mybank --bank checked --max-usd 5`
     """
-    from ..agents.session import session_settings
     from ..builders.authoring.verification import verify_pairs
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer="",
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=concurrency,
-        batch=batch,
-    )
+    session = model.settings(concurrency=concurrency, batch=batch)
     with progress_bar() as progress:
         print_authored(verify_pairs(session, base, bank, every, progress))
 
 
 def relations(
     prompts: Annotated[Path, typer.Argument(help="Text file with one prompt per line.")],
-    ledger: LedgerFile,
+    model: SessionOptions,
     out: Annotated[Path, Output(help="JSONL file to write.")],
-    backend: Backend = "",
-    replay: Replay = False,
     concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
 ) -> None:
     """Extract spatial relations from free prompts, by a model and by rules (PSE, appendix).
 
@@ -262,17 +187,8 @@ def relations(
     --ledger calls.jsonl --out relations.jsonl`
     """
     from ..agents.relation_files import extract_file
-    from ..agents.session import session_settings
 
-    session = session_settings(
-        ledger=ledger,
-        backend=backend,
-        reviewer="",
-        replay=replay,
-        max_usd=max_usd,
-        prices=prices,
-        concurrency=concurrency,
-    )
+    session = model.settings(concurrency=concurrency)
     with progress_bar() as progress:
         print(extract_file(session, prompts, out, progress))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from .options import Concurrency, Input, Json, MaxUsd, Model, Output, Prices, Sampling
+from .options import CallOptions, Input, Json, Model, Output, Sampling
 from .progress import progress_bar
 from .show_captioning import print_captioning
 
 
 def captioning(
     out: Annotated[Path, Output(help="Folder of the run.")],
+    calls: CallOptions,
     captioner: Annotated[
         list[str] | None,
         Model("--captioner", help="Spec: openai:MODEL, hf-vlm:PATH, python:...; repeatable."),
@@ -29,9 +30,6 @@ def captioning(
         list[str] | None, Sampling("--wording", help="Only this instruction; repeatable.")
     ] = None,
     seed: Annotated[int, Sampling(min=0, help="Seed of the scenes.")] = 0,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
-    concurrency: Concurrency = 8,
     json: Json = False,
 ) -> None:
     """Measure whether captions name the left one first; run again to continue.
@@ -42,7 +40,6 @@ def captioning(
     """
     from ..corpus_analysis.captioning.asking import WORDINGS
     from ..corpus_analysis.captioning.run import CaptioningSettings, measure_captions
-    from ..eval.engine.costs import Cost
 
     settings = CaptioningSettings(
         out=out,
@@ -54,7 +51,7 @@ def captioning(
         wordings=tuple(wording or WORDINGS),
         limit=limit,
         seed=seed,
-        cost=Cost(concurrency, max_usd, prices),
+        cost=calls.cost(),
     )
     with progress_bar() as progress:
         print_captioning(measure_captions(settings, progress), out, json)

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ..cpus import available_cpus
-from .options import Concurrency, Cost, Input, Json, MaxUsd, Model, Output, Prices, Sampling
+from .options import CallOptions, Cost, Input, Json, MaxUsd, Model, Output, Sampling
 from .progress import progress_bar
 from .show_corpus import print_control, print_flips, print_mined
 
@@ -109,15 +109,13 @@ def control(
         Path, Argument(help="People's captions of the photographs: COCO's format, or rows.")
     ],
     out: Annotated[Path, Output(help="Folder of the run.")],
+    calls: CallOptions,
     judge: Annotated[str, Model(help="Judge to compare with the boxes; needs --images.")] = "",
     images: Annotated[Path | None, Input(help="Folder of the photographs.")] = None,
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of pairs to judge.")] = None,
     seed: Annotated[
         int, Sampling(min=0, help="Seed that chooses the one caption of an image.")
     ] = 0,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
-    concurrency: Concurrency = 8,
     json: Json = False,
 ) -> None:
     """Measure how often people name the left one first, by their boxes: the control for `mine`.
@@ -125,11 +123,9 @@ def control(
     Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
     """
     from ..corpus_analysis.control.run import ControlSettings, run_control
-    from ..eval.engine.costs import Cost as Costs
 
-    cost = Costs(concurrency, max_usd, prices)
     settings = ControlSettings(
-        out, boxes, captions, judge, images, limit=limit, seed=seed, cost=cost
+        out, boxes, captions, judge, images, limit=limit, seed=seed, cost=calls.cost()
     )
     with progress_bar() as progress:
         found = run_control(settings, progress)

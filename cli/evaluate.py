@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,38 +12,24 @@ from typer import Argument
 from ..errors import UsageError
 from .console import print_note
 from .options import (
-    AcrossJudges,
-    Benchmarked,
-    Concurrency,
-    Data,
-    Devices,
-    EngineName,
-    Exports,
-    Frames,
-    FullSize,
+    CallOptions,
+    Endpoint,
     GeneratorSpec,
     Input,
     Json,
-    JudgeNames,
     Judges,
-    Limit,
-    MaxUsd,
     Methods,
     Output,
-    Partial,
-    Persona,
-    Prices,
-    Probes,
+    QuestionOptions,
     Revision,
+    RowOptions,
     RunFolder,
     Runs,
-    Seeds,
-    ShardText,
+    ScaleOptions,
+    ScoreOptions,
+    SiteOptions,
     SomeLabels,
     SuiteName,
-    Workers,
-    controls,
-    scale_of,
 )
 from .progress import progress_bar
 from .show_release import print_pull_request
@@ -50,15 +37,13 @@ from .show_results import print_done, print_results
 
 if TYPE_CHECKING:
     from ..cards.pull_request import Benchmark
+    from ..eval.results.scoring import ScoreSettings
 
 
 def prompts(
     suite: SuiteName,
     out: Annotated[Path, Output(help="JSONL file to write.")],
-    data: Data = "dist/counterprior",
-    revision: Revision = None,
-    limit: Limit = None,
-    seeds: Seeds = 1,
+    rows: RowOptions,
 ) -> None:
     """List the images to make for a suite: prompt, seed, and the file name for `folder:`.
 
@@ -66,74 +51,54 @@ def prompts(
     """
     from ..eval.api import write_prompts
 
-    print_note(write_prompts(out, suite, data=data, revision=revision, limit=limit, seeds=seeds))
+    print_note(write_prompts(out, suite, **asdict(rows)))
 
 
 def generate(
     suite: SuiteName,
     generator: GeneratorSpec,
     out: RunFolder,
+    rows: RowOptions,
+    calls: CallOptions,
+    workers: ScaleOptions,
     method: Methods = None,
-    data: Data = "dist/counterprior",
-    revision: Revision = None,
-    limit: Limit = None,
-    seeds: Seeds = 1,
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
-    workers: Workers = None,
-    devices: Devices = "",
-    shard: ShardText = "",
-    engine: EngineName = "local",
 ) -> None:
     """Make every image that a suite asks for, or find it in a folder; run again to continue.
 
     Example: `counterprior generate --suite t2i_homogenization --generator folder:images --out run`
     """
-    from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
     from ..eval.engine.steps import generate as make
     from ..eval.methods import apply_methods
 
     maker = apply_methods(generator, method or ())
-    run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
-    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
-    scale = scale_of(workers, devices, shard, engine)
+    run = RunSettings(suite=suite, out=out, **asdict(rows))
     with progress_bar() as progress:
-        print_done(make(run, maker, cost, progress, scale=scale))
+        print_done(make(run, maker, calls.cost(), progress, scale=workers.scale()))
 
 
 def judge(
     run: Annotated[Path, Argument(help="Folder of a run.")],
     judges: Judges,
+    questions: QuestionOptions,
+    calls: CallOptions,
+    workers: ScaleOptions,
     revision: Revision = None,
-    probes: Probes = "",
-    persona: Persona = "standard",
-    frames: Frames = "first,middle,last",
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
-    workers: Workers = None,
-    devices: Devices = "",
-    shard: ShardText = "",
-    engine: EngineName = "local",
 ) -> None:
     """Ask a judge about every image once; run again to ask only what has no verdict yet.
 
     Example: `counterprior judge run --judge openai:MODEL --probes mirror,swap --max-usd 5`
     """
-    from ..eval.engine.costs import Cost
-    from ..eval.engine.steps import JudgeSettings, judge_run
+    from ..eval.engine.steps import judge_run
 
-    settings = JudgeSettings(controls(probes), persona, revision=revision, frames=frames)
-    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
-    scale = scale_of(workers, devices, shard, engine)
+    settings, scale = questions.settings(revision), workers.scale()
     with progress_bar() as progress:
-        print_done(judge_run(run, judges, settings, cost, progress, scale=scale))
+        print_done(judge_run(run, judges, settings, calls.cost(), progress, scale=scale))
 
 
 def score(
     runs: Runs,
+    judges: ScoreOptions,
     labels: SomeLabels = None,
     card: Annotated[
         Path | None, Input(help="scores.json of another labeled run, to correct with.")
@@ -141,9 +106,6 @@ def score(
     gold: Annotated[
         Path | None, Input(help="Folder of judge-check: leave out what misled the judge.")
     ] = None,
-    judge: JudgeNames = None,
-    across_judges: AcrossJudges = False,
-    partial: Partial = False,
     groups: Annotated[bool, Output(help="Also print the scores of groups.")] = False,
     json: Json = False,
 ) -> None:
@@ -151,17 +113,13 @@ def score(
 
     Example: `counterprior score run --labels labels.csv --json`
     """
-    from ..eval.results.parallel import score_results
-    from ..eval.results.scoring import ScoreSettings, results_json, write_results
+    _print_scores(runs, judges.settings(labels=labels, card=card, gold=gold), groups, json)
 
-    settings = ScoreSettings(
-        labels=labels,
-        card=card,
-        gold=gold,
-        judges=tuple(judge or ()),
-        across_judges=across_judges,
-        partial=partial,
-    )
+
+def _print_scores(runs: Sequence[Path], settings: ScoreSettings, groups: bool, json: bool) -> None:
+    from ..eval.results.parallel import score_results
+    from ..eval.results.scoring import results_json, write_results
+
     with progress_bar() as progress:
         results = score_results(runs, settings, progress)
     write_results(results)
@@ -175,6 +133,10 @@ def evaluate(
     generator: GeneratorSpec,
     judges: Judges,
     out: RunFolder,
+    rows: RowOptions,
+    questions: QuestionOptions,
+    calls: CallOptions,
+    workers: ScaleOptions,
     suite: Annotated[str, Input(help="Config, e.g. t2i_homogenization.")] = "",
     prompts: Annotated[
         Path | None,
@@ -187,13 +149,6 @@ def evaluate(
         Input("--implied", help="With --prompts: also count relations that follow from others."),
     ] = False,
     method: Methods = None,
-    data: Data = "dist/counterprior",
-    revision: Revision = None,
-    limit: Limit = None,
-    seeds: Seeds = 1,
-    probes: Probes = "",
-    persona: Persona = "standard",
-    frames: Frames = "first,middle,last",
     gold: Annotated[
         Path | None,
         Input(help="Folder of `judge-check`; by default the judge is checked first, in OUT/gold."),
@@ -201,13 +156,6 @@ def evaluate(
     unchecked: Annotated[
         bool, Input("--unchecked", help="Skip the judge's check on gold images.")
     ] = False,
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
-    workers: Workers = None,
-    devices: Devices = "",
-    shard: ShardText = "",
-    engine: EngineName = "local",
     json: Json = False,
 ) -> None:
     """Run `generate`, `judge` and `score` one after the other; run again to continue.
@@ -215,18 +163,15 @@ def evaluate(
     Example: `counterprior eval --suite t2i_homogenization --generator render:?order_bias=1
     --judge pixels --out run --limit 50`
     """
-    from ..eval.engine.costs import Cost
     from ..eval.engine.evaluation import RunSettings
-    from ..eval.engine.steps import JudgeSettings, evaluate_run
+    from ..eval.engine.steps import evaluate_run
     from ..eval.methods import apply_methods
     from ..eval.studies.judge_check import FOLDER, CheckFirst
 
-    suite, data = _what_to_draw(suite, data, prompts, implied)
+    suite, rows = _suite_and_rows(suite, rows, prompts, implied)
     maker = apply_methods(generator, method or ())
-    run = RunSettings(suite=suite, data=data, out=out, revision=revision, seeds=seeds, limit=limit)
-    settings = JudgeSettings(controls(probes), persona, revision=revision, frames=frames)
-    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
-    scale = scale_of(workers, devices, shard, engine)
+    run = RunSettings(suite=suite, out=out, **asdict(rows))
+    settings, scale = questions.settings(rows.revision), workers.scale()
     with progress_bar() as progress:
         check = CheckFirst(gold or out / FOLDER, judges, settings, progress=progress, scale=scale)
         print_done(
@@ -235,47 +180,49 @@ def evaluate(
                 maker,
                 judges,
                 settings,
-                cost=cost,
+                cost=calls.cost(),
                 progress=progress,
                 scale=scale,
                 before=None if unchecked else check,
             )
         )
-    _score_or_say(out, shard, json)
+    _score_unless_shard(out, workers.shard, json)
 
 
-def _score_or_say(out: Path, shard: str, json: bool) -> None:
-    """Scores a run; of a shard it says what is left, as the last to end can't know that it is."""
+def _score_unless_shard(out: Path, shard: str, json: bool) -> None:
+    """Prints the scores of a run. A shard can't know whether it is the last to end, so it names
+    the command that scores all of them."""
     if not shard:
-        score([out], json=json)
+        from ..eval.results.scoring import ScoreSettings
+
+        _print_scores([out], ScoreSettings(), False, json)
     else:
         print_note(f"shard {shard} of {out} is done: run `counterprior score {out}` after the last")
 
 
-def _what_to_draw(suite: str, data: str, prompts: Path | None, implied: bool) -> tuple[str, str]:
-    """Suite and data of a config, or of the user's own prompts. Raises UsageError for both."""
+def _suite_and_rows(
+    suite: str, rows: RowOptions, prompts: Path | None, implied: bool
+) -> tuple[str, RowOptions]:
+    """Returns the suite and rows of a config, or of the user's own prompts. Raises UsageError
+    unless exactly one of the two is named."""
     if bool(suite) == bool(prompts):
-        raise UsageError("say what to draw", "give either --suite or --prompts")
+        raise UsageError("nothing to generate", "pass either --suite or --prompts", code="one-of")
     if prompts is None:
-        return suite, data
+        return suite, rows
     from ..eval.suites.relations import own_prompts
 
     suite, data, note = own_prompts(prompts, implied)
     print_note(note)
-    return suite, data
+    return suite, replace(rows, data=data)
 
 
 def report(
     runs: Runs,
     out: Annotated[Path, Output(help="Folder of the site.")],
+    judges: ScoreOptions,
+    site: SiteOptions,
     labels: SomeLabels = None,
-    judge: JudgeNames = None,
-    across_judges: AcrossJudges = False,
-    partial: Partial = False,
     title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
-    full_size: FullSize = None,
-    export: Exports = None,
-    dataset: Benchmarked = "",
     create_pr: Annotated[
         bool,
         Output(
@@ -283,30 +230,26 @@ def report(
         ),
     ] = False,
     model_id: Annotated[str, Output(help="Model on the Hub, if the run names none.")] = "",
-    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
+    endpoint: Endpoint = None,
 ) -> None:
     """Write one static site of judged runs: leaderboards, plots, judge cards and images.
 
     Example: `counterprior report runs/a runs/b --out site`
     """
     from ..eval.report.site import write_report
-    from ..eval.results.scoring import ScoreSettings
 
-    forms = [*(export or ()), *(["hub"] if create_pr else [])]
-    benchmark = _benchmark(forms, dataset, endpoint) if create_pr else None
-    settings = ScoreSettings(
-        labels=labels, judges=tuple(judge or ()), across_judges=across_judges, partial=partial
-    )
+    forms = [*(site.export or ()), *(["hub"] if create_pr else [])]
+    benchmark = _benchmark(forms, site.dataset, endpoint) if create_pr else None
     with progress_bar() as progress:
         page = write_report(
             runs,
             out,
-            score=settings,
+            score=judges.settings(labels=labels),
             title=title,
             exports=list(dict.fromkeys(forms)),
-            dataset=dataset if benchmark is None else benchmark.dataset,
+            dataset=site.dataset if benchmark is None else benchmark.dataset,
             progress=progress,
-            full_size=full_size,
+            full_size=site.full_size,
         )
     print(page)
     if benchmark is not None:

@@ -25,6 +25,7 @@ from . import (
     study,
 )
 from .console import failing
+from .options import with_option_groups
 
 Commands = dict[str, Callable[..., None]]
 
@@ -122,7 +123,7 @@ def group(commands: Commands, panel: str | None = None, **settings: Any) -> type
     """A group of commands, in a panel of the help where one is named."""
     made = typer.Typer(**settings)
     for name, function in commands.items():
-        made.command(name, cls=FailingCommand, rich_help_panel=panel)(function)
+        made.command(name, cls=FailingCommand, rich_help_panel=panel)(with_option_groups(function))
     return made
 
 

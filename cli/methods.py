@@ -10,7 +10,7 @@ from typer import Argument
 from ..errors import UsageError
 from .console import print_note
 from .options import (
-    Concurrency,
+    CallOptions,
     Cost,
     Data,
     GeneratorSpec,
@@ -37,15 +37,13 @@ def switch(
     generator: GeneratorSpec,
     judge: Annotated[str, Model(help="Spec.")],
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    calls: CallOptions,
     protocols: Annotated[str, Sampling(help="Protocols, separated by commas.")] = "a2b,b2a,n2a,n2b",
     steps: Annotated[str, Sampling(help="Steps at which the prompt changes.")] = "1,2,3,4,5",
     count: Annotated[int, Sampling(min=1, help="Maximum number of biased cases.")] = 500,
     data: Data = "dist/counterprior",
     limit: Limit = None,
     seeds: Seeds = 1,
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Find the step at which the layout is decided: switch the prompts of biased cases.
@@ -53,7 +51,6 @@ def switch(
     Example: `counterprior switch --suite t2i_homogenization --generator diffusers:REPO
     --judge openai:MODEL --out switched`
     """
-    from ..eval.engine.costs import Cost as Paid
     from ..eval.studies.switching import SwitchSettings, run_switches
 
     settings = SwitchSettings(
@@ -67,7 +64,7 @@ def switch(
         count=count,
         limit=limit,
         seeds=seeds,
-        cost=Paid(concurrency=concurrency, max_usd=max_usd, prices=prices),
+        cost=calls.cost(),
     )
     with progress_bar() as progress:
         found = run_switches(settings, progress)
@@ -84,24 +81,20 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
 
 def best_of(
     run: Annotated[Path, Argument(help="Folder of a run with --method best-of:N?by=JUDGE.")],
+    calls: CallOptions,
     judge: Annotated[
         list[str] | None, Model("--judge", help="Spec of a judge that did not choose; repeatable.")
     ] = None,
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Show what the best of N seeds gains, under the judge that chose and under others.
 
     Example: `counterprior best-of runs/best --judge openai:MODEL`
     """
-    from ..eval.engine.costs import Cost as Paid
     from ..eval.studies.best_of import best_of_curve
 
-    cost = Paid(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
-        found = best_of_curve(run, judge or (), cost, progress)
+        found = best_of_curve(run, judge or (), calls.cost(), progress)
     print_best_of(found, json)
     print_note(f"plot: {run / 'best_of.html'}")
 

@@ -1,17 +1,25 @@
-"""Options that several commands share, each defined once, and the panels that help groups them in.
+"""Options that several commands share, each defined once; their groups; the panels of the help.
 
-``seed: Annotated[int, Sampling(help="...")] = 0`` puts an option of one command into a panel.
+``seed: Annotated[int, Sampling(help="...")] = 0`` puts an option of one command into a panel. A
+parameter such as ``calls: CallOptions`` gives a command all options of a group.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
+    from ..agents.session import SessionSettings
+    from ..eval.engine.costs import Cost as RunCost
+    from ..eval.engine.steps import JudgeSettings
+    from ..eval.results.scoring import ScoreSettings
     from ..eval.workers.farm import Scale
 
 Input = partial(typer.Option, rich_help_panel="Input")
@@ -26,6 +34,7 @@ Json = Annotated[bool, Output("--json", help="Print JSON instead of text.")]
 DIST = Path("dist/counterprior")
 Bank = Annotated[Path | None, Input(help="Folder of the bank; the shipped one by default.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, as `build` made it.")]
+Endpoint = Annotated[str | None, Output(help="URL of another Hub.")]
 SaltFile = Annotated[Path, Input(help="File with the salt of the build.")]
 
 # Runs
@@ -120,20 +129,160 @@ LabelKind = Annotated[
 ]
 
 
-def controls(probes: str) -> tuple[str, ...]:
-    """The controls that ``--probes mirror,swap`` names."""
-    return tuple(probe for probe in probes.split(",") if probe)
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows of a release a run is about."""
+
+    data: Data = "dist/counterprior"
+    revision: Revision = None
+    limit: Limit = None
+    seeds: Seeds = 1
 
 
-def scale_of(workers: int | None, devices: str, shard: str, engine: str) -> Scale:
-    """What ``--workers``, ``--devices``, ``--shard`` and ``--engine`` ask for together."""
-    from ..eval.store.records import parse_shard
-    from ..eval.workers.farm import Scale, as_engine
+@dataclass(frozen=True)
+class QuestionOptions:
+    """What a judge is asked about each image."""
 
-    names = tuple(name.strip() for name in devices.split(",") if name.strip())
-    return Scale(
-        workers=workers or max(1, len(names)),
-        devices=names,
-        shard=parse_shard(shard) if shard else None,
-        engine=as_engine(engine),
-    )
+    probes: Probes = ""
+    persona: Persona = "standard"
+    frames: Frames = "first,middle,last"
+
+    def settings(self, revision: str | None) -> JudgeSettings:
+        """Returns the settings for a run on this revision of a release."""
+        from ..eval.engine.steps import JudgeSettings
+
+        probes = tuple(probe for probe in self.probes.split(",") if probe)
+        return JudgeSettings(probes, self.persona, revision=revision, frames=self.frames)
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """What paid calls may cost, and how many are under way at the same time."""
+
+    concurrency: Concurrency = 8
+    max_usd: MaxUsd = None
+    prices: Prices = None
+
+    def cost(self) -> RunCost:
+        """Returns the cost settings of a run."""
+        from ..eval.engine.costs import Cost as RunCost
+
+        return RunCost(concurrency=self.concurrency, max_usd=self.max_usd, prices=self.prices)
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """Processes and devices that share the work."""
+
+    workers: Workers = None
+    devices: Devices = ""
+    shard: ShardText = ""
+    engine: EngineName = "local"
+
+    def scale(self) -> Scale:
+        """Returns the number of workers, their devices, the shard and the engine."""
+        from ..eval.store.records import parse_shard
+        from ..eval.workers.farm import Scale, as_engine
+
+        names = tuple(name.strip() for name in self.devices.split(",") if name.strip())
+        return Scale(
+            workers=self.workers or max(1, len(names)),
+            devices=names,
+            shard=parse_shard(self.shard) if self.shard else None,
+            engine=as_engine(self.engine),
+        )
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Which judges' verdicts are scored."""
+
+    judge: JudgeNames = None
+    across_judges: AcrossJudges = False
+    partial: Partial = False
+
+    def settings(self, **settings: Any) -> ScoreSettings:
+        """Returns the settings of scoring; `settings` are further fields."""
+        from ..eval.results.scoring import ScoreSettings
+
+        return ScoreSettings(
+            judges=tuple(self.judge or ()),
+            across_judges=self.across_judges,
+            partial=self.partial,
+            **settings,
+        )
+
+
+@dataclass(frozen=True)
+class SiteOptions:
+    """What a site holds besides its pages."""
+
+    full_size: FullSize = None
+    export: Exports = None
+    dataset: Benchmarked = ""
+
+
+@dataclass(frozen=True)
+class HubOptions:
+    """How a commit is made on the Hub."""
+
+    repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")]
+    private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False
+    endpoint: Endpoint = None
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """The ledger in which a model's calls are recorded, the model, and what it may cost."""
+
+    ledger: LedgerFile
+    backend: Backend = ""
+    replay: Replay = False
+    max_usd: MaxUsd = None
+    prices: Prices = None
+
+    def settings(
+        self, reviewer: str = "", concurrency: int = 1, batch: bool = False
+    ) -> SessionSettings:
+        """Returns the settings of a session in which models write content."""
+        from ..agents.caller import CallSettings
+        from ..agents.session import SessionSettings
+
+        return SessionSettings(
+            ledger=self.ledger,
+            backend=self.backend,
+            reviewer=reviewer,
+            replay=self.replay,
+            max_usd=self.max_usd,
+            prices=self.prices,
+            calls=CallSettings(concurrency, batch=batch),
+        )
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns the command with every parameter that is a group of options replaced by the fields
+    of the group, each an option; the command receives the group."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    options: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if not is_dataclass(hint):
+            options.append(parameter.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
+            continue
+        assert isinstance(hint, type)
+        groups[parameter.name] = hint
+        options += [
+            option.replace(kind=Parameter.KEYWORD_ONLY)
+            for option in signature(hint, eval_str=True).parameters.values()
+        ]
+
+    @wraps(command)
+    def grouped(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    grouped.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {option.name: option.annotation for option in options}
+    return grouped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +15,12 @@ from .console import print_note
 from .options import (
     DIST,
     Bank,
-    Concurrency,
+    CallOptions,
     Cost,
+    HubOptions,
     Input,
     Json,
-    MaxUsd,
     Output,
-    Prices,
     Release,
     SaltFile,
     Sampling,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 def build(
+    calls: CallOptions,
     config: Annotated[list[str] | None, Input(help="Only this config; repeatable.")] = None,
     bank: Bank = None,
     seed_images: Annotated[str, Input(help="Generator spec, or `none`.")] = "render:",
@@ -62,9 +63,6 @@ def build(
         Input(help="Published study, downloaded: its scores go on the card; repeatable."),
     ] = None,
     jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = available_cpus(),
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
     out: Annotated[Path, Output(help="Folder of the release.")] = DIST,
     holdout_out: Annotated[
         Path | None, Output(help="Folder of the held-out rows; OUT-holdout by default.")
@@ -98,7 +96,7 @@ def build(
             seed_judge,
             out=seeds_out or out.with_name(f"{out.name}-seeds"),
             tries=seed_tries,
-            cost=(concurrency, max_usd, prices),
+            calls=calls,
         ),
         seed_license=seed_license,
         jobs=jobs,
@@ -114,15 +112,14 @@ def build(
 
 
 def _checked_seeds(
-    generator: str, judge: str, cost: tuple[int, float | None, Path | None], **where: Any
+    generator: str, judge: str, calls: CallOptions, **settings: Any
 ) -> SeedSettings | None:
-    """How a judge keeps seed images; None where nobody judges. `cost`: the arguments of `Cost`."""
+    """Returns how a judge accepts seed images; None without a judge."""
     if not judge:
         return None
-    from ..eval.engine.costs import Cost as CallCost
     from ..eval.studies.seeding import SeedSettings
 
-    return SeedSettings(generator, judge, cost=CallCost(*cost), **where)
+    return SeedSettings(generator, judge, cost=calls.cost(), **settings)
 
 
 def validate(
@@ -210,12 +207,11 @@ def diff(
 
 def push(
     path: Release,
-    repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")],
+    hub: HubOptions,
     version: Annotated[str, Output(help="Version to release, X.Y.Z.")],
     bank: Bank = None,
     date: Annotated[str, Output(help="Day of the release, YYYY-MM-DD; today by default.")] = "",
     create: Annotated[bool, Output("--create", help="Create the repository.")] = False,
-    private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
     allow_drop: Annotated[
         bool, Output("--allow-drop", help="Let a MAJOR version drop published files.")
     ] = False,
@@ -223,7 +219,6 @@ def push(
         bool, Output("--allow-license-change", help="Let published rows change their license.")
     ] = False,
     dry_run: Annotated[bool, Output("--dry-run", help="Only print the plan.")] = False,
-    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
     json: Json = False,
 ) -> None:
     """Release a version on the Hub: one commit, verified from a cold cache, then tagged.
@@ -235,15 +230,13 @@ def push(
     from ..cards.push import execute
 
     settings = PushSettings(
-        repo_id=repo_id,
+        **asdict(hub),
         version=version,
         date=date,
         create=create,
-        private=private,
         dry_run=dry_run,
         allow_drop=allow_drop,
         allow_license_change=allow_license_change,
-        endpoint=endpoint,
     )
     with (
         progress_bar() as progress,
@@ -256,7 +249,7 @@ def push(
 
 def publish(
     runs: Annotated[list[Path], Argument(help="A study, or folders of judged runs.")],
-    repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")],
+    hub: HubOptions,
     license: Annotated[  # noqa: A002
         str, Output(help="License of the images, e.g. cc-by-4.0; required.")
     ] = "",
@@ -270,9 +263,7 @@ def publish(
         str | None, Output(help="vX.Y.Z; by default the smallest that the change allows.")
     ] = None,
     out: Annotated[Path | None, Output(help="Folder to write; RUNS/published by default.")] = None,
-    private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False,
     dry_run: Annotated[bool, Output("--dry-run", help="Write the folder, print the plan.")] = False,
-    endpoint: Annotated[str | None, Output(help="URL of another Hub.")] = None,
     json: Json = False,
 ) -> None:
     """Publish images, verdicts and scores on the Hub: one commit, verified, then tagged.
@@ -290,12 +281,10 @@ def publish(
 
     settings = PublishSettings(license=license, image_format=format, quality=quality)
     pushing = PushSettings(
-        repo_id=repo_id,
+        **asdict(hub),
         version=None if version is None else version.removeprefix("v"),
         create=True,
-        private=private,
         dry_run=dry_run,
-        endpoint=endpoint,
     )
     content, folder = PublicationContent(), folder_of(runs, out)
     check = partial(check_publication, check_numbers=recompute)

@@ -11,19 +11,17 @@ from typer import Argument
 
 from .console import WRONG
 from .options import (
-    Concurrency,
+    CallOptions,
     Data,
     Input,
     Json,
     JudgeNames,
     Judges,
     Limit,
-    MaxUsd,
     Methods,
     Model,
     Output,
     Persona,
-    Prices,
     Revision,
     Sampling,
 )
@@ -63,6 +61,7 @@ def plan(
 def judge_check(
     judges: Judges,
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    calls: CallOptions,
     suite: Annotated[
         list[str] | None,
         Input(help="Config whose judges are checked; repeatable. Else all with gold images."),
@@ -71,19 +70,14 @@ def judge_check(
     revision: Revision = None,
     limit: Limit = None,
     persona: Persona = "standard",
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Test judges on gold images, whose truth is known: on which items can each be believed?
 
     Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
     """
-    from ..eval.engine.costs import Cost
     from ..eval.studies.judge_check import check_judges
 
-    cost = Cost(concurrency=concurrency, max_usd=max_usd, prices=prices)
     with progress_bar() as progress:
         found = check_judges(
             data,
@@ -93,7 +87,7 @@ def judge_check(
             persona=persona,
             revision=revision,
             limit=limit,
-            cost=cost,
+            cost=calls.cost(),
             progress=progress,
         )
     if json:
@@ -106,6 +100,7 @@ def judge_check(
 
 def race(
     out: Annotated[Path, Output(help="Folder; run again to continue.")],
+    calls: CallOptions,
     generator: Annotated[list[str] | None, Model(help="Spec; repeatable.")] = None,
     method: Methods = None,
     suite: Annotated[str, Input(help="Config whose images are right or wrong.")] = "",
@@ -124,9 +119,6 @@ def race(
     alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,
     delta: Annotated[float, Sampling(help="Difference that counts as a tie.")] = 0.0,
     seed: Annotated[int, Sampling(help="Seed of the order of items.")] = 0,
-    concurrency: Concurrency = 8,
-    max_usd: MaxUsd = None,
-    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Find the best generator with as few images as possible.
@@ -134,7 +126,6 @@ def race(
     Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
     --judge openai:MODEL --out race`
     """
-    from ..eval.engine.costs import Cost
     from ..eval.studies.race import RaceSettings
     from ..eval.studies.racing import LiveSettings, race_live, race_scores
 
@@ -146,7 +137,7 @@ def race(
         data=data,
         limit=limit,
         methods=tuple(method or ()),
-        cost=Cost(concurrency=concurrency, max_usd=max_usd, prices=prices),
+        cost=calls.cost(),
         by=by,  # type: ignore[arg-type]
     )
     with progress_bar() as progress:

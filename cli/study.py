@@ -11,24 +11,7 @@ from typing import Annotated
 from typer import Argument
 
 from .console import WRONG, print_json, print_note
-from .options import (
-    AcrossJudges,
-    Benchmarked,
-    Cost,
-    Devices,
-    EngineName,
-    Exports,
-    FullSize,
-    Input,
-    Json,
-    JudgeNames,
-    MaxUsd,
-    Output,
-    Partial,
-    ShardText,
-    Workers,
-    scale_of,
-)
+from .options import Cost, Input, Json, MaxUsd, Output, ScaleOptions, ScoreOptions, SiteOptions
 from .progress import progress_bar
 
 StudyPath = Annotated[Path, Argument(help="YAML file of the study.")]
@@ -42,12 +25,9 @@ Changes = Annotated[
 def run(
     file: StudyPath,
     out: Annotated[Path, Output(help="Folder of the study; run again to continue.")],
+    workers: ScaleOptions,
     changes: Changes = None,
     max_usd: MaxUsd = None,
-    workers: Workers = None,
-    devices: Devices = "",
-    shard: ShardText = "",
-    engine: EngineName = "local",
 ) -> None:
     """Run a study, or what is left of it: load each model once, make images, ask judges.
 
@@ -57,7 +37,7 @@ def run(
     from .show_study import print_done
 
     with progress_bar() as progress:
-        scale = scale_of(workers, devices, shard, engine)
+        scale = workers.scale()
         done = run_study(file, out, max_usd, changes or (), progress=progress, scale=scale)
     print_done(done, scale.shard)
     if done.failures:
@@ -137,37 +117,31 @@ def table(
 def report(
     folder: StudyFolder,
     out: Annotated[Path, Output(help="Folder of the site.")],
-    judge: JudgeNames = None,
-    across_judges: AcrossJudges = False,
-    partial: Partial = False,
+    judges: ScoreOptions,
+    site: SiteOptions,
     title: Annotated[str, Output(help="Title of the site.")] = "",
-    full_size: FullSize = None,
-    export: Exports = None,
-    dataset: Benchmarked = "",
 ) -> None:
     """Write one static site of a study: leaderboards, plots, judge cards and images.
 
     Example: `counterprior study report studies/first --out site`
     """
     from ..eval.report.site import write_report
-    from ..eval.results.scoring import ScoreSettings
     from ..eval.studies.runner import Study
 
     study = Study.open(folder)
-    score = ScoreSettings(judges=tuple(judge or ()), across_judges=across_judges, partial=partial)
-    runs = study.judged_runs(partial)
+    runs = study.judged_runs(judges.partial)
     with progress_bar() as progress:
         print(
             write_report(
                 runs,
                 out,
-                score,
+                judges.settings(),
                 title=title or folder.name,
-                exports=export or (),
-                dataset=dataset,
+                exports=site.export or (),
+                dataset=site.dataset,
                 progress=progress,
                 bases=study.bases(),
-                full_size=full_size,
+                full_size=site.full_size,
             )
         )
 
