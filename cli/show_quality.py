@@ -89,7 +89,7 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
         sets = without_nan([vars(one) for one in distances])
         print_json({**report.to_json(), "distances": sets})
         return
-    from ..eval.results.tables import left_out, show, show_interval
+    from ..eval.results.tables import exclusions_text, show, show_interval
 
     output = console(width=140)
     numbers = ("value", "95 %", "n")
@@ -103,7 +103,7 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
                 show(score.value, score.unit),
                 show_interval(score.interval, score.unit),
                 f"{score.n:,}",
-                left_out(score),
+                exclusions_text(score),
             )
     output.print(shown)
     if report.changes:

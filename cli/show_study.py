@@ -11,7 +11,8 @@ from .console import console, print_note, table
 if TYPE_CHECKING:
     from ..eval.store.records import RunShard
     from ..eval.studies.preflight import StudyPlan
-    from ..eval.studies.runner import CellStatus, StudyDone
+    from ..eval.studies.runner import StudyDone
+    from ..eval.studies.status import CellStatus
 
 
 def print_study(cells: Sequence[CellStatus]) -> None:
@@ -54,8 +55,9 @@ def print_study(cells: Sequence[CellStatus]) -> None:
 def print_done(done: StudyDone, shard: RunShard | None) -> None:
     """Prints the cells, what was spent, and what failed. shard: which part of the work it was."""
     from ..eval.store.records import shard_name
+    from ..eval.studies.status import study_status
 
-    print_study(done.study.status())
+    print_study(study_status(done.study))
     if shard is not None:
         print_note(f"{shard_name(shard)} has ended: the table is whole after the last")
     if done.spending.calls or done.spending.errors:

@@ -80,10 +80,11 @@ def status(folder: StudyFolder, json: Json = False) -> None:
 
     Example: `counterprior study status studies/first`
     """
-    from ..eval.studies.runner import Study
+    from ..eval.studies.folder import Study
+    from ..eval.studies.status import study_status
     from .show_study import print_study
 
-    found = Study.open(folder).status()
+    found = study_status(Study.open(folder))
     if json:
         print_json([one.to_json() for one in found])
     else:
@@ -102,9 +103,9 @@ def table(
 
     Example: `counterprior study table studies/first --as ots-bench-4 --format tex`
     """
+    from ..eval.studies.folder import Study
     from ..eval.studies.formats import format_table
     from ..eval.studies.recipes import find_layout
-    from ..eval.studies.runner import Study
     from ..eval.studies.table import study_table
 
     study = Study.open(folder)
@@ -126,10 +127,11 @@ def report(
     Example: `counterprior study report studies/first --out site`
     """
     from ..eval.report.site import write_report
-    from ..eval.studies.runner import Study
+    from ..eval.studies.folder import Study
+    from ..eval.studies.status import judged_runs
 
     study = Study.open(folder)
-    runs = study.judged_runs(judges.partial)
+    runs = judged_runs(study, judges.partial)
     with progress_bar() as progress:
         print(
             write_report(
@@ -140,7 +142,7 @@ def report(
                 exports=site.export or (),
                 dataset=site.dataset,
                 progress=progress,
-                bases=study.bases(),
+                bases=study.base_runs(),
                 full_size=site.full_size,
             )
         )

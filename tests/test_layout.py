@@ -298,3 +298,24 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
     }
     rooms = {name.split(".")[1] for name in found if name.startswith("counterprior.")}
     assert rooms == {"cli", "cpus", "errors", "progress"}
+
+
+def test_modules_of_eval_import_each_other_in_one_direction() -> None:
+    # Imports inside functions count: they only hide a circle.
+    below: dict[str, set[str]] = {}
+    known = {".".join(p.relative_to(ROOT).with_suffix("").parts) for _, p in eval_modules()}
+    for _, path in eval_modules():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        names = {name.removeprefix(".") for name, _ in imports(path)}
+        below[module] = {n for n in names if n in known and n != module}
+    circles = set()
+    for module in below:
+        reached, waiting = set(), list(below[module])
+        while waiting:
+            one = waiting.pop()
+            if one not in reached:
+                reached.add(one)
+                waiting += below[one]
+        if module in reached:
+            circles.add(module)
+    assert circles <= {"eval.workers.farm", "eval.workers.on_ray"}  # Ray only where it is chosen

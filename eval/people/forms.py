@@ -37,7 +37,7 @@ class ReviewForm(BaseModel, frozen=True):
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
     shown: tuple[str, ...] = ()
-    """The only columns sent to the page, in this order; all but `_OFFICE` where empty."""
+    """The only columns sent to the page, in this order; all but `_ADMIN_COLUMNS` where empty."""
     aliases: tuple[str, ...] = ()
     """Columns that name a row where the key's are missing."""
     part: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class ReviewForm(BaseModel, frozen=True):
         return "/".join([*parts, *(str(record[c]) for c in self.part if c in record)])
 
 
-_OFFICE = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
+_ADMIN_COLUMNS = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
 """What a release says of a row besides its content, and who else has read it."""
 _PLACE = ("image", "images", "level")
 """What is shown otherwise than as a text of its own."""
@@ -123,7 +123,7 @@ def row_texts(
     row: Mapping[str, Any], form: ReviewForm, level: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Column and text of all that is shown of a row."""
-    columns = form.shown or [c for c in row if c not in (*_OFFICE, *form.key, *_PLACE)]
+    columns = form.shown or [c for c in row if c not in (*_ADMIN_COLUMNS, *form.key, *_PLACE)]
     return tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
 
 

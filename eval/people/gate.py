@@ -42,7 +42,7 @@ FEW = 10
 """Accepted or rejected images below which the choice hangs on single ones."""
 
 
-class Labeled(NamedTuple):
+class GateSample(NamedTuple):
     """The L1 images that both judge and people speak of."""
 
     scores: Array
@@ -86,7 +86,7 @@ def calibrate_run(
 
 def labeled_images(
     judged: Sequence[Outcome], labels: Mapping[str, str]
-) -> tuple[Labeled, dict[str, int]]:
+) -> tuple[GateSample, dict[str, int]]:
     """What can be calibrated on, and how many labels can't be used, by reason.
 
     labels: case -> `yes`, `no` or another answer to whether people accept the image.
@@ -107,12 +107,12 @@ def labeled_images(
         else:
             kept.append((score, label == "yes", outcome.case.clusters[0]))
     scores, accepted, laws = zip(*kept, strict=True) if kept else ((), (), ())
-    return Labeled(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
+    return GateSample(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
         sorted(left_out.items())
     )
 
 
-def calibrate(labeled: Labeled, folds: int = 5, seed: int = 0) -> dict[str, Any]:
+def calibrate(labeled: GateSample, folds: int = 5, seed: int = 0) -> dict[str, Any]:
     """The threshold with the highest kappa, its interval, and its kappa on laws held out.
 
     Among equally good ones, the threshold nearest to the published gate is chosen. Raises DataError
@@ -165,7 +165,7 @@ def calibrate(labeled: Labeled, folds: int = 5, seed: int = 0) -> dict[str, Any]
     }
 
 
-def _cells(labeled: Labeled) -> Array:
+def _cells(labeled: GateSample) -> Array:
     """Shape (n, T, 4): of each image and threshold, which cell of the 2 x 2 table it is in.
 
     The cells are both accept, the gate alone, people alone, neither.

@@ -176,7 +176,9 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     runs = {name: Run.open(root) for name, root in zip(short_names(resolved), roots, strict=True)}
     check_alike(runs)
     qualities = {name: read_quality(run) for name, run in runs.items()}
-    return put_together(_judged(runs, settings), qualities, next(iter(runs.values())).header.suite)
+    return quality_report_of(
+        _judged(runs, settings), qualities, next(iter(runs.values())).header.suite
+    )
 
 
 def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
@@ -197,11 +199,11 @@ def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
         members.sort(key=lambda run: run.name != base)
         judged = {run.name: {one.result.judge: one for one in run.judged} for run in members}
         quality = {run.name: run.quality for run in members}
-        found.append(put_together(judged, quality, runs[0].suite.name))
+        found.append(quality_report_of(judged, quality, runs[0].suite.name))
     return found
 
 
-def put_together(
+def quality_report_of(
     judged: Mapping[str, Mapping[str, JudgedRun]],
     qualities: Mapping[str, Sequence[ImageQuality]],
     suite: str,
@@ -222,14 +224,14 @@ def put_together(
     }
     changes: list[QualityChange] = []
     for who, first in judged[base].items():
-        changes += compare_bias(first, _having(judged, others, who))
+        changes += compare_bias(first, _runs_judged_by(judged, others, who))
     for scored in qualities[base]:
         alike = {name: _of_the_same(scored, name, qualities[name]) for name in others}
         changes += compare_quality(scored, {n: found for n, found in alike.items() if found})
     return QualityReport(suite, base, shown, changes)
 
 
-def _having(
+def _runs_judged_by(
     found: Mapping[str, Mapping[str, Any]], names: Iterable[str], who: str
 ) -> dict[str, Any]:
     return {name: found[name][who] for name in names if who in found[name]}

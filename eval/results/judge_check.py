@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import DataError
 from ...schema import GoldRow
@@ -16,9 +16,6 @@ from ...tables import parse_as, read_json
 from ..core import FAILURES, INVALID, Outcome
 from ..suites.gold import SAID, GoldSuite
 from .judge_card import GoldLabels
-
-if TYPE_CHECKING:
-    from .scoring import JudgedRun
 
 CHECK = "judge_check.json"
 """File of checked judges: in the folder of their run on gold images, and in runs that they judged
@@ -56,13 +53,22 @@ class JudgeCheck:
         return sorted(set(self.misled.values()))
 
 
-def check_of(judged: JudgedRun, suite: GoldSuite[Any], rows: Mapping[str, GoldRow]) -> JudgeCheck:
-    """What a judge's run on gold images says of it; rows: by id."""
+def check_of(
+    judge: str,
+    comparable: Mapping[str, str],
+    outcomes: Iterable[Outcome],
+    suite: GoldSuite[Any],
+    rows: Mapping[str, GoldRow],
+) -> JudgeCheck:
+    """Checks a judge by its outcomes on gold images.
+
+    comparable: the judge's identity and prompts; rows: by id.
+    """
     answered: dict[str, set[str]] = {}
     misled: set[str] = set()
     every: dict[str, str] = {}
     parts: dict[str, dict[str, Counter[str]]] = {}
-    for outcome in judged.outcomes:
+    for outcome in outcomes:
         row, said, shown = rows[outcome.case.row], suite.seen(outcome), outcome.case.variant
         of_part = parts.setdefault(outcome.case.groups[suite.parts], {})
         of_part.setdefault(shown, Counter())[said] += 1
@@ -76,8 +82,8 @@ def check_of(judged: JudgedRun, suite: GoldSuite[Any], rows: Mapping[str, GoldRo
     # Who was misled by one of the images was checked, whatever it said of the others.
     seen = {s for s, shown in answered.items() if shown >= set(suite.misled)} | misled
     return JudgeCheck(
-        judge=judged.result.judge,
-        comparable=dict(judged.result.card.comparable),
+        judge=judge,
+        comparable=dict(comparable),
         checked={source: entry for source, entry in ordered if source in seen},
         misled={source: entry for source, entry in ordered if source in misled},
         unchecked={source: entry for source, entry in ordered if source not in seen},
@@ -150,7 +156,7 @@ def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
     )
 
 
-def believed(
+def exclude_misjudged(
     outcomes: Sequence[Outcome], check: JudgeCheck, suite: type[GoldSuite[Any]]
 ) -> tuple[list[Outcome], str]:
     """The outcomes of the items on which a judge was not misled, and a note of what is left out.

@@ -25,7 +25,7 @@ from ..suites.base import Suite
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
-from .judge_check import JudgeCheck, believed, check_for, find_check
+from .judge_check import JudgeCheck, check_for, exclude_misjudged, find_check
 
 SCORES = "scores.json"
 
@@ -241,7 +241,7 @@ def _score(
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
     if check is not None and checking is not None:
-        judged, left_out = believed(judged, check, type(checking))
+        judged, left_out = exclude_misjudged(judged, check, type(checking))
         notes += [left_out] if left_out else []
         card = replace(card, gold={ALL: check.confusion, **check.parts})
     scores = [

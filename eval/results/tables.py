@@ -34,7 +34,7 @@ def show_interval(interval: Interval, unit: str) -> str:
     return f"{show(interval.low, unit)} to {show(interval.high, unit)}"
 
 
-def left_out(score: Score) -> str:
+def exclusions_text(score: Score) -> str:
     """What a score excludes, and its bounds where that is much."""
     counts = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
     if score.bounds.low == score.bounds.low:
@@ -51,7 +51,7 @@ def cells(score: Score) -> tuple[str, ...]:
         show_interval(score.interval, score.unit),
         show(score.null, score.unit, ""),
         f"{score.n:,}",
-        left_out(score),
+        exclusions_text(score),
     )
 
 
@@ -124,7 +124,7 @@ def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "null": score.null,
             "n": score.n,
             "unit": score.unit,
-            "excluded": left_out(score),
+            "excluded": exclusions_text(score),
             "p_value": score.p_value,
             "warning": score.warning,
         }

@@ -34,7 +34,7 @@ PLOT = "best_of.html"
 
 
 @dataclass(frozen=True)
-class Prefix:
+class BestOfN:
     """What the best of the first `n` candidates scores."""
 
     n: int
@@ -84,7 +84,7 @@ def best_of_curve(
             for name, judge in zip(names, opened, strict=True):
                 rated[name, candidate.sha256] = evaluation.rate(case, image, judge)
         progress("chosen", len(work), len(work))
-    curve = [_prefix(n, row, names, rated) for n, row in chosen.items()]
+    curve = [_best_of(n, row, names, rated) for n, row in chosen.items()]
     result = {
         "run": str(root),
         "generator": dict(evaluation.run.header.generator),
@@ -122,12 +122,12 @@ def _chosen(
     return found
 
 
-def _prefix(
+def _best_of(
     n: int,
     row: Sequence[tuple[Case, Candidate]],
     names: Sequence[str],
     rated: Mapping[tuple[str, str], float],
-) -> Prefix:
+) -> BestOfN:
     clusters = [case.clusters[0] for case, _ in row]
     own = np.array([candidate.score for _, candidate in row])
     inside = len(own) > 0 and bool(((own >= 0) & (own <= 1)).all())
@@ -136,7 +136,7 @@ def _prefix(
         said = np.array([rated[name, candidate.sha256] for _, candidate in row])
         others[name], intervals[name] = _mean(said, clusters)
         unjudged[name] = int(np.isnan(said).sum())
-    return Prefix(
+    return BestOfN(
         n=n,
         chosen=float(own.mean()) if len(own) else math.nan,
         chosen_interval=_mean(own, clusters)[1] if inside else NOTHING,
@@ -156,7 +156,7 @@ def _mean(values: Any, clusters: Sequence[str]) -> tuple[float, Interval]:
     return float(found.value), found.interval
 
 
-def _plot(curve: Sequence[Prefix], names: Sequence[str], title: str) -> Any:
+def _plot(curve: Sequence[BestOfN], names: Sequence[str], title: str) -> Any:
     series = {"who chose it": [CurvePoint(p.n, p.chosen, p.chosen_interval) for p in curve]}
     for name in names:
         series[name] = [CurvePoint(p.n, p.others[name], p.other_intervals[name]) for p in curve]

@@ -21,13 +21,13 @@ from .spec import Cell
 NAMED = 3
 """Shards that are named one by one."""
 
-CellEvent = Mapping[str, Any]
+StudyEvent = Mapping[str, Any]
 """`state`: `begun`, `failed` with its `cause`, or `done` with what was `asked` about which
 `images`, the number of `questions`, and of them the `errors`; `shard` where it is of a part. A part
 that `failed` has the same where its judge was asked everything."""
 
 
-class CellEvents:
+class StudyEvents:
     """Every event of a study's cells, as far as this process has read or written it."""
 
     def __init__(self, root: Path, shard: RunShard | None = None) -> None:
@@ -44,8 +44,10 @@ class CellEvents:
         part = {"shard": list(self._shard)} if self._shard else {}
         self._records.append(log, {"cell": cell.key, "state": state, **part, **more})
 
-    def told(self, cell: Cell, run: Run, questions: int, errors: int) -> dict[str, Any]:
-        """What an event says where everything was asked, about the images as they are."""
+    def completion_record(
+        self, cell: Cell, run: Run, questions: int, errors: int
+    ) -> dict[str, Any]:
+        """Fields of an event after everything was asked, about the images as they are."""
         return {
             "asked": cell.asked,
             "images": _digest(_own_images(run, self._shard)),
@@ -53,12 +55,12 @@ class CellEvents:
             "errors": errors,
         }
 
-    def of(self, cell: Cell) -> dict[RunShard | None, CellEvent]:
+    def of(self, cell: Cell) -> dict[RunShard | None, StudyEvent]:
         """The newest event of each shard, or of who did all of it: None.
 
         What ended in another division of the work has no say any more, unless it was done.
         """
-        found: dict[RunShard | None, CellEvent] = {}
+        found: dict[RunShard | None, StudyEvent] = {}
         for event in self._records.of(cell.key):
             shard = tuple(event["shard"]) if "shard" in event else None
             found = {
@@ -87,7 +89,7 @@ class CellEvents:
 
     def _ends(
         self, cell: Cell, run: Run, present: Callable[[], Iterable[tuple[str, str]]]
-    ) -> Iterator[list[CellEvent]]:
+    ) -> Iterator[list[StudyEvent]]:
         """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
         whole = events.get(None)
@@ -155,7 +157,7 @@ def _own_images(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
     return run.iter_present(run.own_cases() if shard else None)
 
 
-def _fits(event: CellEvent, cell: Cell, images: str) -> bool:
+def _fits(event: StudyEvent, cell: Cell, images: str) -> bool:
     """Whether an event says that everything was asked about the images with this digest, as the
     cell asks it."""
     return event.get("asked") == cell.asked and event.get("images") == images

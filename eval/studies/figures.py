@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from ..report.differences import difference_figure
 from ..results.selection import score_differences
 from .scores import bandit
-from .scores.scope import JudgedCell
+from .scores.scope import LabeledRun
 
-ByJudge = Mapping[str, Mapping[str, JudgedCell]]
+ByJudge = Mapping[str, Mapping[str, LabeledRun]]
 """Judge -> suite and generator -> cell."""
 
 
@@ -24,8 +24,8 @@ def differences(found: ByJudge, title: str) -> str:
     """A histogram of people's scores less those of each judge; empty without labels."""
     shown = {}
     for judge, cells in found.items():
-        told = {cell.judged.result.folder: cell.told for cell in cells.values()}
-        gaps = score_differences([cell.judged for cell in cells.values()], told)
+        labels = {cell.judged.result.folder: cell.labels for cell in cells.values()}
+        gaps = score_differences([cell.judged for cell in cells.values()], labels)
         if gaps is not None:
             shown[judge] = gaps
     return difference_figure(shown, title) if shown else ""

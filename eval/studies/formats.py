@@ -14,9 +14,9 @@ from ...errors import UsageError
 from ..core import Score
 from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
 from ..results.changes import NUMBERS
-from ..results.tables import left_out, show
+from ..results.tables import exclusions_text, show
 from .spec import unknown
-from .table import Heading, StudyTable, TableCell
+from .table import Heading, StudyTable, TableEntry
 
 COLUMNS = (
     "line section column judge suites score value partial_value low high unit n left_out groups "
@@ -42,7 +42,7 @@ def format_table(table: StudyTable, form: str) -> str:
     return FORMS[form](table)
 
 
-def cell_text(cell: TableCell) -> str:
+def cell_text(cell: TableEntry) -> str:
     """A cell's number with its interval and groups; in parentheses where it is of a part.
 
     What isn't there is said in words.
@@ -179,7 +179,7 @@ def _latex_head(columns: Sequence[Heading]) -> Iterator[str]:
         yield " ".join(rules)
 
 
-def _latex_cell(cell: TableCell) -> str:
+def _latex_cell(cell: TableEntry) -> str:
     notes = ",".join(map(str, cell.notes))
     return _tex(cell_text(cell)) + (f"\\textsuperscript{{{notes}}}" if notes else "")
 
@@ -227,7 +227,7 @@ def _csv(table: StudyTable) -> str:
                     *([] if score else ["", ""]),
                     score.unit if score else "",
                     score.n if score else "",
-                    left_out(score) if score else "",
+                    exclusions_text(score) if score else "",
                     cell.groups,
                     "" if cell.paper is None else repr(cell.paper),
                     cell.gap,

@@ -236,7 +236,11 @@ def _by_id(found: Rows) -> dict[str, GoldRow]:
 def _checked(gold: GoldSuite[Any], found: Rows, done: Done) -> CheckedJudges:
     """Writes what a run on gold images says of its judges, beside its verdicts."""
     judged = score_run(done.run.root, ScoreSettings())
-    checks = [check_of(one, gold, _by_id(found)) for one in judged]
+    rows = _by_id(found)
+    checks = [
+        check_of(one.result.judge, one.result.card.comparable, one.outcomes, gold, rows)
+        for one in judged
+    ]
     write_checks(done.run.root, checks)
     write_results([one.result for one in judged])
     return CheckedJudges(gold, checks, judged, done)

@@ -39,8 +39,9 @@ from ..store.spool import RowIndex
 from ..store.verdicts import Tally, VerdictLog, judging_identity
 from ..suites import open_gold, open_suite
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
+from .folder import FILE, Study
 from .judge_check import FOLDER, gold_rows
-from .runner import FILE, Study, open_model, sampled_rows
+from .runner import open_model, sampled_rows
 from .scores.corpora import read_corpus
 from .spec import Cell, StudyFile, cells_of, read_study
 
@@ -275,7 +276,7 @@ class _Planner:
         """The name in the study of who takes a step."""
         if step in EDITS:
             return f"editor of {MADE[step]}s"
-        named = self.study.tellers if step == "tell" else self.study.makers
+        named = self.study.all_captioners if step == "tell" else self.study.all_generators
         return next(name for name, text in named.items() if text == spec)
 
     def _probe_images(self, part: PlanPart, generator: Maker, run: Cell, root: Path) -> PlanPart:

@@ -83,7 +83,7 @@ class Sampling(TablePart):
     """Which frames of a clip are judged and scored; the study's where None."""
 
 
-class CellPattern(TablePart):
+class NamePatterns(TablePart):
     """Cells, by shell patterns of their names; a name that isn't given fits all."""
 
     suite: str = "*"
@@ -96,7 +96,7 @@ class CellPattern(TablePart):
         return all(fnmatchcase(name, pattern) for name, pattern in asked)
 
 
-class Otherwise(CellPattern, Sampling):
+class CellOverride(NamePatterns, Sampling):
     """Cells that are left out, or done otherwise where a setting is given."""
 
     spec: str | None = None
@@ -149,9 +149,9 @@ class StudyFile(TablePart):
     """Which frames of a clip are judged and scored."""
     unchecked: bool = False
     """Whether judges judge without being checked on gold images first."""
-    only: tuple[CellPattern, ...] = ()
+    only: tuple[NamePatterns, ...] = ()
     """Where given, cells that none of them fits are left out."""
-    exceptions: tuple[Otherwise, ...] = Field(default=(), alias="except")
+    exceptions: tuple[CellOverride, ...] = Field(default=(), alias="except")
     """Cells that are left out, or done otherwise: of two settings the later one holds."""
     labels: dict[str, str | dict[str, str]] = Field(default={})
     """Suite -> file of people's labels, or generator -> file."""
@@ -165,12 +165,12 @@ class StudyFile(TablePart):
     """What `study table` shows, where no other is named."""
 
     @property
-    def makers(self) -> dict[str, str]:
+    def all_generators(self) -> dict[str, str]:
         """Name -> spec of all that make images."""
         return {**self.generators, **self.any_to_any}
 
     @property
-    def tellers(self) -> dict[str, str]:
+    def all_captioners(self) -> dict[str, str]:
         """Name -> spec of all that put images into words."""
         return {**self.captioners, **self.any_to_any}
 
@@ -285,7 +285,7 @@ def parse_study(text: str, source: str, changes: Sequence[str] = ()) -> StudyFil
     try:
         study = StudyFile.model_validate(plain)
     except ValidationError as error:
-        raise StudyError(_told(error, source, lines, plain)) from None
+        raise StudyError(_error_message(error, source, lines, plain)) from None
     for place, problem in _problems(study):
         raise StudyError(f"{_at(source, lines, place)}: {problem}")
     return study
@@ -300,7 +300,7 @@ def write_study(study: StudyFile) -> str:
 def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Name of a generator, with and without each method -> its spec and those of the methods."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for name, spec in study.makers.items():
+    for name, spec in study.all_generators.items():
         found[name] = spec, ()
         for method, specs in study.methods.items():
             found[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
@@ -312,7 +312,7 @@ def cells_of(study: StudyFile) -> list[Cell]:
     found = []
     for suite, generator, made in _runs_of(study):
         sampling = study.suites[suite]
-        for judge in _viewers_of(study, made):
+        for judge in _raters_of(study, made):
             place = suite, generator, judge
             if study.only and not any(one.fits(*place) for one in study.only):
                 continue
@@ -334,13 +334,23 @@ def cells_of(study: StudyFile) -> list[Cell]:
     return found
 
 
+def labels_of(study: StudyFile, cell: Cell) -> tuple[Path | None, bool]:
+    """The file of people's labels of a cell's images, and whether it is of several runs."""
+    files = study.labels.get(cell.suite)
+    if isinstance(files, str):
+        runs = {other.run for other in cells_of(study) if other.suite == cell.suite}
+        return Path(files), len(runs) > 1
+    file = (files or {}).get(cell.generator)
+    return (Path(file) if file else None), False
+
+
 def trips_in(study: StudyFile) -> dict[str, dict[str, Any]]:
     """Name of each run of round trips -> where it starts, and its steps; those without a criterion
     that their editors allow are left out."""
     editors = {"retouch": study.editors.image, "revise": study.editors.text}
     found = {}
-    for start, kinds, names in trips_of(list(study.tellers), list(study.makers)):
-        specs = {"tell": study.tellers, "draw": study.makers}
+    for start, kinds, names in trips_of(list(study.all_captioners), list(study.all_generators)):
+        specs = {"tell": study.all_captioners, "draw": study.all_generators}
         steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, names, strict=True)]
         needed = {step for route in routes_of(start, kinds) for step in route.steps}
         steps += [(kind, spec) for kind, spec in editors.items() if spec and kind in needed]
@@ -363,7 +373,7 @@ def _runs_of(study: StudyFile) -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield suite, name, made
 
 
-def _viewers_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
+def _raters_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
     """Judges and scorers of a run; scorers look at images only."""
     kinds = [kind for kind, _ in made.get("steps", ()) if kind not in EDITS]
     if made.get("start") and end_of(made["start"], kinds) == "text":
@@ -375,18 +385,18 @@ def _viewers_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
 
 def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     """What no type says: (path of keys, problem), the first in the file first."""
-    needed = {"data": study.data, "suites": study.suites, "generators": study.makers}
+    needed = {"data": study.data, "suites": study.suites, "generators": study.all_generators}
     for key, given in {**needed, "judges": study.judges}.items():
         if not given and (any(needed.values()) or study.judges or not study.corpora):
             yield (key,), f"missing; a study has {', '.join(needed)} and judges, or corpora"
     for suite in study.suites:
         if suite not in SUITES:
             yield ("suites", suite), unknown("suite", suite, SUITES)
-    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
     models = {
         "generators": GENERATORS,
-        "captioners": tellers,
-        "any_to_any": GENERATORS.keys() & tellers.keys(),
+        "captioners": captioners,
+        "any_to_any": GENERATORS.keys() & captioners.keys(),
         "judges": {**JUDGES, **PAID},
         "text_judges": {**JUDGES, **PAID},
         "scorers": SCORERS,
@@ -456,10 +466,10 @@ _WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges
 
 
 def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
-    tellers = {**CAPTIONERS, **PAID_CAPTIONERS}
+    captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
     for key, text, what, kinds in (
         ("image", study.editors.image, "generator", GENERATORS),
-        ("text", study.editors.text, "captioner", tellers),
+        ("text", study.editors.text, "captioner", captioners),
     ):
         if text:
             yield from _spec_problems(("editors", key), what, text, kinds)
@@ -470,9 +480,9 @@ def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
         if name in study.judges or name in study.scorers:
             yield ("text_judges", name), f"{name!r} names another judge or scorer, too"
     trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
-    if trips and not study.tellers:
+    if trips and not study.all_captioners:
         yield ("suites", trips[0]), "needs captioners, or models that are any_to_any"
-    if study.tellers and not trips:
+    if study.all_captioners and not trips:
         yield ("suites",), "captioners and any_to_any are for round trips: no suite has any"
 
 
@@ -538,8 +548,8 @@ _TEXTS |= {("data", False), ("prices", False)}
 _KEYS_BELOW = {
     ("suites", 2): _keys(Sampling),
     ("editors", 1): _keys(TripEditors),
-    ("only", 2): _keys(CellPattern),
-    ("except", 2): _keys(Otherwise),
+    ("only", 2): _keys(NamePatterns),
+    ("except", 2): _keys(CellOverride),
     ("table", 1): _keys(TableLayout),
     ("table", 2): _keys(PaperLayout),
     ("table", 3): _keys(ColumnLayout),
@@ -590,7 +600,9 @@ def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
     return f"{head}: {'.'.join(map(str, path))}" if path else head
 
 
-def _told(error: ValidationError, source: str, lines: Lines, plain: Mapping[str, Any]) -> str:
+def _error_message(
+    error: ValidationError, source: str, lines: Lines, plain: Mapping[str, Any]
+) -> str:
     """The first fault in the file, in one line."""
 
     def place(loc: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,14 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ...errors import RunFailed, UsageError
 from ...progress import Progress, silent
 from ...storage import write_json, write_whole
-from ..core import Case, Generator, Outcome, count_excluded, without_nan
+from ..core import Generator, Outcome, without_nan
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings, outcomes
@@ -27,10 +25,9 @@ from ..generators import as_generator
 from ..judges import as_judge
 from ..methods import PROTOCOLS, apply_methods
 from ..report.curves import CurvePoint, curve_page, curve_plot
-from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, folded
 from ..suites import open_suite
-from ..suites.base import Suite
+from .scores.switched import biased, followed, mean_sign, prior_of
 
 BASE = "base"
 RESULT = "result.json"
@@ -80,19 +77,6 @@ class Switched:
     """100 |N_L - N_R| / (N_L + N_R)."""
     hom_interval: Interval
     """95 %."""
-    n: int
-    """Valid images."""
-    excluded: Mapping[str, int]
-    """The others, by label."""
-
-
-class MeanSign(NamedTuple):
-    """How far images follow the prior of their own prompt."""
-
-    mean: float
-    """In [-1, 1]; NaN without a valid image."""
-    interval: Interval
-    """95 %, over pairs."""
     n: int
     """Valid images."""
     excluded: Mapping[str, int]
@@ -152,30 +136,6 @@ def run_switches(
     return result
 
 
-def biased(said: Sequence[Outcome], question: str, label: str) -> list[Case]:
-    """Cases of rows and seeds in which every order of mention follows the prior, by id.
-
-    That the first-mentioned stands left in one order alone may be the entities' own doing.
-    """
-    groups: dict[tuple[str, int], list[Outcome]] = {}
-    for outcome in said:
-        groups.setdefault((outcome.case.row, outcome.case.seed), []).append(outcome)
-    return [
-        outcome.case
-        for _, group in sorted(groups.items())
-        if len(group) > 1 and all(o.label(question) == label for o in group)
-        for outcome in group
-    ]
-
-
-def prior_of(suite: Suite[Any]) -> tuple[str, str]:
-    """The one question of a suite and its label that follows the prior. Raises UsageError."""
-    priors = [(name, worth.prior) for name, worth in suite.worths.items() if worth.prior]
-    if len(priors) != 1 or len(suite.variants) < 2:
-        raise UsageError(f"{suite.name} does not ask about a prior in both orders of mention")
-    return priors[0]
-
-
 def _settings(settings: SwitchSettings, name: str) -> RunSettings:
     return RunSettings(
         settings.suite,
@@ -207,25 +167,6 @@ def _cell(
         n=found.n,
         excluded=found.excluded,
     )
-
-
-def mean_sign(said: Sequence[Outcome], question: str, worth: Mapping[str, float]) -> MeanSign:
-    """worth: label -> +1 where the image follows the prior of its own prompt, -1 where not."""
-    signs = np.array([worth.get(o.label(question), math.nan) for o in said])
-    known = ~np.isnan(signs)
-    clusters = [o.case.clusters[0] for o, is_known in zip(said, known, strict=True) if is_known]
-    mean, interval = math.nan, NOTHING
-    if clusters:
-        (estimate,) = cluster_interval(signs[known], clusters, (-1.0, 1.0))
-        mean, interval = estimate.value, estimate.interval
-    excluded = count_excluded([o.label(question) for o in said], worth)
-    return MeanSign(mean, interval, int(known.sum()), excluded)
-
-
-def followed(found: MeanSign, toward: int) -> tuple[float, Interval]:
-    """Percent of images with the sign `toward`, +1 or -1, and its interval."""
-    low, high = sorted(50 * (1 + toward * end) for end in found.interval)
-    return 50 * (1 + toward * found.mean), Interval(low, high)
 
 
 def _page(table: Sequence[Switched], protocols: Sequence[str]) -> str:

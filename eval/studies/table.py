@@ -16,33 +16,35 @@ from typing import Any
 from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
 from ..engine.run import RunHeader
-from ..results.changes import QualityReport, put_together
+from ..results.changes import QualityReport, quality_report_of
 from ..results.leaderboard import leaderboard
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
-from ..results.tables import left_out
+from ..results.tables import exclusions_text
 from ..suites import SUITES
 from .figures import FIGURES
-from .runner import CellStatus, Study
+from .folder import Study
 from .scores import find_score, kind_of
 from .scores.corpora import read_corpus
-from .scores.scope import CellScope, JudgedCell
+from .scores.scope import LabeledRun, ScoreInputs
+from .spec import labels_of
+from .status import CellStatus, study_status
 from .table_layout import (
     DEVIATION,
     ColumnLayout,
     LineLayout,
     PaperLine,
     TableLayout,
-    fitted,
     generic_layout,
+    without_missing_suites,
 )
 
-CellKey = tuple[str, str, str]
+Key = tuple[str, str, str]
 """Suite, generator and judge of a cell of the study."""
 
 
 @dataclass(frozen=True)
-class TableCell:
+class TableEntry:
     """One number with everything that qualifies it."""
 
     score: Score | None
@@ -77,7 +79,7 @@ class TableLine:
     """Of the generator or judge."""
     section: str
     """What the lines of a section share, e.g. their judge; empty where there is one section."""
-    cells: Sequence[TableCell]
+    cells: Sequence[TableEntry]
     """One a column."""
 
 
@@ -155,7 +157,7 @@ def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
     """
     suites = list(study.file.suites)
     layout = layout or study.file.table or generic_layout(suites, list(study.file.scorers))
-    return _Table(study, fitted(layout, suites)).made()
+    return _Table(study, without_missing_suites(layout, suites)).made()
 
 
 @dataclass
@@ -166,11 +168,11 @@ class _Table:
 
     @cached_property
     def statuses(self) -> dict[tuple[str, str, str], CellStatus]:
-        found = self.study.status()
+        found = study_status(self.study)
         return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in found}
 
     @cached_property
-    def entries(self) -> dict[tuple[str, str, str], JudgedCell]:
+    def entries(self) -> dict[tuple[str, str, str], LabeledRun]:
         """What was judged at all, also in part."""
         found = {}
         groups = any(column.group != ALL for column in self.layout.columns)
@@ -179,20 +181,20 @@ class _Table:
             log = self.study.log_of(status.cell, run) if run else None
             if run is None or log is None or log.is_empty:
                 continue
-            labels, several = self.study.labels_of(status.cell)
+            labels, several = labels_of(self.study.file, status.cell)
             settings = ScoreSettings(
                 labels=labels, judges=(log.root.name,), partial=True, groups=groups
             )
             (judged,) = score_run(run.root, settings, several)
-            told = run_labels(run, labels, several)
-            found[key] = JudgedCell(replace(judged, name=status.cell.generator), told)
+            by_people = run_labels(run, labels, several)
+            found[key] = LabeledRun(replace(judged, name=status.cell.generator), by_people)
         return found
 
     @cached_property
     def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:
         """What was scored at all, also in part."""
         found = {}
-        known = self.study.models()["scorers"]
+        known = self.study.models.read()["scorers"]
         for key, status in self.statuses.items():
             run = self.study.run_of(status.cell) if status.cell.scorer else None
             for quality in read_quality(run) if run else ():
@@ -251,7 +253,7 @@ class _Table:
                     judged[name] = {k[2]: self.entries[k].judged for k in done if k in self.entries}
                     scored[name] = [self.qualities[k] for k in done if k in self.qualities]
             if base in judged and len(judged) > 1:
-                yield put_together(judged, scored, suite)
+                yield quality_report_of(judged, scored, suite)
 
     def _lines(self) -> Iterator[TableLine]:
         if self.layout.rows == "corpus":
@@ -302,12 +304,12 @@ class _Table:
             name,
             "",
             [
-                TableCell(corpus.scores[column.score], paper=_printed(printed, place, ""))
+                TableEntry(corpus.scores[column.score], paper=_printed(printed, place, ""))
                 for place, column in enumerate(self.layout.columns)
             ],
         )
 
-    def _cells(self, name: str, section: str) -> list[TableCell]:
+    def _cells(self, name: str, section: str) -> list[TableEntry]:
         printed = self.layout.paper.lines.get(name) if self.layout.paper else None
         line = self.layout.lines.get(name, LineLayout())
         cells = []
@@ -321,16 +323,14 @@ class _Table:
             cells.append(self._cell(column, line, keys=keys, paper=paper, marks=marks))
         return cells
 
-    def _quality(self, column: ColumnLayout, key: CellKey) -> Score | None:
+    def _quality(self, column: ColumnLayout, key: Key) -> Score | None:
         """What a scorer's column shows; None where nothing was scored."""
         quality = self.qualities.get(key)
         if quality is None or not quality.score.n:
             return None
         return quality.deviation if column.score.endswith(DEVIATION) else quality.score
 
-    def _keys(
-        self, column: ColumnLayout, line: LineLayout, name: str, section: str
-    ) -> list[CellKey]:
+    def _keys(self, column: ColumnLayout, line: LineLayout, name: str, section: str) -> list[Key]:
         """The cells of the study that one of the table is of."""
         by_generator = self.layout.rows == "generator"
         method = column.method.replace("*", line.method)
@@ -345,7 +345,7 @@ class _Table:
         ]
         return [k for k in found if k in self.statuses] if self.layout.pooled else found
 
-    def _around(self, score: str, key: CellKey) -> list[CellKey]:
+    def _around(self, score: str, key: Key) -> list[Key]:
         """The cells that a score reads besides its own."""
         suite, generator, judge = key
         kind = kind_of(score)
@@ -360,7 +360,7 @@ class _Table:
             if k[0] == suite and k[2] == judge and (read is None or k[1] in read)
         ]
 
-    def _scope(self, score: str, keys: Sequence[CellKey], line: LineLayout) -> CellScope | None:
+    def _scope(self, score: str, keys: Sequence[Key], line: LineLayout) -> ScoreInputs | None:
         """None where a cell of its own has no verdict at all."""
         own = [self.entries[key] for key in keys if key in self.entries]
         if not own or len(own) < len(keys):
@@ -368,20 +368,20 @@ class _Table:
         around = {key[1]: self.entries.get(key) for key in self._around(score, keys[0])}
         known = {name: entry for name, entry in around.items() if entry is not None}
         base = known.get(keys[0][1].partition("+")[0])
-        return CellScope(own, base, known, name=keys[0][1], by_verdict=line.by_verdict)
+        return ScoreInputs(own, base, known, name=keys[0][1], by_verdict=line.by_verdict)
 
     def _cell(
         self,
         column: ColumnLayout,
         line: LineLayout,
         *,
-        keys: Sequence[CellKey],
+        keys: Sequence[Key],
         paper: float | None,
         marks: list[int],
-    ) -> TableCell:
+    ) -> TableEntry:
         asked = [self.statuses[key] for key in keys if key in self.statuses]
         if not asked:  # left out of the study: `except` or `only`
-            return TableCell(None, paper=paper, notes=tuple(marks))
+            return TableEntry(None, paper=paper, notes=tuple(marks))
         around = self._around(column.score, keys[0])
         asked += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
         gap = "; ".join(_gap(s, keys, len(asked)) for s in asked if s.gap)
@@ -407,7 +407,7 @@ class _Table:
         groups = ""
         if column.score == SUITES[column.suites[0]].headline.score and column.group == ALL:
             groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
-        return TableCell(score, gap, groups, paper, tuple(sorted(set(marks))))
+        return TableEntry(score, gap, groups, paper, tuple(sorted(set(marks))))
 
     @cached_property
     def _ties(self) -> dict[tuple[str, str], dict[str, str]]:
@@ -425,7 +425,7 @@ class _Table:
                     found[suite, judge] = {s.name: s.groups for s in board.standings}
         return found
 
-    def _settings(self, entry: JudgedCell) -> str:
+    def _settings(self, entry: LabeledRun) -> str:
         """How an entry was made and asked: what neighbors of one column should share."""
         header, identity = entry.judged.result.run, entry.judged.log.identity
         probes = sorted(entry.judged.result.card.probes)
@@ -508,7 +508,7 @@ class _Table:
                 lost = "; ".join(
                     f"{heading.name} {text}"
                     for heading, score in counted
-                    if (text := left_out(score))
+                    if (text := exclusions_text(score))
                 )
                 where = f"{line.name}, {line.section}" if line.section else line.name
                 yield f"n of {where}: {ns}." + (f" Left out: {lost}." if lost else "")
@@ -517,7 +517,7 @@ class _Table:
 
     def _models(self) -> Iterator[str]:
         """What stands behind each name; a generator may be another one on some suites."""
-        models = self.study.models()
+        models = self.study.models.read()
         for name in self.generators:
             behind: dict[str, list[str]] = {}
             for run, known in models["generators"].items():
@@ -547,7 +547,7 @@ class _Table:
             yield folder, list(notes)
 
 
-def _gap(status: CellStatus, own: Sequence[CellKey], several: int) -> str:
+def _gap(status: CellStatus, own: Sequence[Key], several: int) -> str:
     """What a cell lacks, with its name where more than one counts."""
     cell = status.cell
     if (cell.suite, cell.generator, cell.judge) not in own:

@@ -131,7 +131,7 @@ def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableL
     return TableLayout(title="Headline scores", columns=tuple(columns))
 
 
-def fitted(table: TableLayout, suites: Sequence[str]) -> TableLayout:
+def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLayout:
     """The table without columns of suites that a study doesn't have, which a note then says.
 
     Raises UsageError where none is left.

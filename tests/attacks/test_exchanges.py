@@ -36,8 +36,10 @@ from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.selftest import rows as trials
 from counterprior.eval.store.verdicts import OpenQuestion, Tally
 from counterprior.eval.studies import runner as studies
-from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.folder import Study
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.spec import StudyError
+from counterprior.eval.studies.status import judged_runs
 from counterprior.images import ImageError, encode_png
 from counterprior.storage import RecordLog
 
@@ -355,4 +357,4 @@ def test_a_study_of_another_release_is_named(world: dict[str, Any], tmp_path: Pa
     world["rows"] = [row.model_copy(update={"caption": "Else."}) for row in world["rows"]]
     with pytest.raises(RunError, match="was made with other rows of consistency"):
         run_study(trip_study(), tmp_path)
-    assert Study.open(tmp_path).judged_runs() and table
+    assert judged_runs(Study.open(tmp_path)) and table

@@ -13,7 +13,7 @@ from typing import Literal
 from ....errors import UsageError
 from ...core import Score
 from . import bandit, checker, forward, gate, own_errors, people, switched
-from .scope import CellScope
+from .scope import ScoreInputs
 
 Needs = Literal["own", "base", "rivals"]
 
@@ -22,7 +22,7 @@ Needs = Literal["own", "base", "rivals"]
 class ScoreKind:
     """Scores that share a prefix."""
 
-    find: Callable[[str, CellScope], Score | None]
+    find: Callable[[str, ScoreInputs], Score | None]
     """The score of a name without the prefix; None where there is nothing that it is of."""
     names: Sequence[str]
     """What may follow the prefix; a `*` stands for anything."""
@@ -70,7 +70,7 @@ def name_problem(score: str) -> str:
     return f"no score {score!r}: choose from {', '.join(f'{prefix}:{n}' for n in names)}"
 
 
-def find_score(name: str, group: str, scope: CellScope) -> Score | None:
+def find_score(name: str, group: str, scope: ScoreInputs) -> Score | None:
     """A score of a suite in a group, or one of a kind; None where there is none.
 
     Raises UsageError for a name that no kind has.

@@ -15,12 +15,12 @@ from ...stats.intervals import NOTHING
 from ...suites import open_suite
 from ..race import RaceResult, RaceSettings, race
 from ..race_plot import race_figure
-from .scope import CellScope, JudgedCell
+from .scope import LabeledRun, ScoreInputs
 
 NAMES = ("pulls", "mean", "regret")
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """Of one generator: its ``pulls``, the ``mean`` score of its images that were looked at, in
     [0, 1], and the ``regret`` that its pulls added.
 
@@ -44,7 +44,7 @@ def find(name: str, scope: CellScope) -> Score | None:
     return Score(f"ucb:{name}", value, NOTHING, n=n, unit=unit, excluded=excluded)
 
 
-def play(rivals: Mapping[str, JudgedCell]) -> RaceResult | None:
+def play(rivals: Mapping[str, LabeledRun]) -> RaceResult | None:
     """The bandit's course over recorded scores; None with fewer than two generators, and where no
     image has a score."""
     tables = {name: _scores(cell) for name, cell in rivals.items()}
@@ -60,13 +60,13 @@ def play(rivals: Mapping[str, JudgedCell]) -> RaceResult | None:
     return race(list(tables), items, score, RaceSettings(policy="ucb"))
 
 
-def figure(rivals: Mapping[str, JudgedCell]) -> str:
+def figure(rivals: Mapping[str, LabeledRun]) -> str:
     """The bandit's course as SVG; empty where there is none."""
     found = play(rivals)
     return "" if found is None else race_figure(asdict(found))
 
 
-def _scores(cell: JudgedCell) -> dict[str, float]:
+def _scores(cell: LabeledRun) -> dict[str, float]:
     """Case -> score of its image in [0, 1], NaN where there is none."""
     suite = open_suite(cell.suite)
     found = {}

@@ -12,7 +12,7 @@ from ...core import FAILURES, Score, Verdict, count_excluded
 from ...geometry.checker.decide import REASONS
 from ...suites import open_suite
 from ...suites.scoring import mean_score
-from .scope import CellScope
+from .scope import ScoreInputs
 
 CONFIDENCE = "confidence"
 UNDECIDABLE = "undecidable"
@@ -21,7 +21,7 @@ _WHY = re.compile(r"(PASS|FAIL|UNDECIDABLE)(?: ([a-z_]+).*)?, confidence ([0-9.]
 """What `judges.checker` gives as its reason: verdict, why it abstains, and how sure it is."""
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """Mean confidence of all judged images, in [0, 1], or the share that is undecidable, for one
     reason or at all; percent.
 

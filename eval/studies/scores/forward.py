@@ -11,7 +11,7 @@ import numpy as np
 from ...core import Score
 from ...roundtrips.routes import JOINT
 from ...suites.consistency import AskedOnce, asked_of, forward_scores
-from .scope import CellScope
+from .scope import ScoreInputs
 
 CHANCE = "chance:"
 NAMES = ("*",)
@@ -23,7 +23,7 @@ def reads(name: str, generator: str) -> list[str]:
     return [f"{start}{JOINT}{one}" for one in name.removeprefix(CHANCE).split("|")]
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """Pearson's r of this model's `edit_first` and the `edit_last` of another one, by its name.
 
     Several names, ``Flux|LLaVA``, stand for the one among them that starts where this one starts;

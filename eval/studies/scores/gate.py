@@ -9,12 +9,12 @@ from ...people.gate import GRID, labeled_images
 from ...stats.clusters import cluster_interval
 from ...suites import open_suite
 from ...suites.worlds import ACCEPTED
-from .scope import CellScope
+from .scope import ScoreInputs
 
 NAMES = tuple(f"{threshold:g}" for threshold in GRID)
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """Share of labeled images that a threshold passes where people accept, and only there.
 
     None without labels `accept`, and on suites that have no gate.
@@ -25,7 +25,7 @@ def find(name: str, scope: CellScope) -> Score | None:
     for cell in scope.own:
         if not open_suite(cell.suite).has_gate:
             continue
-        said = {case: label for (case, asked), label in cell.told.items() if asked == ACCEPTED}
+        said = {case: label for (case, asked), label in cell.labels.items() if asked == ACCEPTED}
         labeled, lost = labeled_images(cell.outcomes, said)
         values += ((labeled.scores >= float(name)) == labeled.accepted).astype(float).tolist()
         laws += labeled.laws.tolist()

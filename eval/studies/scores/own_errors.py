@@ -14,7 +14,7 @@ from ...roundtrips.criteria import share_of
 from ...roundtrips.routes import route_of
 from ...suites.consistency import TEN, asked_of
 from ...suites.scoring import statistics
-from .scope import CellScope
+from .scope import ScoreInputs
 
 NAMES = ("cyclic",)
 
@@ -24,7 +24,7 @@ def reads(name: str, generator: str) -> list[str]:
     return ["image", "text"]
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """Percent: wrong answers about the given image (or caption) per wrong answer about what came
     back, paired by row and question.
 

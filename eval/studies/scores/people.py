@@ -17,7 +17,7 @@ from ...stats.intervals import NOTHING, Interval
 from ...suites import open_suite
 from ...suites.base import Suite
 from ...suites.worths import Worth
-from .scope import CellScope, JudgedCell
+from .scope import LabeledRun, ScoreInputs
 
 CODES = ("0", "1", "2")
 """Of labels, as OTS-Bench's analysis writes them: invalid; left or as expected; the other."""
@@ -33,7 +33,7 @@ LIMITS = ("limit_low", "limit_high")
 NAMES = ("kappa", "agreement", *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
 
 
-def find(name: str, scope: CellScope) -> Score | None:
+def find(name: str, scope: ScoreInputs) -> Score | None:
     """One of `NAMES`; None without any labeled image.
 
     ``kappa`` and ``agreement`` are over the three codes of a label; ``count:1:2`` counts what
@@ -59,7 +59,7 @@ def find(name: str, scope: CellScope) -> Score | None:
     return Score(name, value, interval, n=n, unit=unit, excluded=failed)
 
 
-def _estimate(name: str, scope: CellScope) -> Score | None:
+def _estimate(name: str, scope: ScoreInputs) -> Score | None:
     human, numbers, failed = _numbers(scope)
     if not human:
         return None
@@ -71,10 +71,10 @@ def _estimate(name: str, scope: CellScope) -> Score | None:
     return Score(name, value, ends, n=found["n"], unit="1", excluded=_some(left_out))
 
 
-def _difference(name: str, cells: Sequence[JudgedCell]) -> Score | None:
+def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
     """Of people's score less the judge's by image, each in [0, 1]."""
-    told = {cell.judged.result.folder: cell.told for cell in cells}
-    found = score_differences([cell.judged for cell in cells], told)
+    labels = {cell.judged.result.folder: cell.labels for cell in cells}
+    found = score_differences([cell.judged for cell in cells], labels)
     if found is None:
         return None
     if name in LIMITS:
@@ -83,7 +83,7 @@ def _difference(name: str, cells: Sequence[JudgedCell]) -> Score | None:
     return Score(name, found[DIFFERENCES[name]], ends, n=found["n"], unit="1")
 
 
-def _matrix(cells: Sequence[JudgedCell]) -> tuple[NDArray[np.int64], dict[str, int]]:
+def _matrix(cells: Sequence[LabeledRun]) -> tuple[NDArray[np.int64], dict[str, int]]:
     """Counts of people's codes (rows) and the judge's, and labels without a code by reason."""
     matrix = np.zeros((3, 3), dtype=np.int64)
     failed: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _code(worth: Worth, label: str) -> int:
 
 
 def _numbers(
-    scope: CellScope,
+    scope: ScoreInputs,
 ) -> tuple[dict[str, float | None], dict[str, float], dict[str, int]]:
     """People's worth of each labeled image, the judge's number, and images without one by reason.
 
@@ -120,7 +120,7 @@ def _numbers(
     for cell in scope.own:
         suite = open_suite(cell.suite)
         outcomes = {outcome.case.id: outcome for outcome in cell.outcomes}
-        for (case, question), label in cell.told.items():
+        for (case, question), label in cell.labels.items():
             if question not in suite.worths:
                 continue
             verdict = outcomes[case].verdict(question)

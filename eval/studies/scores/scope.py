@@ -11,11 +11,11 @@ from ...results.scoring import JudgedRun
 
 
 @dataclass(frozen=True)
-class JudgedCell:
+class LabeledRun:
     """One run under one judge, with what people said."""
 
     judged: JudgedRun
-    told: Labels
+    labels: Labels
 
     @property
     def suite(self) -> str:
@@ -29,14 +29,14 @@ class JudgedCell:
 
 
 @dataclass(frozen=True)
-class CellScope:
+class ScoreInputs:
     """The cells that one number of a table is made of."""
 
-    own: Sequence[JudgedCell]
+    own: Sequence[LabeledRun]
     """Several where suites or generators are pooled."""
-    base: JudgedCell | None = None
+    base: LabeledRun | None = None
     """Of the same generator without a method, on the same suite under the same judge."""
-    rivals: Mapping[str, JudgedCell] = field(default_factory=dict)
+    rivals: Mapping[str, LabeledRun] = field(default_factory=dict)
     """Generator -> its cell on the same suite under the same judge, those with a method too."""
     name: str = ""
     """The generator's, among the rivals."""

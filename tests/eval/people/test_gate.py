@@ -15,18 +15,18 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate
 from counterprior.eval.generators import as_generator
-from counterprior.eval.people.gate import GRID, Labeled, calibrate
+from counterprior.eval.people.gate import GRID, GateSample, calibrate
 from counterprior.eval.stats.agreement import cohen_kappa, confusion
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> Labeled:
+def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> GateSample:
     """Scores anywhere in [0, 1], accepted from `cut` on, save for a share of slips; 40 laws."""
     rng = np.random.default_rng(seed)
     scores = rng.random(n)
     accepted = (scores >= cut) != (rng.random(n) < noise)
-    return Labeled(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
+    return GateSample(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
 
 
 def test_the_threshold_that_people_use_is_found() -> None:
@@ -57,7 +57,7 @@ def test_labels_that_say_nothing_of_the_score_are_worth_nothing_held_out() -> No
 
 def test_of_equally_good_thresholds_the_published_one_is_chosen() -> None:
     scores = np.array([0.25, 0.75] * 30)
-    found = calibrate(Labeled(scores, scores > 0.5, np.array([f"l{i % 6}" for i in range(60)])))
+    found = calibrate(GateSample(scores, scores > 0.5, np.array([f"l{i % 6}" for i in range(60)])))
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
     assert found["plateau"] == [0.3, 0.75]
     assert found["cross_validated"]["optimism"] == pytest.approx(0)
@@ -73,7 +73,7 @@ def test_an_edge_and_few_labels_are_named() -> None:
 def test_order_changes_nothing() -> None:
     labeled = people(0.6, 0.2, n=120)
     order = np.random.default_rng(0).permutation(120)
-    assert calibrate(Labeled(*(part[order] for part in labeled))) == calibrate(labeled)
+    assert calibrate(GateSample(*(part[order] for part in labeled))) == calibrate(labeled)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_order_changes_nothing() -> None:
         (people(0.5, 0, n=8), 9, "9 folds for the labeled images of 8 laws"),
     ],
 )
-def test_what_can_not_be_calibrated_says_why(labeled: Labeled, folds: int, reason: str) -> None:
+def test_what_can_not_be_calibrated_says_why(labeled: GateSample, folds: int, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         calibrate(labeled, folds)
 

@@ -20,10 +20,11 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.run import Run
 from counterprior.eval.studies import preflight as plan
 from counterprior.eval.studies import runner as studies
+from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import FORMS, format_table
 from counterprior.eval.studies.preflight import plan_study
 from counterprior.eval.studies.recipes import find_layout, read_recipe, recipe_names
-from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.scores.corpora import RESULT, read_corpus
 from counterprior.eval.studies.table import study_table
 from counterprior.eval.suites import SUITES
@@ -152,7 +153,7 @@ def test_a_recipe_s_table_stands_before_anything_is_made(
         assert len(table.columns) == repeated * len(layout.columns)
         shown = {line.name for line in table.lines}
         drawn = {f"{g}+{m}" for g in study.generators for m in study.methods}
-        models = {*study.makers, *study.all_judges, *study.corpora, *drawn}
+        models = {*study.all_generators, *study.all_judges, *study.corpora, *drawn}
         assert shown <= {*layout.lines, *models}, name
         printed = layout.paper.lines if layout.paper else {}
         for line in table.lines:
@@ -248,7 +249,7 @@ def test_labels_fill_the_table_of_judges(
     for suite in ("t2i_homogenization", "t2i_correctness"):
         run = Run.open(tmp_path / f"study/runs/{suite}/FLUX-dev")
         first = run.judge(
-            done.study.models()["judges"]["Qwen3-VL-8B"]["identity"] | {"persona": "standard"}
+            done.study.models.read()["judges"]["Qwen3-VL-8B"]["identity"] | {"persona": "standard"}
         )
         said = sorted(first.newest.values(), key=lambda a: a.case)
         lines = [f"{a.case},{a.question},{a.verdict.label}\n" for a in said]

@@ -16,7 +16,7 @@ from counterprior.eval.results.judge_card import judge_card
 from counterprior.eval.results.scoring import JudgedRun, Result
 from counterprior.eval.studies.figures import FIGURES
 from counterprior.eval.studies.scores import KINDS, find_score, name_problem
-from counterprior.eval.studies.scores.scope import CellScope, JudgedCell
+from counterprior.eval.studies.scores.scope import LabeledRun, ScoreInputs
 from counterprior.eval.suites import open_suite
 
 HOM, VISOR, UC, WORLD = (
@@ -33,7 +33,7 @@ def cell(
     told: Mapping[tuple[str, str], str] | None = None,
     folder: str = "runs/a",
     method: str = "",
-) -> JudgedCell:
+) -> LabeledRun:
     """A judged run that is nowhere on disk."""
     generator = {"kind": "double", **({"method": method} if method else {})}
     header = RunHeader(
@@ -50,7 +50,7 @@ def cell(
         run=header, folder=folder, judge="j", card=card, scores=[], cases=len(outcomes), alpha={}
     )
     log: Any = None
-    return JudgedCell(JudgedRun(result, outcomes, log), told or {})
+    return LabeledRun(JudgedRun(result, outcomes, log), told or {})
 
 
 def outcome(
@@ -60,14 +60,14 @@ def outcome(
     return Outcome(case, {(question, "original"): verdict})
 
 
-def score(what: str, /, *own: JudgedCell, **around: Any) -> Score:
-    found = find_score(what, "all", CellScope(own, **around))
+def score(what: str, /, *own: LabeledRun, **around: Any) -> Score:
+    found = find_score(what, "all", ScoreInputs(own, **around))
     assert found is not None
     return found
 
 
 def test_success_of_a_switch_is_over_the_cases_that_were_biased() -> None:
-    def run(labels: str, method: str = "") -> JudgedCell:
+    def run(labels: str, method: str = "") -> LabeledRun:
         said = {"l": "first_left", "r": "first_right", "i": "invalid"}
         outcomes = [
             outcome(
@@ -91,7 +91,7 @@ def test_success_of_a_switch_is_over_the_cases_that_were_biased() -> None:
     # Hom is over all pairs, biased or not.
     assert score("switched:hom:plain", switched, base=base).value == pytest.approx(0)
     assert score("switched:hom:swapped", switched, base=base).value == pytest.approx(20)
-    assert find_score("switched:success:plain", "all", CellScope([switched])) is None
+    assert find_score("switched:success:plain", "all", ScoreInputs([switched])) is None
 
 
 def test_the_checker_s_reasons_are_counted() -> None:
@@ -120,7 +120,7 @@ def test_the_checker_s_reasons_are_counted() -> None:
     assert shares["confidence"].value == pytest.approx(1.201 / 4)
     assert all(s.n == 4 and s.excluded == {"error": 1} for s in shares.values())
     talked = cell(UC, [outcome("r", "order", Verdict("holds", "the cat is left"))])
-    assert find_score("checker:missing", "all", CellScope([talked])) is None
+    assert find_score("checker:missing", "all", ScoreInputs([talked])) is None
 
 
 def test_a_gate_is_compared_with_what_people_accept() -> None:
@@ -147,11 +147,11 @@ def test_a_gate_is_compared_with_what_people_accept() -> None:
     # Cells are pooled.
     other = cell(WORLD, outcomes[2:3], {(outcomes[2].case.id, "accept"): "yes"}, "runs/b")
     assert score("gate:0.3", one, other).value == 75
-    assert find_score("gate:0.3", "all", CellScope([cell(WORLD, outcomes)])) is None
+    assert find_score("gate:0.3", "all", ScoreInputs([cell(WORLD, outcomes)])) is None
 
 
 def test_people_and_metrics_are_pooled_over_generators() -> None:
-    def run(folder: str, rows: Sequence[tuple[str, float, str]]) -> JudgedCell:
+    def run(folder: str, rows: Sequence[tuple[str, float, str]]) -> LabeledRun:
         outcomes = [
             outcome(f"r{n}", "order", Verdict(label, number=number))
             for n, (label, number, _) in enumerate(rows)
@@ -177,7 +177,7 @@ def test_people_and_metrics_are_pooled_over_generators() -> None:
 
 
 def test_a_bandit_pulls_whoever_measures_best() -> None:
-    def run(mean: float) -> JudgedCell:
+    def run(mean: float) -> LabeledRun:
         verdicts = [Verdict("holds", number=mean), Verdict("error", "away")]
         return cell(
             VISOR, [outcome(f"r{n}", "order", v) for n, v in enumerate([*verdicts, *verdicts[:1]])]
@@ -203,7 +203,7 @@ def test_a_bandit_pulls_whoever_measures_best() -> None:
     assert again.unit == "pulls"
     drawn = FIGURES["pulls"]({"j": {f"s {n}": c for n, c in rivals.items()}}, "T")
     assert f"high: {pulls['high']:.0f} pulls" in "".join(ElementTree.fromstring(drawn).itertext())
-    alone = CellScope([rivals["low"]], rivals={"low": rivals["low"]}, name="low")
+    alone = ScoreInputs([rivals["low"]], rivals={"low": rivals["low"]}, name="low")
     assert find_score("ucb:pulls", "all", alone) is None
 
 
@@ -211,4 +211,4 @@ def test_an_unknown_score_of_a_kind_is_named() -> None:
     assert name_problem("gate:0.31").startswith("no score 'gate:0.31': choose from gate:0.05")
     assert not any(name_problem(f"{p}:{n}") for p, kind in KINDS.items() for n in kind.names)
     with pytest.raises(UsageError, match="no score 'people:luck'"):
-        find_score("people:luck", "all", CellScope([]))
+        find_score("people:luck", "all", ScoreInputs([]))

@@ -15,12 +15,15 @@ import pytest
 import study_doubles as doubles
 import yaml
 from forking import ForkedProcess, ForkingCommand
+from refusals import raises
 
 from counterprior.errors import InUseError
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
+from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
-from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.status import study_status
 from counterprior.eval.studies.table import study_table
 from counterprior.eval.workers.farm import HERE, Scale
 from counterprior.storage import Lock
@@ -37,7 +40,7 @@ def study_of(data: Path, **changes: Any) -> Plain:
 
 
 def states(study: Study) -> Counter[str]:
-    return Counter(status.state for status in study.status())
+    return Counter(status.state for status in study_status(study))
 
 
 def work_of(did: Counter[str]) -> dict[str, int]:
@@ -158,7 +161,7 @@ def test_a_replaced_image_is_no_longer_done_and_judged_again(
     assert states(run_study(plain, tmp_path / "mine").study) == states(made.study) == {"done": 1}
     first = sorted(images.iterdir())[0]
     first.write_bytes(sorted(images.iterdir())[1].read_bytes())
-    (status,) = Study.open(tmp_path / "mine").status()
+    (status,) = study_status(Study.open(tmp_path / "mine"))
     assert status.state == "verdicts" and status.gap.startswith("judged in part")
     doubles.reset()
     done = run_study(plain, tmp_path / "mine")
@@ -226,9 +229,9 @@ def test_a_file_that_contradicts_what_is_there_is_refused(
 
 def test_folders_of_something_else(text_release: Path, tmp_path: Path, finished: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(RunError, match="is not empty and no study"):
+    with raises("not-a-study", tmp_path, "not empty"):
         run_study(study_of(text_release), tmp_path)
-    with pytest.raises(RunError, match="is not a study"):
+    with raises("not-a-study", tmp_path, "study run"):
         Study.open(tmp_path)
     with (
         Lock(finished / "study.lock", "a test"),
@@ -424,7 +427,7 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
     told = format_table(table, "md").partition("against fair")[2]
     assert told.count("| fair+late |") == 2
     # Another method under the same name is another generator, and refused by name.
-    with pytest.raises(RunError, match=r"late.* is another one now"):
+    with raises("model-changed", "late"):
         run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
 
 

@@ -13,9 +13,11 @@ import study_doubles as doubles
 from counterprior.eval.engine.image_scores import ScoredPair
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings
+from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import FORMS, format_table
 from counterprior.eval.studies.preflight import plan_study
-from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.status import judged_runs, study_status
 from counterprior.eval.studies.table import study_table
 from counterprior.storage import write_json
 
@@ -59,7 +61,7 @@ def test_killed_while_it_scores_it_scores_nothing_twice(text_release: Path, tmp_
     with pytest.raises(KeyboardInterrupt):
         run_study(file, out)
     doubles.BEFORE.clear()
-    judged, scored = Study.open(out).status()
+    judged, scored = study_status(Study.open(out))
     assert judged.gap == "" and scored.gap == "scored in part: 2 of 6 images"
     table = study_table(Study.open(out))
     cell = table.lines[0].cells[-1]
@@ -112,7 +114,7 @@ def test_what_methods_change_is_told_against_their_own_generator(
     for form in ("md", "tex", "json"):
         assert len(re.findall(r"(one|two)\+late.{1,40}eva", texts[form], re.DOTALL)) >= 2, form
     site = tmp_path / "site"
-    write_report(done.study.judged_runs(), site, ScoreSettings(), bases=done.study.bases())
+    write_report(judged_runs(done.study), site, ScoreSettings(), bases=done.study.base_runs())
     page = (site / f"{HOM}.html").read_text()
     told = re.findall(r'data-kind="quality" data-run="([^"]+)"', page)
     assert told == ["one+late", "two+late"]

@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 import study_doubles as doubles
 import yaml
+from refusals import raises
 
 from counterprior.errors import InUseError
-from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.run import Run
 from counterprior.eval.store.records import RunLock
+from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
-from counterprior.eval.studies.runner import Study, StudyDone, run_study
+from counterprior.eval.studies.runner import StudyDone, run_study
+from counterprior.eval.studies.status import judged_runs, study_status
 from counterprior.eval.studies.table import study_table
 from counterprior.eval.workers.farm import Scale
 from counterprior.storage import read_records
@@ -42,7 +45,7 @@ def table_of(study: Study) -> str:
 
 
 def states(done: StudyDone) -> Counter[str]:
-    return Counter(status.state for status in done.study.status())
+    return Counter(status.state for status in study_status(done.study))
 
 
 def test_shards_are_one_study_and_a_lost_one_is_named(text_release: Path, tmp_path: Path) -> None:
@@ -53,15 +56,15 @@ def test_shards_are_one_study_and_a_lost_one_is_named(text_release: Path, tmp_pa
     part = run_study(plain, out, scale=shard(1, 2))
     assert not part.failures and states(part) == {"images": 2}
     gap = "2 of 4 images were never made (shard 2/2 lacks 2)"
-    assert {status.gap for status in part.study.status()} == {gap}
+    assert {status.gap for status in study_status(part.study)} == {gap}
     table = study_table(part.study)
     assert not table.complete and format_table(table, "csv").count(gap) >= 2
-    with pytest.raises(RunError, match=r"2 of its cells not done.*shard 2/2 lacks 2"):
-        part.study.judged_runs()
+    with raises("incomplete-study", "2 of its cells", "shard 2/2 lacks 2"):
+        judged_runs(part.study)
     assert doubles.DID["loaded red"] == doubles.DID["loaded ann"] == doubles.DID["loaded eva"] == 1
     other = run_study(plain, out, scale=shard(2, 2))
     assert not other.failures and states(other) == {"done": 2}
-    found = other.study.status()
+    found = study_status(other.study)
     assert [(status.verdicts, status.questions) for status in found] == [({"answered": 4}, 4)] * 2
     twice = ("opened", "loaded")  # each model once a shard
     assert {n: c * (2 if n.startswith(twice) else 1) for n, c in once.items()} == doubles.DID
@@ -79,7 +82,7 @@ def test_another_division_of_the_work_goes_on(text_release: Path, tmp_path: Path
     log.write_text("".join(x for x in log.read_text().splitlines(True) if "ann" not in x))
     first = run_study(plain, tmp_path, scale=shard(1, 2))
     gap = "1 of 4 images were never made (shard 2/2 not done)"
-    assert [status.gap for status in first.study.status()] == [gap] * 2
+    assert [status.gap for status in study_status(first.study)] == [gap] * 2
     assert states(run_study(plain, tmp_path, scale=shard(2, 2))) == {"done": 2}
     made = Counter(n for n, c in doubles.DID.items() if n.startswith("red ") for _ in range(c))
     assert made.total() == 4 and max(made.values()) == 1
@@ -92,7 +95,7 @@ def test_a_shard_that_failed_is_named_until_it_went_well(
     run_study(plain, tmp_path, scale=shard(1, 2))
     doubles.SHUT.add("ann")
     failed = run_study(plain, tmp_path, scale=shard(2, 2))
-    (status,) = failed.study.status()
+    (status,) = study_status(failed.study)
     assert status.gap == "failed: shard 2/2: ann is shut" and status.verdicts == {"answered": 2}
     doubles.SHUT.clear()
     assert states(run_study(plain, tmp_path, scale=shard(2, 2))) == {"done": 1}
@@ -104,14 +107,14 @@ def test_a_judge_that_fails_in_one_shard_alone_has_errors_there(
     plain = study_of(text_release, scorers={})
     doubles.BLIND.add("ann")
     blind = run_study(plain, tmp_path, scale=shard(1, 2))
-    (status,) = blind.study.status()
+    (status,) = study_status(blind.study)
     assert blind.failures and status.cause.startswith("shard 1/2: double:ann: all 2 calls failed")
     doubles.BLIND.clear()
     run_study(plain, tmp_path, scale=shard(2, 2))
-    (status,) = blind.study.status()
+    (status,) = study_status(blind.study)
     assert status.state == "done" and status.verdicts == {"answered": 2, "error": 2}
     # As in one process, errors are asked again by whoever goes on.
-    (status,) = run_study(plain, tmp_path).study.status()
+    (status,) = study_status(run_study(plain, tmp_path).study)
     assert status.state == "done" and status.verdicts == {"answered": 4}
 
 
@@ -133,13 +136,12 @@ def test_shards_with_another_file_are_refused_while_one_works(
 ) -> None:
     plain = study_of(text_release)
     other = plain | {"generators": {"blue": "python:study_doubles:painter?name=blue"}}
-    refused = r"in use by shards with another study file \(other generators\): give all shards"
     causes = []
 
     def second() -> None:
         doubles.BEFORE.clear()
         before = (tmp_path / "study.yaml").read_bytes()
-        with pytest.raises(InUseError, match=refused) as error:
+        with raises("other-study-file", "(other generators)", "give all shards") as error:
             run_study(other, tmp_path, scale=shard(2, 2))
         causes.append(error)
         assert (tmp_path / "study.yaml").read_bytes() == before

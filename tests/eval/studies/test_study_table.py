@@ -16,12 +16,13 @@ from counterprior.errors import UsageError
 from counterprior.eval.core import Score
 from counterprior.eval.engine.run import Run
 from counterprior.eval.stats.intervals import Interval
+from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import FORMS, cell_text, format_table
-from counterprior.eval.studies.runner import Study, run_study
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.table import (
     Heading,
     StudyTable,
-    TableCell,
+    TableEntry,
     TableLine,
     study_table,
 )
@@ -35,7 +36,7 @@ def study_of(data: Path, **changes: Any) -> dict[str, Any]:
     return doubles.study_file(data, suites, painters=["red", "blue"]) | changes
 
 
-def cells(table: StudyTable) -> dict[tuple[str, str, str], TableCell]:
+def cells(table: StudyTable) -> dict[tuple[str, str, str], TableEntry]:
     """(Line, suite, score) -> cell."""
     return {
         (line.name, heading.suites[0], heading.score): cell
@@ -255,7 +256,7 @@ def test_a_table_without_any_of_the_suites_is_refused(text_release: Path, tmp_pa
 
 def odd_table() -> StudyTable:
     score = Score("hom", 50.0, Interval(40.0, 60.0), n=7, unit="%")
-    cell = TableCell(score, notes=(1,), groups="A B")
+    cell = TableEntry(score, notes=(1,), groups="A B")
     return StudyTable(
         title="100 % of A_B & <b>",
         rows="generator",

@@ -12,7 +12,8 @@ import pytest
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.selftest.trials import homogenization_trials
-from counterprior.eval.studies.switching import SwitchSettings, biased, run_switches
+from counterprior.eval.studies.scores.switched import biased
+from counterprior.eval.studies.switching import SwitchSettings, run_switches
 
 
 def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> None:

@@ -1,0 +1,234 @@
+"""A study's folder: its file, the runs of its cells, and the models behind its names.
+
+DIR/study.yaml          the file, as given
+DIR/study.json          the models behind its names, as they were when they were first opened
+DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
+DIR/ledgers/            the paid calls of all of its judges
+DIR/gold/               what its judges said of gold images, before they judged
+DIR/runs/SUITE/NAME/    a run of each generator on each suite
+DIR/steps/              what the steps of round trips made, which several runs share
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError, InUseError
+from ...storage import PARTIAL, Lock, write_json, write_whole
+from ..engine.evaluation import RunSettings
+from ..engine.image_scores import ScoreLog, scoring_identity
+from ..engine.run import CASES, HEADER, Run, RunError
+from ..store.records import RunShard
+from ..store.verdicts import VerdictLog, judging_identity
+from .spec import Cell, StudyFile, cells_of, read_study, write_study
+
+FILE = "study.yaml"
+MODELS = "study.json"
+
+
+@dataclass(frozen=True)
+class StudyModels:
+    """The models behind a study's names, in `study.json`."""
+
+    root: Path
+    """Folder of the study."""
+
+    def read(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """`generators` by run, `SUITE/NAME`; `judges` and `scorers` by name: `spec`, `identity`.
+
+        Raises DataError for a damaged file.
+        """
+        known: dict[str, Any] = {}
+        try:
+            known = json.loads((self.root / MODELS).read_text("utf-8"))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self.root / MODELS} is damaged: {error}", code="damaged-file"
+            ) from None
+        return {"generators": {}, "judges": {}, "scorers": {}} | known
+
+    def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
+        """Records which model a name stands for. Raises RunError if it stood for another."""
+        with starting(self.root):
+            models = self.read()
+            known = models[kind].get(name)
+            if known is not None and known["identity"] != dict(identity):
+                raise RunError(
+                    f"{self.root}: {kind[:-1]} {name!r} is another one now: "
+                    f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}",
+                    "give it another name, or choose another --out",
+                    code="model-changed",
+                )
+            models[kind][name] = {"spec": spec, "identity": dict(identity)}
+            write_json(self.root / MODELS, models)
+
+
+@dataclass
+class Study:
+    """A study's folder."""
+
+    root: Path
+    file: StudyFile
+
+    @classmethod
+    def open(cls, root: Path) -> Study:
+        """A study that was started. Raises RunError where there is none, and where its file
+        contradicts its runs."""
+        if not (root / FILE).exists():
+            raise RunError(
+                f"{root} is not a study",
+                f"make one with `counterprior study run FILE --out {root}`",
+                code="not-a-study",
+            )
+        study = cls(root, read_study(root / FILE))
+        study._check_runs()
+        return study
+
+    @classmethod
+    def start(cls, root: Path, file: StudyFile, text: str, held: ExitStack | None = None) -> Study:
+        """A new study, or the one that is there if what it has done stays as it is.
+
+        text: of the file, to be written. held: of a shard, what it holds while it works. Raises
+        RunError, by name, where the file contradicts runs that are there, and for a folder of
+        something else; InUseError where shards with another file work there.
+        """
+        study = cls(root, file)
+        with starting(root):
+            if held is not None:
+                held.enter_context(study._claim())
+            if (root / FILE).exists():
+                study._check_runs()
+            elif root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
+                raise RunError(
+                    f"{root} is not empty and not a study",
+                    "choose another --out",
+                    code="not-a-study",
+                )
+            else:
+                study.write_file(text)
+        return study
+
+    def write_file(self, text: str) -> None:
+        """Writes the study file."""
+        write_whole(self.root / FILE, text)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell, by generator, suite and judge."""
+        return cells_of(self.file)
+
+    @property
+    def models(self) -> StudyModels:
+        """The models behind its names."""
+        return StudyModels(self.root)
+
+    def run_settings(self, cell: Cell) -> RunSettings:
+        """Settings of a cell's run."""
+        return RunSettings(
+            suite=cell.suite,
+            data=self.file.data,
+            out=self.root / cell.folder,
+            seeds=cell.seeds,
+            limit=cell.limit,
+            variants=cell.variants,
+        )
+
+    def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
+        """A cell's run; None if it has not begun, or was killed before it had its cases."""
+        root = self.root / cell.folder
+        there = (root / HEADER).exists() and (root / CASES).exists()
+        return Run.open(root, shard) if there else None
+
+    def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
+        """The verdicts of a cell's judge; None if there are none yet."""
+        known = self.models.read()["judges"].get(cell.judge)
+        if known is None or cell.scorer:
+            return None
+        wanted = judging_identity(known["identity"], cell.persona, cell.frames)
+        return next((log for log in run.judges() if dict(log.identity) == wanted), None)
+
+    def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
+        """The scores of a cell's scorer; None if it was never opened."""
+        known = self.models.read()["scorers"].get(cell.judge)
+        if known is None:
+            return None
+        return ScoreLog.of(run, scoring_identity(known["identity"], cell.frames))
+
+    def base_runs(self) -> dict[Path, Path]:
+        """Run -> that of the same generator without methods; empty without any method."""
+        if not self.file.methods:
+            return {}
+        return {
+            self.root / cell.folder: self.root / "runs" / cell.suite / cell.generator.split("+")[0]
+            for cell in self.cells
+        }
+
+    def _claim(self) -> Lock:
+        """A lock that a shard holds while it works. Raises InUseError where shards with another
+        study file work."""
+        digest = hashlib.sha256(write_study(self.file).encode()).hexdigest()[:12]
+        what = f"the study {self.root}"
+        own = self.root / f"study.file-{digest}.lock"
+        claimed = Lock(own, what, shared=True)
+        for other in sorted(self.root.glob("study.file-*.lock")):
+            try:
+                if other != own:
+                    Lock(other, what).release()
+            except InUseError:
+                claimed.release()
+                raise InUseError(
+                    f"{what} is in use by shards with another study file{self._changed_keys()}",
+                    "give all shards the same file, or wait for their end",
+                    code="other-study-file",
+                ) from None
+        return claimed
+
+    def _changed_keys(self) -> str:
+        """Keys in which this file differs from the written one, in words; empty without any."""
+        written = read_study(self.root / FILE).model_dump(by_alias=True)
+        own = self.file.model_dump(by_alias=True)
+        other = [name for name in own if own[name] != written[name]]
+        return f" (other {', '.join(other)})" if other else ""
+
+    def _check_runs(self) -> None:
+        """Raises RunError where a run that is there was made otherwise than the file says."""
+        there = sorted(path.parent for path in self.root.glob(f"runs/*/*/{HEADER}"))
+        wanted = {self.root / cell.folder: cell for cell in self.cells}
+        if there and not wanted.keys() & set(there):
+            names = ", ".join("/".join(path.parts[-2:]) for path in there[:3])
+            raise RunError(f"{self.root} holds another study, of {names}: choose another --out")
+        for root in there:
+            if (cell := wanted.get(root)) is None:
+                continue  # taken out of the file: it stays, and is in no table
+            header = Run.open(root).header
+            for name, asked in (
+                ("data", self.file.data),
+                ("limit", cell.limit),
+                ("seeds", cell.seeds),
+            ):
+                if (found := getattr(header, name)) != asked:
+                    raise RunError(
+                        f"{root} was made with {name} {found}, and the study's file now says "
+                        f"{asked}: write {name} {found} again, or choose another --out"
+                    )
+
+
+def starting(root: Path) -> Lock:
+    """A lock that shards hold for a moment, one after the other, for what all of them write."""
+    return Lock(root / "start.lock", f"the study {root}", wait=True)
+
+
+def _difference(known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if known["spec"] != now["spec"]:
+        return f"it was {known['spec']}, and is {now['spec']}"
+    old, new = known["identity"], now["identity"]
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return ", ".join(f"{n} was {old.get(n, '-')}, and is {new.get(n, '-')}" for n in changed)

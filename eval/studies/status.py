@@ -1,0 +1,137 @@
+"""How far every cell of a study is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..engine.run import Run, RunError
+from ..store.verdicts import VerdictLog
+from .events import StudyEvents
+from .folder import Study
+from .spec import Cell
+
+State = Literal["waiting", "images", "verdicts", "failed", "done"]
+"""Of a cell: not begun; images or verdicts under way; ended by a cause; all there."""
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """How far a cell is."""
+
+    cell: Cell
+    state: State
+    cases: int = 0
+    """Images that are asked for; 0 where the run has not begun."""
+    images: Mapping[str, int] = field(default_factory=dict)
+    """Images by what became of them: `made`, `missing`, `refused`, `error`."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Answers about the present images, or scores: `answered`, and failures by name."""
+    questions: int = 0
+    """Questions that there are; 0 where nobody has counted them yet."""
+    cause: str = ""
+    """What ended it, where it failed."""
+    lost: str = ""
+    """Which shards lack something, in words; empty where none does."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**vars(self), "cell": vars(self.cell)}
+
+    @property
+    def gap(self) -> str:
+        """What is not there yet, in a few words; empty where the cell is done."""
+        if self.state == "done":
+            return ""
+        if self.state == "failed":
+            return f"failed: {self.cause}"
+        if self.state == "waiting":
+            return "not begun"
+        made, said = sum(self.images.values()), sum(self.verdicts.values())
+        if made < self.cases:
+            return f"{self.cases - made:,} of {self.cases:,} images were never made{self.lost}"
+        images = self.images.get("made", 0)
+        if self.cell.scorer:
+            return f"scored in part: {said:,} of {images:,} images{self.lost}"
+        return f"judged in part: {said:,} answers about {images:,} images{self.lost}"
+
+
+def study_status(study: Study) -> list[CellStatus]:
+    """The status of every cell, by generator, suite and judge."""
+    events = StudyEvents(study.root)
+    return [_status(study, cell, events) for cell in study.cells]
+
+
+def judged_runs(study: Study, partial: bool = False) -> list[Path]:
+    """The runs whose cells are all done, or with `partial` that are judged at all.
+
+    Raises RunError for none, and without `partial` where some are not done.
+    """
+    of_run: dict[Path, list[CellStatus]] = {}
+    for status in study_status(study):
+        of_run.setdefault(study.root / status.cell.folder, []).append(status)
+    gaps = [status for statuses in of_run.values() for status in statuses if status.gap]
+    if gaps and not partial:
+        raise RunError(
+            f"{study.root}: {len(gaps):,} of its cells not done, the first {gaps[0].cell}: "
+            f"{gaps[0].gap}",
+            "run `counterprior study run` again, or say --partial",
+            code="incomplete-study",
+        )
+    runs = [
+        root
+        for root, statuses in of_run.items()
+        if any(status.verdicts and not status.cell.scorer for status in statuses)
+    ]
+    if not runs:
+        raise RunError(f"{study.root}: nothing is judged yet", code="nothing-judged")
+    return runs
+
+
+def _status(study: Study, cell: Cell, events: StudyEvents) -> CellStatus:
+    run, cause = study.run_of(cell), events.cause(cell)
+    if run is None:
+        return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
+    cases, images, present = run.cases(), run.images(), run.present()
+    log = study.log_of(cell, run)
+    counts, answered = _answers(study, cell, run, log, present)
+    lost = ""
+    if events.is_done(cell, run, present):
+        state: State = "done"
+    else:
+        waiting = [case for case in cases if case.id not in images]
+        state = "images" if waiting else "verdicts"
+        if not waiting:
+            waiting = [case for case in cases if case.id in present and case.id not in answered]
+        lost = run.lacking(waiting, log) or events.unfinished(cell)
+    if cause and state != "done":
+        state = "failed"
+    return CellStatus(
+        cell,
+        state,
+        cases=len(cases),
+        images=dict(sorted(Counter(image.status for image in images.values()).items())),
+        verdicts=dict(sorted(counts.items())),
+        questions=events.questions(cell),
+        cause=cause if state == "failed" else "",
+        lost=lost,
+    )
+
+
+def _answers(
+    study: Study, cell: Cell, run: Run, log: VerdictLog | None, present: Mapping[str, str]
+) -> tuple[Counter[str], set[str]]:
+    """Answers or scores by what they are, and the cases that have one."""
+    if cell.scorer:
+        scores = study.scores_of(cell, run)
+        scored = scores.of_cases(run, run.cases()) if scores else {}
+        counts = Counter("error" if pair.error else "answered" for pair in scored.values())
+        return counts, set(scored)
+    counts, answered = Counter[str](), set[str]()
+    for answer in log.iter_present(present.items()) if log else ():
+        counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
+        answered.add(answer.case)
+    return counts, answered
