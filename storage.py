@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,6 +193,26 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
                 raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
             yield (start, len(line)), record
             start += len(line)
+
+
+class LineReader:
+    """Reads single records of a log that may grow, by the offsets that `read_places` gives."""
+
+    def __init__(self, path: Path) -> None:
+        """The file is opened by the first `record`, and closed with this object."""
+        self._path = path
+        self._file: int | None = None
+
+    def record(self, offset: int) -> dict[str, Any]:
+        """The record whose first byte is at an offset."""
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+        size = 1024
+        while b"\n" not in (read := os.pread(self._file, size, offset)) and len(read) == size:
+            size *= 4
+        record: dict[str, Any] = json.loads(read[: read.index(b"\n")].decode())
+        return record
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def mine(
     from ..corpus_analysis.run import CorpusSettings, ImageSettings, run
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
-    from ..eval.store.records import parse_shard
+    from ..eval.store.shards import parse_shard
 
     rows = SourceSettings(
         paths=tuple(source),

@@ -181,7 +181,7 @@ class ScaleOptions:
 
     def scale(self) -> Scale:
         """Returns the number of workers, their devices, the shard and the engine."""
-        from ..eval.store.records import parse_shard
+        from ..eval.store.shards import parse_shard
         from ..eval.workers.farm import Scale, as_engine
 
         names = tuple(name.strip() for name in self.devices.split(",") if name.strip())

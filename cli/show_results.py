@@ -24,7 +24,7 @@ def print_done(done: Done) -> None:
     run = done.run
     made = Counter(image.status for image in run.images().values())
     others = [f"{n:,} {status}" for status, n in sorted(made.items()) if status != "made"]
-    usd = sum(Decimal(attempt.usd) for attempt in run.attempts() if attempt.usd)
+    usd = sum(Decimal(attempt.usd) for attempt in run.results.every() if attempt.usd)
     cost = [f"{usd:.2f} USD"] if usd else []
     parts = [f"{made['made']:,} images", *others, *cost]
     print_note(f"{run.root}: {'; '.join(parts)}")

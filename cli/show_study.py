@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .console import console, print_note, table
 
 if TYPE_CHECKING:
-    from ..eval.store.records import RunShard
+    from ..eval.store.shards import RunShard
     from ..eval.studies.preflight import StudyPlan
     from ..eval.studies.runner import StudyDone
     from ..eval.studies.status import CellStatus
@@ -54,7 +54,7 @@ def print_study(cells: Sequence[CellStatus]) -> None:
 
 def print_done(done: StudyDone, shard: RunShard | None) -> None:
     """Prints the cells, what was spent, and what failed. shard: which part of the work it was."""
-    from ..eval.store.records import shard_name
+    from ..eval.store.shards import shard_name
     from ..eval.studies.status import study_status
 
     print_study(study_status(done.study))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..eval.store.records import RunShard, owned, shard_log
+from ..eval.store.shards import RunShard, owns_row, shard_log
 from ..progress import Progress
 from ..storage import RecordLog, read_records
 from .captions.gate import REASONS
@@ -116,7 +116,7 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
     run = engine(settings.engine)
     folder = settings.out / PAIRS
     shards = enumerate(list_shards(settings.shard.source))
-    own = (shard for number, shard in shards if owned(settings.part, number))
+    own = (shard for number, shard in shards if owns_row(settings.part, number))
     jobs = [Job.of(shard, folder, settings.shard) for shard in own]
     folder.mkdir(parents=True, exist_ok=True)
     if settings.part is None:  # else the other parts' files would be in the way

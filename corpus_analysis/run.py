@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..eval.core import Judge
 from ..eval.engine.costs import Cost
 from ..eval.judges import Answering, open_judge
-from ..eval.store.records import shard_log
+from ..eval.store.shards import shard_log
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
 from .alignment import Alignment, JudgedPair, align

@@ -462,8 +462,9 @@ def check_by(record: dict[str, Any], digest: str, place: str) -> None:
     """Takes `BY` out of a record. Raises DataError, naming the place, where it is of another."""
     if (by := record.pop(BY, digest)) != digest:
         raise DataError(
-            f"{place}: made by {by!r}, and this folder is of {digest!r}: put back the file that "
-            f"belongs here"
+            f"{place}: made by {by!r}, and this folder is of {digest!r}",
+            "put back the file that belongs here",
+            code="other-answerer",
         )
 
 

@@ -48,7 +48,7 @@ class Cost:
 
 def count_images(plan: CallPlan, run: Run) -> None:
     """Makes sure that what the run's images have cost counts under the cap, once."""
-    paid = ((made.case, Charge(Decimal(made.usd))) for made in run.attempts() if made.usd)
+    paid = ((made.case, Charge(Decimal(made.usd))) for made in run.results.every() if made.usd)
     plan.budget.restore(_source(plan, run), paid)
 
 

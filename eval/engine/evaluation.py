@@ -32,7 +32,7 @@ from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
 from ..methods import Method
-from ..store.records import RunLock, RunShard
+from ..store.shards import RunLock, RunShard
 from ..store.spool import RowIndex
 from ..store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 from ..suites import open_suite
@@ -208,17 +208,17 @@ class Evaluation:
         waiting = array("Q", open_ones)
         left = (self._full(cases[n]) for n in waiting)
         one_at_a_time = ThreadLock()
-        images = self.run.images()
+        images, results = self.run.images(), self.run.results
 
         def record(image: MadeImage) -> None:
             with one_at_a_time:
                 if image != images.get(image.case):
-                    self.run.add(log, image)
+                    results.append(image)
 
         served = isinstance(generator, (PaidByImage, PaidGenerator))
         made: Iterator[None]
         done = len(cases) - len(waiting)
-        with self.run.image_log() as log:
+        with results:
             for case in cases:
                 if lacks_source(self.rows[case.row]):
                     record(MadeImage(case.id, "missing", message="its row has no seed image"))
@@ -286,13 +286,13 @@ class Evaluation:
                 ledgers=(ledgers or root / LEDGERS).resolve(),
             )
             sent = (replace(piece, row=_without_image(piece.row)) for piece in todo)
-            with log.log() as verdicts, closing(farm(task, sent, scale)) as found:
+            with log.answers, closing(farm(task, sent, scale)) as found:
                 for _, said in found:
                     if isinstance(said, MadeImage):
                         self._record(said)
                         continue
                     for answered in said:
-                        log.add(verdicts, answered, tally)
+                        log.add(answered, tally)
         progress("verdicts", len(cases), len(cases))
         return log, tally
 
@@ -357,8 +357,7 @@ class Evaluation:
         return replace(case, fields=row_fields(self.rows[case.row]))
 
     def _record(self, image: MadeImage) -> None:
-        with self.run.image_log() as log:
-            self.run.add(log, image)
+        self.run.results.append(image)
 
     def write_manifest(self) -> None:
         """Lists every image of a suite that `detect` and `audit` can read, missing ones too."""
@@ -423,7 +422,7 @@ class Evaluation:
         is none: nobody knows who made what lies there now."""
         images = self.run.images()
         replaced = {*self.run.replaced()}
-        with self.run.image_log() as log:
+        with self.run.results as results:
             for case in self.cases:
                 image = images[case.id]
                 if image.status == "made" and image.stamp is not None:
@@ -434,9 +433,9 @@ class Evaluation:
                     except (OSError, ValueError) as error:
                         now = MadeImage(case.id, "error", message=str(error))
                     if now != image:
-                        self.run.add(log, now)
+                        results.append(now)
                 elif case.id in replaced:
-                    self.run.add(log, MadeImage(case.id, "error", message=f"the image {REPLACED}"))
+                    results.append(MadeImage(case.id, "error", message=f"the image {REPLACED}"))
 
     def _keep_sources(self) -> None:
         """The images to edit, for who makes the edits elsewhere, and for the report."""

@@ -29,7 +29,7 @@ from ..clips.frames import USUAL, FrameChoice
 from ..core import BY, Case, check_by, describe, identity_digest
 from ..judges import CallPlan
 from ..scorers import Scorer, as_scorer, open_scorer
-from ..store.records import RunShard, shard_log
+from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
 from .frames import numbers_of, shown_frames
 from .run import Run, RunError

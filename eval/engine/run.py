@@ -11,7 +11,7 @@ manifest.jsonl      images of a spatial suite, as `detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 
-A shard of a run writes `images.I-of-N.jsonl` and `verdicts.I-of-N.jsonl` instead, see `records`.
+A shard of a run writes `images.I-of-N.jsonl` and `verdicts.I-of-N.jsonl`, see `store.shards`.
 """
 
 from __future__ import annotations
@@ -25,27 +25,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
-from ...storage import PARTIAL, Lock, RecordLog, collector_paused, write_json
+from ...storage import PARTIAL, Lock, write_json
 from ...tables import Digest, Dollars, parse_as, write_rows
-from ..core import OBSERVED, Case, describe, identity_digest
+from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
-from ..store.records import (
-    CaseFile,
-    CaseRecords,
-    RunLock,
-    RunShard,
-    parsed,
-    part_of,
-    read_by_case,
-    read_cases,
-    shard_name,
-)
+from ..store.answers import AnswerLog, answerer_folder
+from ..store.cases import CaseFile, read_cases
+from ..store.shards import RunLock, RunShard, shard_name, shard_of_row
 from ..store.verdicts import VerdictLog
 
 HEADER = "run.json"
@@ -117,40 +109,20 @@ class MadeImage:
         """Whether a text was made in place of an image."""
         return self.status == "made" and self.stamp is None and self.file.endswith(".txt")
 
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value}
 
-class Images(Mapping[str, MadeImage]):
-    """What became of the cases so far, by case id; the newest record of each."""
-
-    def __init__(self, records: CaseRecords) -> None:
-        self._records = records
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[str]:
-        return self._records.cases()
-
-    def __contains__(self, case: object) -> bool:
-        return case in self._records
-
-    def __getitem__(self, case: str) -> MadeImage:
-        record = self._records.newest(case)
-        if record is None:
-            raise KeyError(case)
-        return self.of(record)
-
-    def of(self, record: Mapping[str, Any]) -> MadeImage:
-        """The image of a record. Raises DataError for a record of something else."""
-        return self._records.parse(_made, record)
-
-
-def _made(record: Mapping[str, Any], place: str) -> MadeImage:
-    """Raises DataError for a file that lies outside the run and was never found there."""
-    image = parse_as(MadeImage, dict(record), place)
-    parts = Path(image.file).parts
-    if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
-        raise DataError(f"{place}: file: {image.file!r} lies outside the run")
-    return image
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> MadeImage:
+        """The inverse of `to_record`. Raises DataError for anything else, and for a file that lies
+        outside the run and was never found there."""
+        image = parse_as(cls, record, place)
+        parts = Path(image.file).parts
+        if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
+            raise DataError(
+                f"{place}: file: {image.file!r} lies outside the run", code="file-outside-run"
+            )
+        return image
 
 
 def image_path(root: Path, image: MadeImage) -> Path:
@@ -251,17 +223,9 @@ class Run:
     def held(self) -> Run:
         """The run with its cases and images in memory, for who looks at all of them often and adds
         nothing."""
-        found = read_by_case(self.root, IMAGES)
-        with collector_paused():
-            images = {
-                case: parsed(_made, of_case[-1], partial(self._where, of_case[-1]))
-                for case, of_case in found.items()
-            }
-        self._held = read_cases(self.root / CASES), images
+        results = {case: of_case[-1] for case, of_case in self.results.read().items()}
+        self._held = read_cases(self.root / CASES), results
         return self
-
-    def _where(self, record: Mapping[str, Any]) -> str:
-        return self._records.where(record)
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""
@@ -272,23 +236,13 @@ class Run:
         return CaseFile(self.root / CASES, self.shard)
 
     @cached_property
-    def _records(self) -> CaseRecords:
-        return CaseRecords(self.root, IMAGES, self.shard)
+    def results(self) -> AnswerLog[MadeImage]:
+        """What became of the cases so far, as this process has read or recorded it."""
+        return AnswerLog(self.root, IMAGES, MadeImage, key="case", shard=self.shard)
 
     def images(self) -> Mapping[str, MadeImage]:
-        """What became of the cases so far, as this process has read or recorded it."""
-        return self._held[1] if self._held else Images(self._records)
-
-    def attempts(self) -> Iterator[MadeImage]:
-        """Every record of an image, those that a later one replaced too, oldest first."""
-        return map(Images(self._records).of, self._records)
-
-    def add(self, log: RecordLog, image: MadeImage) -> None:
-        """Records what became of a case's image."""
-        self._records.append(log, {k: v for k, v in asdict(image).items() if v})
-
-    def image_log(self) -> RecordLog:
-        return RecordLog(self._records.path)
+        """Case -> what became of it so far."""
+        return self._held[1] if self._held else self.results
 
     def image_path(self, image: MadeImage) -> Path:
         """Where the image lies. Raises DataError where a link leads out of the run."""
@@ -365,7 +319,7 @@ class Run:
 
     def judge(self, identity: Mapping[str, str]) -> VerdictLog:
         """A judge's verdicts, in a folder that is made where it isn't there."""
-        folder = self.root / "verdicts" / f"{identity['kind']}-{identity_digest(identity)}"
+        folder = answerer_folder(self.root / "verdicts", identity)
         if folder not in self._logs:  # read once: a race asks for one case after the other
             self._logs[folder] = VerdictLog.start(folder, identity, self.shard)
         return self._logs[folder]
@@ -421,7 +375,7 @@ class Run:
         for case in self.cases():
             if case.row != row:
                 row, number = case.row, number + 1
-            found[case.id] = part_of(number, count)
+            found[case.id] = shard_of_row(number, count)
         return found
 
     def lacking(self, cases: Iterable[Case], log: VerdictLog | None = None) -> str:

@@ -21,7 +21,7 @@ from ..generators import as_generator
 from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
-from ..store.records import RunShard
+from ..store.shards import RunShard
 from ..store.verdicts import Tally, VerdictLog, check_tally
 from ..suites import open_suite
 from ..workers.farm import HERE, Scale

@@ -22,6 +22,7 @@ from ..checkpoints.extras import open_adapter
 from ..core import FAILURES, Judge, Question, Verdict
 from ..generators.python import python_identity, spec_identity
 from ..questions import read_prompt
+from ..store.shards import RunShard, shard_log, shard_logs
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class CallPlan:
     """What everything of the run may cost together, with what it has cost so far."""
     concurrency: int = 8
     """Calls under way at the same time."""
-    shard: tuple[int, int] | None = None
+    shard: RunShard | None = None
     """Which of how many parts of the run this process works on, from 1; its calls have ledgers of
     their own, and those of the others are read."""
 
@@ -43,10 +44,10 @@ class CallPlan:
 
         Raises LedgerError for a damaged one, InUseError where another process writes it.
         """
-        suffix = f".{self.shard[0]}-of-{self.shard[1]}.jsonl" if self.shard else ".jsonl"
-        path = self.ledgers / f"{name}{suffix}"
-        parts = [self.ledgers / f"{name}.jsonl", *self.ledgers.glob(f"{name}.*-of-*.jsonl")]
-        others = sorted(part for part in parts if part != path and part.exists())
+        path = self.ledgers / shard_log(name, self.shard)
+        others = [
+            other for other in shard_logs(self.ledgers, name) if other != path and other.exists()
+        ]
         ledger = Ledger(path, others=others)
         try:
             self.budget.adopt(path.name, ledger.cost_of)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -182,7 +181,7 @@ def _image(row: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an image, as a run has it."""
     made = row["status"] == "made"
     file = f"{TEXTS}/{row['case']}.txt" if row.get("text") else f"images/{row['case']}.png"
-    image = MadeImage(
+    return MadeImage(
         case=row["case"],
         status=row["status"],
         file=file if made else "",
@@ -191,8 +190,7 @@ def _image(row: Mapping[str, Any]) -> dict[str, Any]:
         report=row["report"],
         frames=row.get("frames") or 0,
         rate=row.get("rate") or 0.0,
-    )
-    return {name: value for name, value in asdict(image).items() if value}
+    ).to_record()
 
 
 def _answered(row: Mapping[str, Any]) -> Answered:

@@ -1,4 +1,4 @@
-"""One judge's verdicts in a folder: what was answered is known, what is asked is recorded."""
+"""The verdicts of one judge: what was answered is read, what is asked is recorded."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import DataError, RunFailed
-from ...storage import RecordLog, collector_paused, write_json
+from ...errors import RunFailed
 from ...tables import Digest, parse_as
 from ..clips.frames import USUAL
-from ..core import BY, Judge, Question, Verdict, check_by, describe, identity_digest
-from .records import CaseRecords, RunShard, holds_record, parsed, read_by_case, shard_log
+from ..core import Judge, Question, Verdict, describe, identity_digest
+from .answers import AnswerLog, keep_identity, read_identity
+from .shards import RunShard, shard_log
 
 HEADER = "judge.json"
 VERDICTS = shard_log("verdicts", None)
@@ -134,31 +134,22 @@ class VerdictLog:
     identity: Mapping[str, str]
     """The judge."""
     shard: RunShard | None = None
-    """Which part of its run this process judges; None for all of it."""
-    _known: tuple[str, dict[str, Answered]] = field(default=("", {}), repr=False)
-    """The case that was looked at last, with its answers by key."""
+    """Shard of its run that this process judges; None for all of it."""
+    _of_case: tuple[str, dict[str, Answered]] = field(default=("", {}), repr=False)
+    """The case that was looked at last, with its newest verdicts by key."""
 
     @classmethod
     def start(
         cls, root: Path, identity: Mapping[str, str], shard: RunShard | None = None
     ) -> VerdictLog:
-        """The log of a judge, made where it isn't there."""
-        if not (root / HEADER).exists():
-            write_json(root / HEADER, dict(identity))
+        """Opens a judge's log, and makes its folder if there is none."""
+        keep_identity(root / HEADER, identity)
         return cls(root, dict(identity), shard)
 
     @classmethod
     def open(cls, root: Path) -> VerdictLog:
-        """A log that is there. Raises DataError for a damaged one."""
-        path = root / HEADER
-        try:
-            plain = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path} is damaged: {error}") from None
-        identity = parse_as(dict[str, str], plain, str(path))
-        if "kind" not in identity:
-            raise DataError(f"{path}: kind: missing")
-        return cls(root, identity)
+        """Opens a log that is there. Raises DataError for a damaged one."""
+        return cls(root, read_identity(root / HEADER))
 
     @property
     def name(self) -> str:
@@ -174,18 +165,20 @@ class VerdictLog:
         kind, model = self.identity["kind"], self.identity.get("model", "")
         return {kind, f"{kind}:{model}", describe(self.identity), self.name, self.root.name}
 
+    @cached_property
+    def answers(self) -> AnswerLog[Answered]:
+        """Its verdicts, case by case."""
+        digest = identity_digest(self.identity)
+        return AnswerLog(self.root, "verdicts", Answered, key="case", shard=self.shard, by=digest)
+
     @property
     def is_empty(self) -> bool:
         """Whether it holds no verdict."""
-        return not holds_record(self.root, "verdicts")
-
-    @cached_property
-    def _records(self) -> CaseRecords:
-        return CaseRecords(self.root, "verdicts", self.shard)
+        return self.answers.is_empty
 
     def __iter__(self) -> Iterator[Answered]:
         """The newest verdict of every question about every image."""
-        for case in self._records.cases():
+        for case in self.answers:
             yield from self.of(case).values()
 
     @property
@@ -195,58 +188,39 @@ class VerdictLog:
 
     def of(self, case: str) -> Mapping[str, Answered]:
         """The newest verdict of every question about every image of a case, by key."""
-        if self._known[0] != case:
-            found: dict[str, Answered] = {}
-            for record in self._records.of(case):
-                answered = self._records.parse(self._own, record)
-                found.pop(answered.key, None)  # the newest comes last
-                found[answered.key] = answered
-            self._known = case, found
-        return self._known[1]
-
-    def _own(self, record: Mapping[str, Any], place: str) -> Answered:
-        """Raises DataError, naming the place, for what is no verdict, or another judge's."""
-        plain = dict(record)
-        check_by(plain, self._digest, place)
-        return Answered.from_record(plain, place)
-
-    @cached_property
-    def _digest(self) -> str:
-        return identity_digest(self.identity)
+        if self._of_case[0] != case:
+            newest: dict[str, Answered] = {}
+            for answered in self.answers.of(case):
+                newest.pop(answered.key, None)  # the newest comes last
+                newest[answered.key] = answered
+            self._of_case = case, newest
+        return self._of_case[1]
 
     def present(self, images: Mapping[str, str]) -> list[Answered]:
         """The newest verdict of every question about the present images: case -> SHA-256."""
-        records = read_by_case(self.root, "verdicts")
-        with collector_paused():
-            return [
-                answered
-                for case, image in images.items()
-                for answered in _about(map(self._read, records.get(case, ())), image)
-            ]
+        answers = self.answers.read(images)
+        return [
+            answered
+            for case, image in images.items()
+            for answered in _about(answers.get(case, ()), image)
+        ]
 
     def iter_present(self, images: Iterable[tuple[str, str]]) -> Iterator[Answered]:
         """What `present` has, one after the other, with one case in memory at a time."""
         for case, image in images:
             yield from _about(self.of(case).values(), image)
 
-    def _read(self, record: Mapping[str, Any]) -> Answered:
-        return parsed(self._own, record, lambda: self._records.where(record))
-
     def needs(self, asked: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
-        found = self.of(asked.question.case).get(asked.key)
-        return found is None or found.verdict.label == "error"
+        recorded = self.of(asked.question.case).get(asked.key)
+        return recorded is None or recorded.verdict.label == "error"
 
-    def log(self) -> RecordLog:
-        """Where this process' verdicts are written."""
-        return RecordLog(self._records.path)
-
-    def add(self, log: RecordLog, answered: Answered, tally: Tally) -> None:
+    def add(self, answered: Answered, tally: Tally) -> None:
         """Records a verdict and counts it."""
-        self._records.append(log, {**answered.to_record(), BY: self._digest})
-        if self._known[0] == answered.case:
-            self._known[1].pop(answered.key, None)
-            self._known[1][answered.key] = answered
+        self.answers.append(answered)
+        if self._of_case[0] == answered.case:
+            self._of_case[1].pop(answered.key, None)
+            self._of_case[1][answered.key] = answered
         tally.labels[answered.verdict.label] += 1
         if answered.verdict.label == "error" and not tally.first_error:
             tally.first_error = answered.verdict.raw
@@ -255,16 +229,16 @@ class VerdictLog:
         self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally
     ) -> Iterator[Answered]:
         """Asks every question and records each verdict as it comes, in any order."""
-        with self.log() as log:
+        with self.answers:
             for answered in answers(judge, questions):
-                self.add(log, answered, tally)
+                self.add(answered, tally)
                 yield answered
 
 
 def _about(answers: Iterable[Answered], image: str) -> Iterable[Answered]:
     """The newest answer to each question about one image."""
-    found = (answered for answered in answers if answered.image == image)
-    return {(a.question, a.probe, a.frame): a for a in found}.values()
+    of_image = (answered for answered in answers if answered.image == image)
+    return {(a.question, a.probe, a.frame): a for a in of_image}.values()
 
 
 def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answered]:

@@ -10,21 +10,56 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ...storage import RecordLog
+from ...tables import parse_as
 from ..engine.run import Run
-from ..store.records import CaseRecords, RunShard, shard_name
+from ..store.answers import AnswerLog
+from ..store.shards import RunShard, shard_name
 from .spec import Cell
 
 NAMED = 3
 """Shards that are named one by one."""
 
-StudyEvent = Mapping[str, Any]
-"""`state`: `begun`, `failed` with its `cause`, or `done` with what was `asked` about which
-`images`, the number of `questions`, and of them the `errors`; `shard` where it is of a part. A part
-that `failed` has the same where its judge was asked everything."""
+
+@dataclass(frozen=True)
+class StudyEvent:
+    """What became of a cell, or of a shard's part of it."""
+
+    cell: str
+    """Its key."""
+    state: Literal["begun", "failed", "done"]
+    shard: RunShard | None = None
+    """None for all of the cell."""
+    cause: str = ""
+    """Why it failed."""
+    asked: list[str] | None = None
+    """`Cell.asked` if everything was asked: when it is done, and when it failed because every
+    answer was an error."""
+    images: str = ""
+    """Digest of the images that it was asked about."""
+    questions: int = 0
+    """Count of questions."""
+    errors: int = 0
+    """Count of questions that the judge failed on."""
+
+    def to_record(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"cell": self.cell, "state": self.state}
+        if self.shard:
+            record["shard"] = list(self.shard)
+        if self.state == "failed":
+            record["cause"] = self.cause
+        if self.asked is not None:
+            names = ("asked", "images", "questions", "errors")
+            record |= {name: getattr(self, name) for name in names}
+        return record
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> StudyEvent:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        return parse_as(cls, record, place)
 
 
 class StudyEvents:
@@ -32,17 +67,15 @@ class StudyEvents:
 
     def __init__(self, root: Path, shard: RunShard | None = None) -> None:
         """shard: which part this process does, if it writes."""
-        self._records = CaseRecords(root, "cells", shard, key="cell")
+        self.answers = AnswerLog(root, "cells", StudyEvent, key="cell", shard=shard)
         self._shard = shard
 
-    def log(self) -> RecordLog:
-        """Where this process writes."""
-        return RecordLog(self._records.path)
-
-    def add(self, log: RecordLog, cell: Cell, state: str, **more: Any) -> None:
-        """Writes what became of a cell, or of this process' part of it."""
-        part = {"shard": list(self._shard)} if self._shard else {}
-        self._records.append(log, {"cell": cell.key, "state": state, **part, **more})
+    def add(
+        self, cell: Cell, state: Literal["begun", "failed", "done"], cause: str = "", **more: Any
+    ) -> None:
+        """Writes what became of a cell, or of this process' part of it. more: see
+        `completion_record`."""
+        self.answers.append(StudyEvent(cell.key, state, self._shard, cause, **more))
 
     def completion_record(
         self, cell: Cell, run: Run, questions: int, errors: int
@@ -60,17 +93,16 @@ class StudyEvents:
 
         What ended in another division of the work has no say any more, unless it was done.
         """
-        found: dict[RunShard | None, StudyEvent] = {}
-        for event in self._records.of(cell.key):
-            shard = tuple(event["shard"]) if "shard" in event else None
-            found = {
+        newest: dict[RunShard | None, StudyEvent] = {}
+        for event in self.answers.of(cell.key):
+            newest = {
                 other: old
-                for other, old in found.items()
-                if old["state"] == "done" or _count(other) == _count(shard)
+                for other, old in newest.items()
+                if old.state == "done" or _count(other) == _count(event.shard)
             }
-            found.pop(shard, None)  # so that the newest comes last
-            found[shard] = event
-        return found
+            newest.pop(event.shard, None)  # so that the newest comes last
+            newest[event.shard] = event
+        return newest
 
     def is_done(self, cell: Cell, run: Run, present: Mapping[str, str]) -> bool:
         """Whether all of a cell is there. present: the run's images as they are."""
@@ -83,9 +115,9 @@ class StudyEvents:
         """
         own = self.of(cell).get(self._shard)
         if own is not None and _fits(own, cell, _digest(_own_images(run, self._shard))):
-            return not own["errors"]
+            return not own.errors
         ends = self._ends(cell, run, run.iter_present)
-        return any(not any(event["errors"] for event in events) for events in ends)
+        return any(not any(event.errors for event in events) for events in ends)
 
     def _ends(
         self, cell: Cell, run: Run, present: Callable[[], Iterable[tuple[str, str]]]
@@ -93,7 +125,7 @@ class StudyEvents:
         """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
         whole = events.get(None)
-        if whole and whole["state"] == "done" and _fits(whole, cell, _digest(present())):
+        if whole and whole.state == "done" and _fits(whole, cell, _digest(present())):
             yield [whole]
         for count in {shard[1] for shard in events if shard}:
             shards = [(part, count) for part in range(1, count + 1)]
@@ -104,7 +136,7 @@ class StudyEvents:
             for case, sha in present():
                 digests[parts[case]].add(case, sha)
             found = [events[shard] for shard in shards]
-            if any(event["state"] == "done" for event in found) and all(
+            if any(event.state == "done" for event in found) and all(
                 _fits(events[shard], cell, str(digests[shard[0]])) for shard in shards
             ):
                 yield found
@@ -113,15 +145,15 @@ class StudyEvents:
         """What ended a cell, or parts of it; empty where nothing did."""
         causes: dict[str, list[str]] = {}
         for shard, event in self.of(cell).items():
-            if event["state"] == "failed":
-                causes.setdefault(event["cause"], []).append(shard_name(shard) if shard else "")
+            if event.state == "failed":
+                causes.setdefault(event.cause, []).append(shard_name(shard) if shard else "")
         return "; ".join(f"{_some(who)}: {why}".removeprefix(": ") for why, who in causes.items())
 
     def questions(self, cell: Cell) -> int:
         """Questions that were counted when it was done, or its parts; 0 before."""
         counts: dict[int, int] = {}
         for shard, event in self.of(cell).items():
-            counts[_count(shard)] = counts.get(_count(shard), 0) + event.get("questions", 0)
+            counts[_count(shard)] = counts.get(_count(shard), 0) + event.questions
         return max(counts.values(), default=0)
 
     def unfinished(self, cell: Cell) -> str:
@@ -132,7 +164,7 @@ class StudyEvents:
         lost = [
             shard_name(shard)
             for shard in ((part, count) for part in range(1, count + 1))
-            if events.get(shard, {}).get("state") != "done"
+            if shard not in events or events[shard].state != "done"
         ]
         return f" ({_some(lost)} not done)" if lost else ""
 
@@ -160,7 +192,7 @@ def _own_images(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
 def _fits(event: StudyEvent, cell: Cell, images: str) -> bool:
     """Whether an event says that everything was asked about the images with this digest, as the
     cell asks it."""
-    return event.get("asked") == cell.asked and event.get("images") == images
+    return event.asked == cell.asked and event.images == images
 
 
 def _digest(images: Iterable[tuple[str, str]]) -> str:

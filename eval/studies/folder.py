@@ -24,7 +24,7 @@ from ...storage import PARTIAL, Lock, write_json, write_whole
 from ..engine.evaluation import RunSettings
 from ..engine.image_scores import ScoreLog, scoring_identity
 from ..engine.run import CASES, HEADER, Run, RunError
-from ..store.records import RunShard
+from ..store.shards import RunShard
 from ..store.verdicts import VerdictLog, judging_identity
 from .spec import Cell, StudyFile, cells_of, read_study, write_study
 

@@ -35,7 +35,7 @@ from ..roundtrips.models import TripModels
 from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
 from ..scorers import Scorer, open_scorer
-from ..store.records import RunLock
+from ..store.shards import RunLock
 from ..store.verdicts import JudgeFailed
 from ..suites import open_suite
 from ..workers.farm import HERE, Scale
@@ -158,7 +158,7 @@ class _Session:
 
     def run(self, text: str) -> StudyDone:
         cells = self.study.cells
-        with self.events.log() as self.log:
+        with self.events.answers:
             raters = self._open_raters(cells)
             generators = self._open_generators(cells)
             self.study.write_file(text)  # only now: it names no other models than those of the runs
@@ -287,7 +287,7 @@ class _Session:
             if cell.key in self.failed:
                 continue
             broken = False
-            self.events.add(self.log, cell, "begun")
+            self.events.add(cell, "begun")
             try:
                 if cell.scorer:
                     self._score(cell, rater)
@@ -345,7 +345,7 @@ class _Session:
 
     def _record_done(self, cell: Cell, run: Run, questions: int, errors: int) -> None:
         record = self.events.completion_record(cell, run, questions, errors)
-        self.events.add(self.log, cell, "done", **record)
+        self.events.add(cell, "done", **record)
 
     def _run_of(self, cell: Cell) -> Run | None:
         return self.study.run_of(cell, self.scale.shard)
@@ -378,7 +378,7 @@ class _Session:
                     record = self.events.completion_record(
                         cell, run, error.questions, error.questions
                     )
-                self.events.add(self.log, cell, "failed", cause=str(error), **record)
+                self.events.add(cell, "failed", str(error), **record)
 
     def _named(self, cell: str) -> Progress:
         """Progress that says which cell it is of."""

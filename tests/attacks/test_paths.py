@@ -83,7 +83,7 @@ def test_a_report_writes_nothing_outside_its_site(run: Path, tmp_path: Path, cli
 def test_a_file_without_a_stamp_lies_in_the_run(file: str, run: Path) -> None:
     edit(run, "images.jsonl", lambda record: record | {"file": file})
     with pytest.raises(DataError, match=r"images\.jsonl:1: file: .* lies outside the run"):
-        list(Run.open(run).attempts())
+        list(Run.open(run).results.every())
 
 
 @pytest.mark.parametrize(

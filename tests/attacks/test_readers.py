@@ -62,7 +62,7 @@ DETECTION = {"label": "cat", "score": 0.9, "box_xyxy": [1, 2, 3, 4]}
 def a_run(root: Path) -> None:
     run = Run.open(root)
     list(run.cases())
-    list(run.attempts())
+    list(run.results.every())
     for log in run.judges():
         list(log)
 

@@ -216,7 +216,7 @@ def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
     assert "next image may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr
     assert len(server.asked) == 7  # 0.28; a refusal counts in full
     run = Run.open(tmp_path / "run")
-    assert sum(Decimal(i.usd) for i in run.attempts()) == Decimal("0.28")
+    assert sum(Decimal(i.usd) for i in run.results.every()) == Decimal("0.28")
     assert [i.status for i in run.images().values()].count("refused") == 1
     assert cli(*words, "--max-usd", "0.31").returncode == 1 and len(server.asked) == 7
     done = cli(*words, "--max-usd", "0.4")
@@ -232,7 +232,7 @@ def test_lost_attempts_and_images_without_a_price_count(
     settings = settings_of(text_release, tmp_path / "run", 1)
     server.faults.append(fault(cut=True))
     unpriced = generate(settings, spec(server), Cost(concurrency=1)).run
-    assert [image.usd for image in unpriced.attempts()] == ["", ""]
+    assert [image.usd for image in unpriced.results.every()] == ["", ""]
     lines = (tmp_path / "run" / "images.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "images.jsonl").write_text(lines[0])
     server.faults.append(fault(cut=True))
@@ -241,7 +241,7 @@ def test_lost_attempts_and_images_without_a_price_count(
         BudgetError, match=r"1\.0000 USD; with 3\.0000 USD spent, 1\.0000 USD of it"
     ):
         generate(settings, spec(server), Cost(1, 3.5, table))
-    *_, last = generate(settings, spec(server), Cost(1, 5, table)).run.attempts()
+    *_, last = generate(settings, spec(server), Cost(1, 5, table)).run.results.every()
     assert last.usd == "1" and json.loads(last.report)["lost_attempts"] == 1
     assert Cost(1, 5, table).plan(settings.out).budget.spent == 5
 

@@ -80,9 +80,9 @@ def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> No
     root = image_run(tmp_path / "run", ASKED, SHADES, lost)
     data = b"no image"
     (root / "images" / ASKED[4].file).write_bytes(data)
-    with (run := Run.open(root)).image_log() as images:
-        image = run.images()[ASKED[4].id]
-        run.add(images, replace(image, sha256=hashlib.sha256(data).hexdigest()))
+    with Run.open(root).results as results:
+        image = results[ASKED[4].id]
+        results.append(replace(image, sha256=hashlib.sha256(data).hexdigest()))
     ((log, tally),) = score_images(root, [Brightness(fails=[40])])
     assert (tally.scored, tally.failed) == (6, 2)
     assert tally.first_error == "RuntimeError: no score for [40]"

@@ -109,9 +109,9 @@ def make_run(
     for folder in ("images", "sources"):
         (root / folder).mkdir(exist_ok=True)
     (root / SOURCE).write_bytes(SEED)
-    with run.image_log() as log:
+    with run.results as results:
         for number, case in enumerate(cases):
-            run.add(log, made_image(root, case, number))
+            results.append(made_image(root, case, number))
     for identity, say in judges:
         judge = run.judge({**identity, "persona": "standard"})
         with RecordLog(judge.root / VERDICTS) as log:

@@ -35,23 +35,6 @@ def test_an_index_says_what_a_dictionary_does(added: list[tuple[int, int, int]])
     assert "row-201" not in index and index.of("row-201") == []
 
 
-def test_two_names_of_one_hash_are_told_apart_by_their_records(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    from counterprior.eval.store import places
-    from counterprior.eval.store.records import CaseRecords
-    from counterprior.storage import RecordLog
-
-    monkeypatch.setattr(places, "hash", lambda name: 7, raising=False)
-    found = CaseRecords(tmp_path, "images")
-    with RecordLog(found.path) as log:
-        for number, case in enumerate("aba"):
-            found.append(log, {"case": case, "value": number})
-    assert found.newest("a") == {"case": "a", "value": 2}
-    assert [record["value"] for record in found.of("b")] == [1]
-    assert found.newest("c") is None
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2)), max_size=6))
 def test_the_digest_of_spooled_rows_is_that_of_the_table(rows: list[tuple[str, int]]) -> None:
     plain = [{"id": name, "value": {"bytes": bytes(n), "path": "x"}} for name, n in rows]

@@ -20,7 +20,7 @@ from refusals import raises
 
 from counterprior.errors import InUseError
 from counterprior.eval.engine.run import Run
-from counterprior.eval.store.records import RunLock
+from counterprior.eval.store.shards import RunLock
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
 from counterprior.eval.studies.runner import StudyDone, run_study

@@ -1,4 +1,4 @@
-"""Logs of several processes, read as one."""
+"""Shards of a run: their cases and their locks."""
 
 from __future__ import annotations
 
@@ -9,61 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterprior.errors import DataError, InUseError, UsageError
+from counterprior.errors import InUseError, UsageError
 from counterprior.eval.core import Case
 from counterprior.eval.engine.run import Run, RunHeader
-from counterprior.eval.store.records import (
-    CaseFile,
-    CaseRecords,
-    RunLock,
-    RunShard,
-    owned,
-    parse_shard,
-)
-from counterprior.storage import RecordLog
-
-shards = st.one_of(
-    st.none(), st.integers(1, 3).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n)))
-)
-ROWS = 4
-
-
-@settings(max_examples=40)
-@given(st.lists(st.tuples(shards, st.lists(st.integers(0, ROWS - 1), max_size=4)), max_size=7))
-def test_the_newest_record_is_the_last_whoever_wrote_it(
-    processes: list[tuple[RunShard | None, list[int]]],
-) -> None:
-    """One process after the other adds records to rows that it owns."""
-    with tempfile.TemporaryDirectory() as name:
-        written: dict[str, list[int]] = {}
-        for number, (shard, rows) in enumerate(processes):
-            records = CaseRecords(Path(name), "images", shard)
-            with RecordLog(records.path) as log:
-                for row in rows:
-                    if owned(shard, row):
-                        said = {"case": f"row{row}", "value": 100 * number + len(written)}
-                        records.append(log, said)
-                        written.setdefault(said["case"], []).append(said["value"])
-                        assert records.newest(said["case"]) == said
-        found = CaseRecords(Path(name), "images")
-        assert {c: [r["value"] for r in found.of(c)] for c in found.cases()} == written
-        assert all(found.newest(case)["value"] == values[-1] for case, values in written.items())
-        assert sorted(r["value"] for r in found) == sorted(v for vs in written.values() for v in vs)
-        assert len(found) == len(written)
-
-
-def test_one_process_alone_stamps_nothing(tmp_path: Path) -> None:
-    for _ in range(2):
-        records = CaseRecords(tmp_path, "images")
-        with RecordLog(records.path) as log:
-            records.append(log, {"case": "a"})
-    assert records.path.read_text() == '{"case":"a"}\n' * 2
-
-
-def test_a_record_of_no_case_is_named(tmp_path: Path) -> None:
-    (tmp_path / "images.1-of-2.jsonl").write_text('{"case":"a"}\n{"cass":"b"}\n')
-    with pytest.raises(DataError, match=r"images\.1-of-2\.jsonl:2: a record of no case"):
-        CaseRecords(tmp_path, "images")
+from counterprior.eval.store.cases import CaseFile
+from counterprior.eval.store.shards import RunLock, parse_shard
 
 
 def case_of(row: int, seed: int) -> Case:
