@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DataError
-from .schema import ROWS, SPLIT, columns, image_columns, rows_digest
+from .schema import ROWS, SPLIT, Struct, columns, image_columns, rows_digest
 
 if TYPE_CHECKING:
     import datasets
@@ -27,6 +27,17 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 class ReleaseError(DataError):
     """A release that can't be used; the message names file, config and remedy."""
+
+
+class Change(Struct):
+    """One released version and what it brought."""
+
+    version: str
+    """Semantic version, without `v`."""
+    date: str
+    """Day of the release, YYYY-MM-DD."""
+    notes: list[str]
+    """One sentence each."""
 
 
 @dataclass(frozen=True)

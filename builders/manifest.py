@@ -8,20 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ..release import Change
 from ..schema import Row, Struct
 from .bank import BankError, read_entries
-
-
-class Change(Struct):
-    """One released version and what it brought."""
-
-    version: str
-    """Semantic version, without `v`."""
-    date: str
-    """Day of the release, YYYY-MM-DD."""
-    notes: list[str]
-    """One sentence each."""
-
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 """Of entries, rows or images; a forged manifest may hold any number."""

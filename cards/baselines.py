@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..publication import PublishedHeadline, read_publication
+from ..eval.publishing.publication import PublishedHeadline, read_publication
 from ..release import ReleaseError
 from ..schema import Struct
 
@@ -77,25 +77,3 @@ def of_rows(baselines: Sequence[Baseline], digests: Mapping[str, str]) -> list[B
     if baselines and not kept:
         raise ReleaseError(f"{baselines[0].study} has no run of a config of this build")
     return kept
-
-
-def headline_cells(h: PublishedHeadline) -> list[str]:
-    """Score, value, 95 % interval, n, and what was left out, as cells of a table."""
-    ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
-    left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
-    value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
-    return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
-
-
-def _number(value: float | None, unit: str) -> str:
-    if value is None:
-        return "undefined"
-    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
-
-
-def plain_cell(text: str) -> str:
-    """A text that can't leave its cell of a table, nor become markup."""
-    plain = " ".join(text.split())
-    for sign in "\\`|<>[]*_$!":
-        plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
-    return plain

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from ..eval.publishing.card import headline_cells, plain_cell, size_category, table
 from ..schema import CANARY, SPLIT, card_features, feature_dict, image_columns
-from .baselines import headline_cells, plain_cell
 from .citing import bibtex, cff_references, paper_links
 from .croissant import render_croissant
 from .facts import ConfigFacts, Facts
@@ -223,12 +223,6 @@ def _identity(who: dict[str, str]) -> str:
     return "`" + ", ".join(f"{k}={v}" for k, v in sorted(who.items())) + "`"
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _config_table(facts: Facts) -> str:
     header = ["config", "rows", "of", "status", "from", "what it asks"]
     rows = [
@@ -418,9 +412,3 @@ def _info_yaml(config: ConfigFacts) -> dict[str, Any]:
         "download_size": config.bytes,
         "dataset_size": config.arrow_bytes,
     }
-
-
-def size_category(rows: int) -> str:
-    """The Hub's name for a number of rows."""
-    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
-    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")

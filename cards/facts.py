@@ -17,14 +17,13 @@ from pydantic import Field
 
 from ..builders.manifest import (
     Build,
-    Change,
     Composition,
     Erratum,
     Holdout,
     ReviewRound,
     SeedCheck,
 )
-from ..release import ReleaseError
+from ..release import Change, ReleaseError
 from ..schema import Row, Struct, image_columns
 from ..storage import write_whole
 from .baselines import Baseline, of_rows

@@ -12,19 +12,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
-from ..builders.manifest import Change
 from ..errors import UsageError
 from ..progress import Progress, silent
 from ..release import ReleaseError
 from ..storage import folder_lock
-from .diff import diff
+from .content import Content, ReleaseContent
 from .errors import HubError
-from .facts import MANIFEST, read_facts
 from .remote import Head, Repository, Tree, differing, local_files
-from .rules import check_drops, check_licenses, check_report, pushed_since, some
-from .stamp import Mark, stamp
+from .rules import check_report, pushed_since, some
+from .stamp import Mark
 from .validate import ReleaseReport
 from .versions import BUMPS, Bump, Version, check_above, check_step, latest
 
@@ -38,59 +36,6 @@ Validate = Callable[[Path], ReleaseReport]
 """Says what is wrong with a release folder."""
 
 Step = Literal["create", "commit", "verify", "tag"]
-
-
-class Content(Protocol):
-    """What kind of folder is pushed: how it is stamped, compared and refused."""
-
-    manifest: str
-    """The file that says which version it is."""
-    compared: tuple[str, ...] | None
-    """Files of the last version that `demanded` and `stamp` read; None: all."""
-
-    def is_secret(self, folder: Path) -> bool:
-        """Whether the folder must not become public. Raises ReleaseError for another folder."""
-        ...
-
-    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
-        """Writes the folder as a version into the new folder `out`."""
-        ...
-
-    def newest(self, folder: Path) -> Change:
-        """Version, day and notes of a stamped folder. Raises ReleaseError where it has none."""
-        ...
-
-    def demanded(self, published: Path, folder: Path) -> Bump:
-        """The smallest step that the change from the last version allows."""
-        ...
-
-    def refuse(self, published: Path, stamped: Path, settings: PushSettings) -> None:
-        """Raises HubError for a change that must be agreed to."""
-        ...
-
-
-class ReleaseContent:
-    """A release of rows, as `build` makes it."""
-
-    manifest = MANIFEST
-    compared: tuple[str, ...] | None = None
-
-    def is_secret(self, folder: Path) -> bool:
-        return read_facts(folder).private
-
-    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
-        stamp(folder, out, mark, published)
-
-    def newest(self, folder: Path) -> Change:
-        return read_facts(folder).changes[0]
-
-    def demanded(self, published: Path, folder: Path) -> Bump:
-        return diff(published, folder).bump
-
-    def refuse(self, published: Path, stamped: Path, settings: PushSettings) -> None:
-        check_drops(published, stamped, settings.allow_drop)
-        if not settings.allow_license_change:
-            check_licenses(published, stamped, diff(published, stamped))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Change, Erratum
-from ..release import CHECKSUMS
+from ..builders.manifest import Erratum
+from ..release import CHECKSUMS, Change
 from .diff import ReleaseDiff, diff, rows_by_id
 from .documents import render_documents
 from .facts import MANIFEST, Facts, read_facts

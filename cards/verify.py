@@ -10,14 +10,17 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..clips import ClipError, read_clip
+from ..eval.publishing.card import card_problems
+from ..eval.publishing.publication import CONFIGS, PUBLICATION, Publication, read_publication
+from ..eval.publishing.restoring import recompute
 from ..images import pixels_digest
-from ..publication import CONFIGS, PUBLICATION, Publication, read_publication
 from ..release import (
     CHECKSUMS,
     Problem,
@@ -28,12 +31,12 @@ from ..release import (
     read_checksums,
     refuse_pipes,
     sha256_file,
+    verify,
 )
 from ..schema import SPLIT
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .facts import MANIFEST, Facts, read_facts
-from .publication import CheckNumbers, card_problems, check_publication
 from .remote import Repository, Tree
 from .validate import ReleaseReport, integrity
 from .versions import Version
@@ -55,10 +58,10 @@ SAMPLES = 16
 """Images of a publication on the Hub that are loaded, decoded and compared."""
 
 
-def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> ReleaseReport:
+def verify_release(settings: VerifySettings) -> ReleaseReport:
     """What differs from the release's own checksums, manifest and Croissant, without any cache.
 
-    Of a publication, the numbers are computed again by `check_numbers`. Raises ReleaseError if
+    The scores of a publication are computed again. Raises ReleaseError if
     there is neither, and HubError if the Hub does not provide it.
     """
     root = Path(settings.path_or_repo)
@@ -67,7 +70,7 @@ def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> Rel
             raise ReleaseError(f"{root} is a folder and has no revisions; leave out --revision")
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
-            report = check_publication(root, check_numbers)
+            report = check_publication(root)
             found = _loading(read_publication(root), str(root), None) if settings.load else ()
             return ReleaseReport(report.checked, (*report.problems, *found), report.notes)
         facts = read_facts(root)
@@ -81,7 +84,7 @@ def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> Rel
     name = f"{repository.name}@{commit}"
     tree = repository.tree(commit)
     if PUBLICATION in tree:
-        return _verify_publication(repository, commit, tree, settings, check_numbers)
+        return _verify_publication(repository, commit, tree, settings)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -98,6 +101,21 @@ def verify_release(settings: VerifySettings, check_numbers: CheckNumbers) -> Rel
     if settings.load:
         problems += _load_problems(facts, repository.name, commit)
     return ReleaseReport(name, tuple(problems), tuple(notes))
+
+
+def check_publication(root: Path) -> ReleaseReport:
+    """Whether a folder is the publication that its checksums, card and numbers say."""
+    problems, notes = verify(root), list[str]()
+    publication = read_publication(root)
+    if not problems:
+        checked = recompute(root)
+        problems += checked.problems
+        notes += checked.notes
+    if publication.made_with.get("counterprior") == metadata.version("counterprior"):
+        problems += card_problems(root, publication)
+    else:
+        notes.append("card not compared: another version rendered it")
+    return ReleaseReport(str(root), tuple(problems), tuple(notes))
 
 
 def _address_problems(root: Path, facts: Facts, settings: VerifySettings) -> Iterator[Problem]:
@@ -141,7 +159,6 @@ def _verify_publication(
     commit: str,
     tree: Tree,
     settings: VerifySettings,
-    check_numbers: CheckNumbers,
 ) -> ReleaseReport:
     """A publication on the Hub: all but its images is fetched, and of those every digest compared.
 
@@ -168,7 +185,7 @@ def _verify_publication(
         for file in publication.of("images"):
             if file.file in tree:
                 repository.download_columns(commit, file.file, root, left_out=("image", "video"))
-        checked = check_numbers(root)
+        checked = recompute(root)
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
         problems.append(Problem(PUBLICATION, message, field="repo_id"))

@@ -272,12 +272,12 @@ def publish(
 
     Example: `counterprior publish study --repo-id NAMESPACE/NAME --license cc-by-4.0 --dry-run`
     """
+    from ..cards.content import PublicationContent
     from ..cards.plan import PushSettings, planned
-    from ..cards.publication import PublicationContent, check_publication, write_card
     from ..cards.push import execute
+    from ..cards.verify import check_publication
     from ..eval.publishing.building import PublishSettings, build_publication
     from ..eval.publishing.members import folder_of
-    from ..eval.publishing.restoring import recompute
 
     settings = PublishSettings(license=license, image_format=format, quality=quality)
     pushing = PushSettings(
@@ -287,10 +287,9 @@ def publish(
         dry_run=dry_run,
     )
     content, folder = PublicationContent(), folder_of(runs, out)
-    check = partial(check_publication, check_numbers=recompute)
     with progress_bar() as progress:
-        build_publication(runs, folder, settings, write_card, progress)
-        with planned(folder, pushing, check, progress, content) as plan:
+        build_publication(runs, folder, settings, progress)
+        with planned(folder, pushing, check_publication, progress, content) as plan:
             print_plan(plan, json)
             if not dry_run:
                 print_released(plan, execute(plan, progress))
@@ -312,6 +311,5 @@ def verify(
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
     from ..cards.verify import VerifySettings, verify_release
-    from ..eval.publishing.restoring import recompute
 
-    print_report(verify_release(VerifySettings(path_or_repo, revision, load), recompute), json)
+    print_report(verify_release(VerifySettings(path_or_repo, revision, load)), json)

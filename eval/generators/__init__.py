@@ -92,7 +92,7 @@ GENERATORS = {
     "command": f"{__name__}.command:CommandGenerator",
     "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
     "folder": f"{__name__}.folder:ImageFolder",
-    "hub": f"{__name__}.hub:PublishedImages",
+    "hub": "counterprior.eval.publishing.hub:PublishedImages",
     "inference": f"{__name__}.inference:HostedModel",
     "openai-image": f"{__name__}.openai_image:OpenAIImages",
     "openai-video": f"{__name__}.openai_video:OpenAIVideos",

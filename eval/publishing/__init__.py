@@ -1,4 +1,5 @@
-"""What leaves this machine: texts without its paths and keys, and runs as a dataset and back.
+"""Texts without this machine's paths and keys, and runs as a dataset: written, read, judged again.
 
-`members` finds the runs, `shards` writes tables, `building` makes the folder, `restoring` reads it.
+`publication` holds the format, `building` writes a publication, `card` its README, `restoring`
+turns it back into runs, and `hub` is the generator that hands out its images.
 """

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -22,17 +22,6 @@ from ...clips import clip_frames, encode_mp4, ending_of
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image, pixels_digest
 from ...progress import Progress, silent
-from ...publication import (
-    HOLDOUT,
-    PUBLICATION,
-    STUDY,
-    Publication,
-    PublishedHeadline,
-    PublishedJudge,
-    PublishedRun,
-    read_publication,
-    write_publication,
-)
 from ...release import (
     CHECKSUMS,
     ReleaseError,
@@ -50,7 +39,19 @@ from ..results.judge_check import CHECK
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..store.verdicts import Answered
 from ..suites import open_suite
+from .card import write_card
 from .members import Publishable, find_members, study_file
+from .publication import (
+    HOLDOUT,
+    PUBLICATION,
+    STUDY,
+    Publication,
+    PublishedHeadline,
+    PublishedJudge,
+    PublishedRun,
+    read_publication,
+    write_publication,
+)
 from .scrubbing import Scrubber
 from .shards import Shards, image_sizes, shard_rows
 
@@ -99,14 +100,12 @@ def build_publication(
     roots: Sequence[Path],
     out: Path,
     settings: PublishSettings,
-    finish: Callable[[Publication, Path], None],
     progress: Progress = silent,
 ) -> Publication:
     """Writes the publication of some runs to a folder, or keeps the one that is there and the same.
 
-    finish: writes the card and the checksums into the folder before it takes its place. Raises
-    RunError where something is not judged, or an image is not the judged one any more; DataError
-    where an image holds what must not leave this machine; UsageError for bad settings.
+    Raises RunError where something is not judged, or an image is not the judged one any more;
+    DataError where an image holds what must not leave this machine; UsageError for bad settings.
     """
     members = find_members(roots)
     settings.check(members)
@@ -125,7 +124,7 @@ def build_publication(
             if study is not None:
                 write_whole(folder / STUDY, scrubber.text(study.read_text("utf-8")))
             write_publication(publication, folder)
-            finish(publication, folder)
+            write_card(publication, folder)
             _check_texts(folder, scrubber)
     return publication
 
@@ -216,7 +215,7 @@ class _Writer:
             digest, statuses = hashlib.sha256(), Counter[str]()
             for row in self._image_rows(member):
                 images.add(row, member.name)
-                told = {k: v for k, v in row.items() if k not in _ENCODING}
+                told = {k: v for k, v in row.items() if k not in ENCODING}
                 digest.update(canonical(_counted(told)) + b"\n")
                 statuses[row["status"]] += 1
                 done += 1
@@ -414,7 +413,7 @@ class _Writer:
 
 _WHERE_THERE = ("frames", "rate", "frame", "text", "right_labels")
 """Columns of clips, texts and known answers: no digest counts them where there is none."""
-_ENCODING = ("image", "video", "pixels_sha256", "width", "height")
+ENCODING = ("image", "video", "pixels_sha256", "width", "height")
 """Columns that depend on the published format, or follow from the image's digest."""
 
 

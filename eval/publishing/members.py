@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import UsageError
-from ...publication import STUDY
 from ..engine.run import HEADER, Run, RunError
+from .publication import STUDY
 
 RUNS = "runs"
 """Folder of a study with its runs, by suite and generator."""

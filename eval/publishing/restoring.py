@@ -10,12 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ...errors import CounterpriorError
-from ...publication import (
-    Publication,
-    PublishedRun,
-    iter_rows,
-    read_publication,
-)
 from ...release import Problem
 from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
@@ -24,30 +18,19 @@ from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
 from ..store.verdicts import VERDICTS, Answered, VerdictLog
 from ..suites import open_suite
-from .building import score_columns
+from .building import ENCODING, score_columns
+from .publication import (
+    COLUMNS,
+    JUDGE_COLUMNS,
+    RUN_COLUMNS,
+    Publication,
+    PublishedRun,
+    iter_rows,
+    read_publication,
+)
 
-_WITHOUT_IMAGE = [
-    "suite",
-    "generator",
-    "case",
-    "prompt",
-    "status",
-    "message",
-    "sha256",
-    "row",
-    "variant",
-    "seed",
-    "number",
-    "clusters",
-    "groups",
-    "weights",
-    "source",
-    "report",
-    "frames",
-    "rate",
-    "text",
-    "right_labels",
-]
+_CASE_COLUMNS = [name for name in COLUMNS["images"] if name not in ENCODING]
+"""All columns of `images` but the image itself and what follows from it."""
 
 
 class Recomputed(NamedTuple):
@@ -75,7 +58,7 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
         limit=run.limit,
         generator=run.identity,
     )
-    rows = list(_rows_of(root, publication, run, "images", _WITHOUT_IMAGE))
+    rows = list(_rows_of(root, publication, run, "images", _CASE_COLUMNS))
     restored = Run.start(out, header, [_case(row) for row in rows])
     write_rows(out / "images.jsonl", [_image(row) for row in rows])
     said: dict[str, list[dict[str, Any]]] = {judge.id: [] for judge in run.judges}
@@ -134,7 +117,7 @@ def _differences(
     for key in dict.fromkeys([*published, *found]):
         told, computed = published.get(key, {}), found.get(key, {})
         for column in {**told, **computed}:
-            if column in _OF_JUDGE:
+            if column in {**RUN_COLUMNS, **JUDGE_COLUMNS}:
                 continue
             if told.get(column) != computed.get(column) or (column in told) != (column in computed):
                 message = (
@@ -143,9 +126,6 @@ def _differences(
                 )
                 yield Problem("scores", message, place, column)
                 break
-
-
-_OF_JUDGE = ("suite", "generator", "judge", "judge_id")
 
 
 def _rows_of(

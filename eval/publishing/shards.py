@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...publication import PublishedFile, arrow_schema, shard_path
 from ..engine.run import Run
+from .publication import PublishedFile, arrow_schema, shard_path
 
 SHARD_BYTES = 500_000_000
 """Of images in one file, about."""

@@ -39,12 +39,12 @@ from counterprior.eval.methods.tuning.pairs import read_flips
 from counterprior.eval.people.clicks import read_clicks
 from counterprior.eval.people.drawn import DrawnSample
 from counterprior.eval.people.forms import open_form, read_tasks
+from counterprior.eval.publishing.publication import read_publication
 from counterprior.eval.results.corrected import read_cards
 from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.roundtrips.log import StepLog
 from counterprior.eval.studies.scores.corpora import SHARES, read_corpus
 from counterprior.eval.studies.spec import read_study
-from counterprior.publication import read_publication
 
 Survived = Callable[[str, bool], None]
 

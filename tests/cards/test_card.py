@@ -22,9 +22,9 @@ from counterprior.cards.facts import Facts, read_facts
 from counterprior.cards.validate import validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
+from counterprior.eval.publishing.publication import read_publication, write_publication
 from counterprior.eval.suites import SUITES
-from counterprior.publication import PublishedChange, read_publication, write_publication
-from counterprior.release import ReleaseError
+from counterprior.release import Change, ReleaseError
 from counterprior.schema import ROWS, Row, columns
 
 UNREAD = "**No human has reviewed these rows.**"
@@ -137,7 +137,7 @@ def study(tmp_path: Path) -> Path:
 def as_of(study: Path, config: str, rows_sha256: str, limit: int | None = None) -> None:
     """Makes it version 1.0.0 of a repository, of certain rows."""
     publication = read_publication(study)
-    change = PublishedChange(version="1.0.0", date="2026-11-22", notes=["x"])
+    change = Change(version="1.0.0", date="2026-11-22", notes=["x"])
     run = {"suite": config, "rows_sha256": rows_sha256, "limit": limit}
     runs = [one.model_copy(update=run) for one in publication.runs]
     told = {"repo_id": "ns/results", "changes": [change], "runs": runs}

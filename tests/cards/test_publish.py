@@ -23,8 +23,7 @@ from pushing import FORKS, REPO, at, online, plan_of, push, push_to_die
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
-from counterprior.eval.publishing.restoring import recompute
-from counterprior.publication import read_publication, shard_path, write_publication
+from counterprior.eval.publishing.publication import read_publication, shard_path, write_publication
 
 assert FORKS  # the server of processes to kill
 
@@ -198,7 +197,7 @@ def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: 
 
 def test_what_a_publication_is_not_is_named(world: Published, tmp_path: Path) -> None:
     def found(hub: LoopbackHub) -> list[str]:
-        report = verify_release(VerifySettings(REPO), recompute)
+        report = verify_release(VerifySettings(REPO))
         return [str(problem) for problem in report.problems]
 
     def relabeled(data: bytes) -> bytes:

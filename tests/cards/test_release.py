@@ -13,9 +13,9 @@ import yaml
 from PIL import Image
 
 import counterprior
-from counterprior import publication
 from counterprior.cards.documents import render_documents
 from counterprior.cards.facts import read_facts
+from counterprior.eval.publishing import publication
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, card_features, feature_dict, features
 

@@ -12,7 +12,7 @@ from releases import ATTRIBUTES, RULES, revised, small_release
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import row_checks
-from counterprior.builders.manifest import Build, Change, Erratum
+from counterprior.builders.manifest import Build, Erratum
 from counterprior.cards.diff import diff
 from counterprior.cards.errors import HubError
 from counterprior.cards.facts import read_facts
@@ -20,7 +20,7 @@ from counterprior.cards.stamp import Mark, stamp
 from counterprior.cards.validate import validate
 from counterprior.cards.versions import BUMPS, Bump, Version, check_above, check_step, latest
 from counterprior.errors import UsageError
-from counterprior.release import iter_records
+from counterprior.release import Change, iter_records
 from counterprior.schema import Row
 
 FIRST = Mark("ns/name", "1.0.0", "2026-11-21")

@@ -15,7 +15,6 @@ from releases import RULES, small_release
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import VerifySettings, verify_release
-from counterprior.eval.publishing.restoring import recompute
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
@@ -46,15 +45,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 
 
 def found(repo: str, revision: str | None = None) -> list[str]:
-    return [
-        str(problem)
-        for problem in verify_release(VerifySettings(repo, revision), recompute).problems
-    ]
+    return [str(problem) for problem in verify_release(VerifySettings(repo, revision)).problems]
 
 
 def test_a_release_is_what_it_says(published: Published) -> None:
     for revision in ("v1.0.0", "main", None, published.hub.head(REPO)):
-        report = verify_release(VerifySettings(REPO, revision), recompute)
+        report = verify_release(VerifySettings(REPO, revision))
         assert (report.problems, report.notes) == ((), ())
     assert report.checked == f"{REPO}@{published.hub.head(REPO)}"
 

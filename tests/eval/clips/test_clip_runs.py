@@ -8,7 +8,6 @@ from typing import Any
 import datasets
 import pytest
 
-from counterprior.cards.publication import write_card
 from counterprior.clips import Clip, encode_mp4, encode_webp, read_clip
 from counterprior.errors import UsageError
 from counterprior.eval.api import write_prompts
@@ -19,15 +18,15 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import JudgeSettings, judge_run
 from counterprior.eval.generators import REPORT
 from counterprior.eval.generators.folder import ImageFolder
-from counterprior.eval.generators.hub import PublishedImages
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.publishing.building import PublishSettings, build_publication
+from counterprior.eval.publishing.hub import PublishedImages
+from counterprior.eval.publishing.publication import iter_rows, read_publication
 from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.selftest import rows
-from counterprior.publication import iter_rows, read_publication
 from counterprior.scenes.drawing import draw_scene
 
 SUITE = "t2i_homogenization"
@@ -145,7 +144,7 @@ def test_clips_are_published_as_mp4_and_score_the_same(tmp_path: Path) -> None:
         evaluation.ask(PixelJudge())
         cases = list(evaluation.cases)
     out = tmp_path / "published"
-    build_publication([tmp_path / "run"], out, PublishSettings("cc-by-4.0"), write_card)
+    build_publication([tmp_path / "run"], out, PublishSettings("cc-by-4.0"))
     published = read_publication(out)
     assert published.runs[0].clips == 2 and "as MP4" in (out / "README.md").read_text()
     shown = list(iter_rows(out, published.of("images")))

@@ -20,18 +20,23 @@ from hypothesis import strategies as st
 from PIL import Image
 from published import CC, KEY, SECRETS, png, publish, published_run, study
 
-from counterprior.cards.publication import check_publication, write_card
+from counterprior.cards.verify import check_publication
 from counterprior.errors import CounterpriorError, DataError, UsageError
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.publishing import shards
 from counterprior.eval.publishing.building import build_publication, release_of, score_columns
+from counterprior.eval.publishing.publication import (
+    CONFIGS,
+    iter_rows,
+    read_publication,
+    shard_path,
+)
 from counterprior.eval.publishing.restoring import recompute, restore_run
 from counterprior.eval.publishing.scrubbing import HIDDEN, Scrubber
 from counterprior.eval.publishing.shards import MOST_SHARDS, SHARD_BYTES, shard_rows
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.images import open_image, pixels_digest
-from counterprior.publication import CONFIGS, iter_rows, read_publication, shard_path
 from counterprior.release import verify
 from counterprior.storage import read_records
 
@@ -103,7 +108,7 @@ def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
 
 
 def test_the_numbers_recompute_from_what_is_published(folder: Path, tmp_path: Path) -> None:
-    report = check_publication(folder, recompute)
+    report = check_publication(folder)
     assert (report.problems, report.notes) == ((), ())
     publication = read_publication(folder)
     restored = restore_run(folder, publication, publication.runs[0], tmp_path / "run")
@@ -241,12 +246,12 @@ def test_shards_hold_every_row_and_are_few(sizes: list[int]) -> None:
 
 def test_one_run_and_several_can_be_published(root: Path, tmp_path: Path) -> None:
     runs = sorted(root.glob("runs/t2i_homogenization/*"))
-    publication = build_publication(runs, tmp_path / "p", CC, write_card)
+    publication = build_publication(runs, tmp_path / "p", CC)
     assert [run.name for run in publication.runs] == [
         "t2i_homogenization/biased",
         "t2i_homogenization/fair",
     ]
-    alone = build_publication(runs[:1], tmp_path / "q", CC, write_card)
+    alone = build_publication(runs[:1], tmp_path / "q", CC)
     assert [run.generator for run in alone.runs] == ["biased"]
     assert not (tmp_path / "q" / "study.yaml").exists()
 
@@ -274,7 +279,7 @@ def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: 
     refused("nobody has judged it", RunError, run)
     with pytest.raises(UsageError, match="would both be t2i_homogenization/fair"):
         twin = published_run(tmp_path / "fair", "t2i_homogenization", "g")
-        build_publication([root, twin], tmp_path / "p", CC, write_card)
+        build_publication([root, twin], tmp_path / "p", CC)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(RunError, match="is not empty and no publication"):

@@ -15,18 +15,17 @@ import pytest
 import trip_doubles as doubles
 from published import CC, publish
 
-from counterprior.cards.publication import check_publication
-from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.cards.verify import VerifySettings, check_publication, verify_release
 from counterprior.errors import DataError
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run
+from counterprior.eval.publishing.publication import iter_rows, read_publication, shard_path
 from counterprior.eval.publishing.restoring import recompute
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.studies import runner as studies
 from counterprior.eval.studies.runner import run_study
-from counterprior.publication import iter_rows, read_publication, shard_path
 
 HERE = "python:trip_doubles:"
 SUITE = "consistency"
@@ -68,7 +67,7 @@ def test_texts_are_published_and_every_number_recomputes(root: Path, tmp_path: P
         TOLD: (12, 12),
         f"{TOLD}~clumsy": (0, 8),
     }
-    report = check_publication(out, recompute)
+    report = check_publication(out)
     assert (report.problems, report.notes) == ((), ())
     card = (out / "README.md").read_text()
     assert "10 images and 14 texts of 24 cases" in card and "word for word" in card
@@ -92,7 +91,7 @@ def test_texts_are_published_and_every_number_recomputes(root: Path, tmp_path: P
 def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "p"
     publish(root, out)
-    assert not verify_release(VerifySettings(str(out), load=True), recompute).problems
+    assert not verify_release(VerifySettings(str(out), load=True)).problems
     path = out / shard_path("images", 0, 1)
     table = pq.read_table(path)
 
@@ -115,7 +114,7 @@ def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) 
         f"{SUITE}/{TOLD}"
     }
     copy = changed("text", lambda text: text + " Cell 1 is green.")
-    found = verify_release(VerifySettings(str(copy), load=True), recompute).problems
+    found = verify_release(VerifySettings(str(copy), load=True)).problems
     assert any(problem.field == "text" for problem in found)
     # A text that tells of this machine is refused, with what to do.
     old = next((root / "runs" / SUITE / TOLD / "texts").iterdir()).read_bytes()

@@ -16,7 +16,6 @@ from releases import small_release
 from counterprior.builders import suite
 from counterprior.builders.build import as_released
 from counterprior.cards.facts import read_facts
-from counterprior.cards.publication import write_card
 from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
 from counterprior.eval.api import evaluate
@@ -126,7 +125,7 @@ def test_a_study_checks_its_judges_first(
     page = write_report([run], tmp_path / "site").parent / f"{PAIRS}-judges.html"
     text = re.sub(r"<[^>]+>", "", page.read_text())
     assert text.count("6 of 6") == 3 and text.count("0 of 6") == 1  # all right and swapped ones
-    build_publication([run], tmp_path / "published", PublishSettings("cc0-1.0"), write_card)
+    build_publication([run], tmp_path / "published", PublishSettings("cc0-1.0"))
     assert recompute(tmp_path / "published").problems == []
 
 

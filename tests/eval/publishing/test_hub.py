@@ -23,10 +23,10 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate
 from counterprior.eval.generators import as_generator, open_generator
-from counterprior.eval.generators.hub import PublishedImages
 from counterprior.eval.judges import as_judge
+from counterprior.eval.publishing.hub import PublishedImages
+from counterprior.eval.publishing.publication import fetch_publication
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.publication import fetch_publication
 from counterprior.release import ReleaseError
 
 ROWS = 4

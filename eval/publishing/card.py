@@ -1,35 +1,27 @@
-"""A publication as something that can be pushed: its card, its stamp, and its checks."""
+"""The README of a publication, rendered from what `publication.json` holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata, resources
+from collections.abc import Iterator
+from importlib import resources
 from itertools import zip_longest
 from pathlib import Path
 from string import Template
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
-from ..builders.manifest import Change
-from ..publication import (
+from ...release import CHECKSUMS, Problem, sha256_file
+from ...schema import CANARY, SPLIT, card_features
+from ...storage import write_json, write_whole
+from .publication import (
     CONFIGS,
     PUBLICATION,
     Publication,
-    PublishedChange,
+    PublishedHeadline,
     PublishedRun,
     features,
-    read_publication,
-    write_publication,
 )
-from ..release import CHECKSUMS, Problem, ReleaseError, read_checksums, sha256_file, verify
-from ..schema import CANARY, SPLIT, card_features
-from ..storage import write_json, write_whole
-from .baselines import headline_cells, plain_cell
-from .documents import size_category, table
-from .stamp import Mark, link
-from .validate import ReleaseReport
-from .versions import Bump
 
 CARD = "README.md"
 WRITTEN = (CARD, PUBLICATION, CHECKSUMS)
@@ -39,61 +31,6 @@ SUMMARIES = {
     "verdicts": "what each judge said of each image, word for word",
     "scores": "every score with n, 95 % interval, and what was left out",
 }
-
-
-class Numbers(Protocol):
-    """What `CheckNumbers` found."""
-
-    @property
-    def problems(self) -> Sequence[Problem]:
-        """Every score that is not the published one."""
-        ...
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What could not be compared, and why."""
-        ...
-
-
-CheckNumbers = Callable[[Path], Numbers]
-"""Scores a publication's verdicts again; belongs to those who know how scores are computed."""
-
-
-class PublicationContent:
-    """A publication, as `counterprior publish` makes it."""
-
-    manifest = PUBLICATION
-    compared: tuple[str, ...] | None = (PUBLICATION,)
-
-    def is_secret(self, folder: Path) -> bool:
-        return read_publication(folder).secret
-
-    def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
-        publication = read_publication(folder)
-        before = read_publication(published) if published is not None else None
-        change = PublishedChange(
-            version=mark.version, date=mark.date, notes=_notes(before, publication)
-        )
-        changes = [change, *(before.changes if before else ())]
-        stamped = publication.model_copy(update={"repo_id": mark.repo_id, "changes": changes})
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            name = path.relative_to(folder).as_posix()
-            if name not in WRITTEN:
-                link(path, out / name)
-        write_publication(stamped, out)
-        write_card(stamped, out, read_checksums(folder)["files"])
-
-    def newest(self, folder: Path) -> Change:
-        changes = read_publication(folder).changes
-        if not changes:
-            raise ReleaseError(f"{folder / PUBLICATION}: has no version yet")
-        return Change(**changes[0].model_dump())
-
-    def demanded(self, published: Path, folder: Path) -> Bump:
-        return _demanded(read_publication(published), read_publication(folder))
-
-    def refuse(self, published: Path, stamped: Path, settings: object) -> None:
-        """Nothing more: a MAJOR version has to be asked for by its number."""
 
 
 def write_card(publication: Publication, folder: Path, known: dict[str, Any] | None = None) -> None:
@@ -111,21 +48,6 @@ def write_card(publication: Publication, folder: Path, known: dict[str, Any] | N
     write_json(folder / CHECKSUMS, {"version": publication.version, "files": files})
 
 
-def check_publication(root: Path, check_numbers: CheckNumbers) -> ReleaseReport:
-    """Whether a folder is the publication that its checksums, card and numbers say."""
-    problems, notes = verify(root), list[str]()
-    publication = read_publication(root)
-    if not problems:
-        checked = check_numbers(root)
-        problems += checked.problems
-        notes += checked.notes
-    if publication.made_with.get("counterprior") == metadata.version("counterprior"):
-        problems += card_problems(root, publication)
-    else:
-        notes.append("card not compared: another version rendered it")
-    return ReleaseReport(str(root), tuple(problems), tuple(notes))
-
-
 def card_problems(root: Path, publication: Publication) -> Iterator[Problem]:
     """The first line of the card that its facts do not render."""
     found = (root / CARD).read_text("utf-8", "replace").splitlines()
@@ -137,51 +59,15 @@ def card_problems(root: Path, publication: Publication) -> Iterator[Problem]:
             return
 
 
-def _demanded(before: Publication, now: Publication) -> Bump:
-    """MAJOR if something published is edited or gone, MINOR if something is new, else PATCH."""
-    if before.facts() == now.facts():
-        return "NONE"
-    old, new = _contents(before), _contents(now)
-    if any(new.get(name) != digest for name, digest in old.items()):
-        return "MAJOR"
-    return "MINOR" if new.keys() - old.keys() else "PATCH"
-
-
-def _contents(publication: Publication) -> dict[tuple[str, ...], str]:
-    """What may not change in silence: license, images of every run, and what its judges said."""
-    found: dict[tuple[str, ...], str] = {("the license",): publication.license}
-    for run in publication.runs:
-        found[run.name, "images"] = f"{run.images_sha256} {publication.quality}"
-        for judge in run.judges:
-            found[run.name, judge.id] = judge.verdicts_sha256 + judge.scores_sha256
-    return found
-
-
-def _notes(before: Publication | None, now: Publication) -> list[str]:
-    """What a version brought."""
-    if before is None:
-        return [f"First release: {len(now.runs)} runs, {_made(now)}."]
-    old, new = _contents(before), _contents(now)
-    notes = []
-    for what, names in (
-        ("new", [n for n in new if n not in old]),
-        ("changed", [n for n in new if n in old and new[n] != old[n]]),
-        ("gone", [n for n in old if n not in new]),
-    ):
-        if names:
-            notes.append(f"{what}: {', '.join(' by '.join(name) for name in sorted(names))}")
-    return notes or ["Every image, verdict and score is unchanged."]
-
-
 def render_card(publication: Publication) -> str:
     """The README with its YAML: the same facts always give the same text."""
-    template = resources.files(__package__).joinpath("templates", "publication.md")
+    template = resources.files(__package__).joinpath("card.md")
     text = Template(template.read_text("utf-8")).substitute(_values(publication))
     return f"---\n{_front_matter(publication)}---\n\n{text}"
 
 
-def _made(publication: Publication) -> str:
-    """How many images and texts there are, in words."""
+def count_text(publication: Publication) -> str:
+    """How many images and texts a publication holds, in words."""
     texts = sum(run.texts for run in publication.runs)
     images = sum(run.images.get("made", 0) for run in publication.runs) - texts
     return f"{images:,} images" + (f" and {texts:,} texts" if texts else "")
@@ -196,7 +82,7 @@ def _values(publication: Publication) -> dict[str, str]:
         "repo_id": where,
         "revision": f', revision="{publication.tag}"' if publication.changes else "",
         "spec": publication.address or where,
-        "made": _made(publication),
+        "made": count_text(publication),
         "cases": f"{sum(run.cases for run in runs):,}",
         "generators": str(len({run.generator for run in runs})),
         "suites": ", ".join(f"`{suite}`" for suite in sorted({run.suite for run in runs})),
@@ -361,3 +247,37 @@ def _info(publication: Publication, config: str) -> dict[str, Any]:
         "download_size": sum(file.bytes for file in files),
         "dataset_size": size,
     }
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def headline_cells(h: PublishedHeadline) -> list[str]:
+    """Score, value, 95 % interval, n, and what was left out, as cells of a table."""
+    ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
+    left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
+    value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
+    return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "undefined"
+    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+
+
+def plain_cell(text: str) -> str:
+    """A text that can't leave its cell of a table, nor become markup."""
+    plain = " ".join(text.split())
+    for sign in "\\`|<>[]*_$!":
+        plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
+    return plain
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows."""
+    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
+    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")

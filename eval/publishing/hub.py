@@ -20,10 +20,10 @@ from PIL.Image import Image
 from ...clips import Clip, ClipError, read_clip
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
-from ...publication import Publication, PublishedRun, fetch_publication
 from ...specs import Spec
 from ..core import Case, GeneratorError, ImageRequest, MadeText
-from . import ENCODED, REPORT
+from ..generators import ENCODED, REPORT
+from .publication import Publication, PublishedRun, fetch_publication
 
 PNG = b"\x89PNG\r\n\x1a\n"
 _INDEXED = ["suite", "generator", "case", "prompt", "source", "status", "message", "sha256"]

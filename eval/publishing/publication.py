@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from .errors import UsageError
-from .release import CHECKSUMS, ReleaseError, fetch_checksums, read_checksums, sha256_file
-from .schema import SPLIT, Struct
-from .storage import write_whole
+from ...errors import UsageError
+from ...release import CHECKSUMS, Change, ReleaseError, fetch_checksums, read_checksums, sha256_file
+from ...schema import SPLIT, Struct
+from ...storage import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +38,12 @@ UNSHIPPED = "0.0.0"
 Column = Literal["string", "int64", "float64", "bool", "list", "image", "video"]
 """What a column holds; a `list` is of strings."""
 
-_WHOSE: dict[str, Column] = {"suite": "string", "generator": "string"}
-_JUDGE: dict[str, Column] = {"judge": "string", "judge_id": "string"}
+RUN_COLUMNS: dict[str, Column] = {"suite": "string", "generator": "string"}
+JUDGE_COLUMNS: dict[str, Column] = {"judge": "string", "judge_id": "string"}
 
 COLUMNS: dict[str, dict[str, Column]] = {
     "images": {
-        **_WHOSE,
+        **RUN_COLUMNS,
         "case": "string",
         "prompt": "string",
         "image": "image",
@@ -69,8 +69,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "right_labels": "string",
     },
     "verdicts": {
-        **_WHOSE,
-        **_JUDGE,
+        **RUN_COLUMNS,
+        **JUDGE_COLUMNS,
         "case": "string",
         "image_sha256": "string",
         "question": "string",
@@ -88,8 +88,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "frame": "int64",
     },
     "scores": {
-        **_WHOSE,
-        **_JUDGE,
+        **RUN_COLUMNS,
+        **JUDGE_COLUMNS,
         "score": "string",
         "group": "string",
         "value": "float64",
@@ -219,17 +219,6 @@ class PublishedFile(Struct):
     """Names of the runs that it holds something of."""
 
 
-class PublishedChange(Struct):
-    """A released version."""
-
-    version: str
-    """Semantic version, without `v`."""
-    date: str
-    """Release day."""
-    notes: list[str]
-    """What changed."""
-
-
 class Publication(Struct):
     """Everything that a publication's card states."""
 
@@ -237,7 +226,7 @@ class Publication(Struct):
     """Of the layout."""
     repo_id: str = ""
     """Dataset repository; empty before it was pushed."""
-    changes: list[PublishedChange] = Field(default_factory=list)
+    changes: list[Change] = Field(default_factory=list)
     """Released versions, newest first; the first is this one."""
     license: str
     """Identifier of the Hub, e.g. `cc-by-4.0`: what the publisher says the images are under."""
