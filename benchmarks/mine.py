@@ -124,9 +124,9 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
 
 
 WORKER = """
-from counterprior.corpus_analysis.shards import ShardSettings, Worker
+from counterprior.corpus_analysis.shards import ShardMiner, ShardSettings
 from counterprior.corpus_analysis.sources import SourceSettings
-Worker(ShardSettings(SourceSettings((".",))))
+ShardMiner(ShardSettings(SourceSettings((".",))))
 """
 SPACY = """
 import spacy
@@ -154,11 +154,11 @@ def start(script: str, repeats: int) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def run_mine(source: Path, engine: str, workers: int) -> dict[str, float]:
+def run_mine(source: Path, workers: int) -> dict[str, float]:
     """Wall, CPU and largest memory of a whole run of the command."""
     with tempfile.TemporaryDirectory() as out:
         command = ["-m", "counterprior", "mine", str(source), "--out", out]
-        run = ran(*command, "--engine", engine, "--workers", str(workers))
+        run = ran(*command, "--workers", str(workers))
         manifest = Path(out, "manifest.jsonl").read_text().splitlines()
     return run | {
         "mined_cpu": sum(json.loads(line)["cpu_s"]["all"] for line in manifest),
@@ -217,9 +217,8 @@ def main() -> None:
         source = Path(temporary)
         spread(folder, source, options.copies)
         first = min(source.iterdir())
-        start_up = run_mine(first, "pool", 1)["wall"]  # with 5,000 captions: under a second
-        one, two = (run_mine(source, "pool", workers) for workers in (1, 2))
-        daft = run_mine(source, "local", 2)
+        start_up = run_mine(first, 1)["wall"]  # with 5,000 captions: under a second
+        one, two = (run_mine(source, workers) for workers in (1, 2))
     worker, plain = start(WORKER, options.repeats), start(SPACY, options.repeats)
     found["runs"] = {
         "worker_start_wall_s": worker["wall"],
@@ -230,12 +229,9 @@ def main() -> None:
         "cpu_of_two_against_one": two["cpu"] / one["cpu"],
         "cores_of_two": two["cpu"] / two["wall"],
         "start_up_s": start_up,
-        "daft_cpu_against_pool": daft["cpu"] / two["cpu"],
-        "daft_wall_against_pool": daft["wall"] / two["wall"],
-        "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two, daft)),
+        "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two)),
         "one": one,
         "two": two,
-        "daft": daft,
     }
     print(json.dumps(found["runs"], indent=1))
     if options.out:

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ..cpus import available_cpus
-from .options import CallOptions, Cost, Input, Json, MaxUsd, Model, Output, Sampling
+from .options import CallOptions, Cost, EngineName, Input, Json, MaxUsd, Model, Output, Sampling
 from .progress import progress_bar
 from .show_corpus import print_control, print_flips, print_mined
 
@@ -35,7 +35,7 @@ def mine(
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of rows to read.")] = None,
     sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
     seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
-    engine: Annotated[str, Cost(help="local, pool or ray; the rows are the same.")] = "local",
+    engine: EngineName = "local",
     shard: Annotated[str, Cost(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
     workers: Annotated[int, Cost(min=1, help="Processes.")] = available_cpus(),
     threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
@@ -57,6 +57,7 @@ def mine(
     from ..corpus_analysis.shards import ShardSettings
     from ..corpus_analysis.sources import SourceSettings
     from ..eval.store.shards import parse_shard
+    from ..eval.workers.farm import Scale, as_engine
 
     rows = SourceSettings(
         paths=tuple(source),
@@ -71,7 +72,7 @@ def mine(
     )
     what = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
     part = parse_shard(shard) if shard else None
-    mined = MineSettings(what, out, engine=engine, workers=workers, part=part)
+    mined = MineSettings(what, out, Scale(workers, shard=part, engine=as_engine(engine)))
     fetch = FetchSettings(contact=contact, loopback=loopback)
     had = ImageSettings(fetch, threads=threads, folder=images, retry_failed=retry_failed)
     settings = CorpusSettings(mined, stage=stage, judge=judge, images=had, max_usd=max_usd)

@@ -1,22 +1,22 @@
-"""Mines a source: hands shards to workers, keeps a manifest that survives kill -9, counts the
-funnel."""
+"""Mines a source: hands shards to workers, and records each in a manifest that survives kill -9."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ..eval.store.shards import RunShard, owns_row, shard_log
+from ..eval.store.shards import owns_row, shard_log
+from ..eval.workers.farm import Scale, farm
 from ..progress import Progress
 from ..storage import RecordLog, read_records
 from .captions.gate import REASONS
-from .captions.parser import installed_model
-from .engines import engine, run_jobs, worker_environment
+from .captions.parser import installed_model, single_threaded
 from .errors import CorpusError
-from .shards import UNLIKE, Job, ShardSettings
+from .shards import UNLIKE, Job, MineShards, ShardEntry, ShardSettings
 from .sources import list_shards
 
 PAIRS = "pairs"
@@ -38,12 +38,9 @@ class MineSettings:
     """Everything that decides the rows."""
     out: Path
     """Folder of the run; use one per source."""
-    engine: str = "local"
-    """`local`, `pool` or `ray`; changes no row."""
-    workers: int = 1
-    """Number of processes; changes no row."""
-    part: RunShard | None = None
-    """The part of the work that is this process's; None for all that others have not done."""
+    scale: Scale = field(default_factory=Scale)
+    """Workers that share the run, and this process's part of it, None for all that others have not
+    done; changes no row."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Funnel:
     """`fast`, or why the fast path did not run."""
 
     @classmethod
-    def of(cls, entries: Iterable[dict[str, Any]]) -> Funnel:
+    def of(cls, entries: Iterable[ShardEntry]) -> Funnel:
         entries = list(entries)
         dropped: Counter[str] = Counter()
         for entry in entries:
@@ -107,48 +104,73 @@ class Funnel:
 def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
     """Mines every shard that isn't done, then counts; run again after any end, it resumes.
 
-    With a `part`, every Nth shard, and counts of these. One process per folder, or per part of it:
-    the caller holds the lock. Raises SourceError, OntologyError,
-    ModelMissing and UsageError before any work, MineError if shards failed, and EngineError if
-    workers keep dying.
+    With `scale.shard`, every Nth shard, and counts of these. One process per folder, or per part of
+    it: the caller holds the lock. Raises SourceError, OntologyError, ModelMissing and UsageError
+    before any work, MineError if shards failed, and RunFailed if workers keep dying.
     """
     installed_model()  # before starting workers that would only fail without it
-    run = engine(settings.engine)
     folder = settings.out / PAIRS
+    part = settings.scale.shard
     shards = enumerate(list_shards(settings.shard.source))
-    own = (shard for number, shard in shards if owns_row(settings.part, number))
+    own = (shard for number, shard in shards if owns_row(part, number))
     jobs = [Job.of(shard, folder, settings.shard) for shard in own]
     folder.mkdir(parents=True, exist_ok=True)
-    if settings.part is None:  # else the other parts' files would be in the way
+    if part is None:  # otherwise files of other processes would be removed
         _sweep(folder, jobs)
     done = _finished(settings.out, folder)
     # Large files first, so that no worker is left alone with one at the end.
     todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
     progress("shards", len(jobs) - len(todo), len(jobs))
-    failed: list[dict[str, Any]] = []
+    failed: list[ShardEntry] = []
 
-    def restarting(number: int) -> None:
-        progress(f"a worker died, restart {number}", len(done) + len(failed), len(jobs))
+    def report_death(deaths: int) -> None:
+        progress(f"a worker died, restart {deaths}", len(done) + len(failed), len(jobs))
 
     if todo:
+        # A shard takes seconds: with one more on its way, it would wait while others are idle.
+        mining = farm(
+            MineShards(settings.shard),
+            todo,
+            settings.scale,
+            ahead=1,
+            gpus=False,
+            on_death=report_death,
+        )
         with (
-            worker_environment(),
-            RecordLog(settings.out / shard_log(_LOG, settings.part)) as log,
+            _single_threaded_workers(),
+            RecordLog(settings.out / shard_log(_LOG, part)) as log,
+            closing(mining),
         ):
-            for entry in run_jobs(run, todo, settings.shard, settings.workers, restarting):
+            for _, entry in mining:
                 log.append(entry)
                 if "error" in entry:
                     failed.append(entry)
                 else:
                     done[entry["key"]] = entry
                 progress("shards", len(done) + len(failed), len(jobs))
-        if settings.part is None:
+        if part is None:
             _sweep(folder, jobs)
     _check(jobs, done, failed)
     return Funnel.of(done[job.key] for job in jobs)
 
 
-def _finished(out: Path, folder: Path) -> dict[str, dict[str, Any]]:
+@contextmanager
+def _single_threaded_workers() -> Iterator[None]:
+    """Sets the environment that workers need before they import NumPy, then restores it."""
+    settings = single_threaded()
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _finished(out: Path, folder: Path) -> dict[str, ShardEntry]:
     """Manifest entries of the shards whose file is there, by key, whoever mined them."""
     return {
         entry["key"]: entry
@@ -166,7 +188,7 @@ def _sweep(folder: Path, jobs: Iterable[Job]) -> None:
             path.unlink()
 
 
-def _check(jobs: list[Job], done: dict[str, dict[str, Any]], failed: list[dict[str, Any]]) -> None:
+def _check(jobs: list[Job], done: dict[str, ShardEntry], failed: list[ShardEntry]) -> None:
     """Raises MineError unless every shard is done."""
     if failed:
         first = failed[0]

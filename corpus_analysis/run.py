@@ -109,7 +109,7 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
     if last and not settings.judge:
         raise UsageError("--stage layout needs a judge, e.g. --judge boxes:instances.json")
     out = settings.mine.out
-    if settings.mine.part is not None:
+    if settings.mine.scale.shard is not None:
         return _run_part(settings, progress)
     with Lock(out / LOCK, str(out)):
         plan = Cost(settings.concurrency, settings.max_usd).plan(out)
@@ -137,7 +137,7 @@ def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
     if settings.stage != "pairs":
         raise UsageError("--shard mines pairs; run without it, after all shards, to go on")
     out = settings.mine.out
-    log = out / shard_log(LOCK, settings.mine.part)
+    log = out / shard_log(LOCK, settings.mine.scale.shard)
     with Lock(out / LOCK, str(out), shared=True), Lock(log, f"{out}, this shard"):
         return Finished(mine_pairs(settings.mine, progress), None, None, ())
 

@@ -1,4 +1,4 @@
-"""Mines one shard of captions into one file of pairs, in a process that an engine started.
+"""Mines one shard of captions into one file of pairs, in a worker process.
 
 The file depends only on the shard and the settings, so every engine, order and number of workers
 writes the same bytes.
@@ -10,15 +10,15 @@ import gc
 import hashlib
 import json
 import resource
-import threading
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..eval.workers.farm import end_with_parent
+from ..eval.workers.farm import Numbered
 from ..release import sha256_file
 from ..storage import whole_file
 from .captions.gate import QualityGateSettings, gate
@@ -91,6 +91,26 @@ class Job:
         return cls(shard, str(folder / f"{shard.name}.parquet"), digest)
 
 
+ShardEntry = dict[str, Any]
+"""Line of the manifest about one shard: its counts, or the error that it failed with."""
+
+
+@dataclass(frozen=True)
+class MineShards:
+    """The task of workers that mine shards."""
+
+    settings: ShardSettings
+    bundle: int = 1
+
+    def open(self) -> ShardMiner:
+        """Loads the miner. Raises ModelMissing if spaCy or its model is not installed."""
+        return ShardMiner(self.settings)
+
+    def lost(self, job: Job, deaths: int) -> ShardEntry:
+        """ShardEntry of a shard on which this many workers died."""
+        return entry_of(job) | {"error": f"{deaths} workers died mining it"}
+
+
 @cache
 def code_digest() -> str:
     """12 hex digits over the modules that decide the pairs of a caption."""
@@ -99,30 +119,39 @@ def code_digest() -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-class Worker:
+def entry_of(job: Job) -> ShardEntry:
+    """Start of the entry of any job, mined or failed."""
+    return {"key": job.key, "shard": job.shard.name, "file": job.shard.path}
+
+
+class ShardMiner:
     """The miner of one process; loading it takes seconds, so it serves many shards."""
 
     def __init__(self, settings: ShardSettings) -> None:
         """Raises ModelMissing if spaCy or its model is not installed."""
         self.settings = settings
-        # First: loading takes seconds, in which a run can be killed too.
-        if threading.current_thread() is threading.main_thread():
-            end_with_parent()
         self.miner = self._load()
+
+    def do(self, work: Sequence[Numbered[Job]]) -> Iterator[Numbered[ShardEntry]]:
+        """Mines shards, each into its file."""
+        for number, job in work:
+            yield number, self.mine(job)
+
+    def finish(self) -> Iterable[Numbered[ShardEntry]]:
+        return ()
 
     def _load(self) -> Miner:
         with unneeded_hidden():
             return Miner(self.settings.miner)
 
-    def mine(self, job: Job) -> dict[str, Any]:
-        """The manifest entry of one shard; an error becomes an entry and stops no other shard."""
-        entry: dict[str, Any] = {"key": job.key, "shard": job.shard.name, "file": job.shard.path}
+    def mine(self, job: Job) -> ShardEntry:
+        """Mines one shard; an error becomes its entry and stops no other shard."""
         try:
-            return entry | self._mine(job)
+            return entry_of(job) | self._mine(job)
         except Exception as error:
-            return entry | {"error": f"{type(error).__name__}: {error}"}
+            return entry_of(job) | {"error": f"{type(error).__name__}: {error}"}
 
-    def _mine(self, job: Job) -> dict[str, Any]:
+    def _mine(self, job: Job) -> ShardEntry:
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -64,9 +64,7 @@ EVAL = (
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 
-HEAVY = set(
-    "anthropic av daft diffusers gradio mlcroissant openai ray spacy torch transformers".split()
-)
+HEAVY = set("anthropic av diffusers gradio mlcroissant openai ray spacy torch transformers".split())
 
 TABLES = {
     *CAPTIONERS.values(),

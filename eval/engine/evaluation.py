@@ -37,7 +37,7 @@ from ..store.spool import RowIndex
 from ..store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 from ..suites import open_suite
 from ..suites.base import Suite
-from ..workers.farm import HERE, Scale, farm
+from ..workers.farm import IN_PROCESS, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
 from .data import Rows, read_rows, row_fields, sample_rows
 from .making import (
@@ -191,7 +191,7 @@ class Evaluation:
         cases: Sequence[Case] | None = None,
         concurrency: int = 1,
         progress: Progress = silent,
-        scale: Scale = HERE,
+        scale: Scale = IN_PROCESS,
         spec: Any = None,
     ) -> None:
         """Makes what is not made yet; an image that failed is tried again, a refused one is not.
@@ -224,7 +224,7 @@ class Evaluation:
                     record(MadeImage(case.id, "missing", message="its row has no seed image"))
             if served or concurrency > 1:
                 made = self._in_threads(generator, left, concurrency, record)
-            elif scale.alone or not waiting:
+            elif scale.in_process or not waiting:
                 store = self._store()
                 made = map(record, make_images(generator, store, left, images.get))
             else:
@@ -240,7 +240,7 @@ class Evaluation:
         persona: str = "standard",
         cases: Sequence[Case] | None = None,
         progress: Progress = silent,
-        scale: Scale = HERE,
+        scale: Scale = IN_PROCESS,
         spec: Any = None,
         ledgers: Path | None = None,
         frames: str = USUAL,
@@ -263,7 +263,7 @@ class Evaluation:
         cases = self.cases if cases is None else cases
         tally = Tally()
         todo = self._to_judge(asking, log, cases, tally, progress)
-        if scale.alone or isinstance(getattr(judge, "inner", judge), Answering):
+        if scale.in_process or isinstance(getattr(judge, "inner", judge), Answering):
             suite = asking.open_suite()
 
             def open_questions() -> Iterator[OpenQuestion]:

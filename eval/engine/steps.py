@@ -24,7 +24,7 @@ from ..roundtrips.trip import RoundTrip, TripCase
 from ..store.shards import RunShard
 from ..store.verdicts import Tally, VerdictLog, check_tally
 from ..suites import open_suite
-from ..workers.farm import HERE, Scale
+from ..workers.farm import IN_PROCESS, Scale
 from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
@@ -68,7 +68,7 @@ def generate(
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
-    scale: Scale = HERE,
+    scale: Scale = IN_PROCESS,
     spec: Any = None,
 ) -> Done:
     """Makes every image that a suite asks for, or finds it; what is there stays.
@@ -113,7 +113,7 @@ def judge_run(
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
-    scale: Scale = HERE,
+    scale: Scale = IN_PROCESS,
     specs: Sequence[Judge | str] = (),
     before: BeforeAsking | None = None,
 ) -> Done:
@@ -160,7 +160,7 @@ def evaluate_run(
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
-    scale: Scale = HERE,
+    scale: Scale = IN_PROCESS,
     before: BeforeAsking | None = None,
 ) -> Done:
     """`generate` and `judge_run` in a row, as a study does for each of its runs, with one cap.

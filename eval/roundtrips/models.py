@@ -19,7 +19,7 @@ from ..generators import PaidByImage, as_generator
 from ..generators.paid import PaidGenerator
 from ..judges import Answering, CallPlan
 from ..questions import read_prompt
-from ..workers.farm import HERE, Scale, farm
+from ..workers.farm import IN_PROCESS, Scale, farm
 from .log import FOLDER, StepLog, TakenStep, step_key
 from .routes import MADE, StepKind
 from .steps import GivenInput, StepResult, StepToTake, TakeSteps, draw_step, take_here
@@ -77,7 +77,7 @@ class TripMember:
         known = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
         return step_key(step, known, given.digest, edit, 0 if self.writes else seed)
 
-    def take(self, steps: Iterable[StepToTake], scale: Scale = HERE) -> Iterator[None]:
+    def take(self, steps: Iterable[StepToTake], scale: Scale = IN_PROCESS) -> Iterator[None]:
         """Takes steps and records each as it is done; one that failed is in `TripModels.failed`.
 
         A model behind a server is asked from here, any other one in the workers of `scale`. Raises
@@ -92,7 +92,7 @@ class TripMember:
 
             yield from in_threads(draw, steps, models.plan.concurrency)
             return
-        if scale.alone or isinstance(opened, Answering):
+        if scale.in_process or isinstance(opened, Answering):
             for one, result in take_here(opened, self.writes, steps, folder):
                 models.keep(one, result)
                 yield

@@ -13,7 +13,7 @@ from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
 from ..judges import Answering
-from ..workers.farm import HERE, Scale
+from ..workers.farm import IN_PROCESS, Scale
 from .log import TakenStep
 from .models import OpenStep, TripMember, TripModels, prefixed
 from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
@@ -147,7 +147,7 @@ def take_steps(
     wanted: Callable[[], Iterator[TripCase]],
     models: TripModels,
     progress: Progress = silent,
-    scale: Scale = HERE,
+    scale: Scale = IN_PROCESS,
 ) -> None:
     """Takes every step of many trips, model after model, so that each is loaded a few times only.
 

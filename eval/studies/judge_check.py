@@ -42,7 +42,7 @@ from ..store.verdicts import judging_identity
 from ..suites import SUITES, open_gold
 from ..suites.base import PERSONAS
 from ..suites.gold import GoldSuite
-from ..workers.farm import HERE, Scale
+from ..workers.farm import IN_PROCESS, Scale
 
 FOLDER = "gold"
 """Where a run or a study keeps what its judges said of gold images, unless told otherwise."""
@@ -167,7 +167,7 @@ class CheckFirst:
     settings: JudgeSettings
     """How they judge."""
     progress: Progress = silent
-    scale: Scale = HERE
+    scale: Scale = IN_PROCESS
     """The processes that judge; shards wait until one of them has checked."""
     rows: Collection[str] | None = None
     """Rows whose gold images are asked about; those of the run where None."""

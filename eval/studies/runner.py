@@ -38,7 +38,7 @@ from ..scorers import Scorer, open_scorer
 from ..store.shards import RunLock
 from ..store.verdicts import JudgeFailed
 from ..suites import open_suite
-from ..workers.farm import HERE, Scale
+from ..workers.farm import IN_PROCESS, Scale
 from .events import StudyEvents
 from .folder import Study
 from .formats import format_table
@@ -108,7 +108,7 @@ def run_study(
     max_usd: float | None = None,
     changes: Sequence[str] = (),
     progress: Progress = silent,
-    scale: Scale = HERE,
+    scale: Scale = IN_PROCESS,
 ) -> StudyDone:
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 

@@ -1,9 +1,9 @@
 """Workers: processes that do pieces of work here, or Ray actors on a cluster; `farm` feeds either.
 
-A piece is sent when its worker has room, and its result comes back as soon as it is there, so work
-is taken as it is needed and results don't depend on how many workers there are. A worker that dies
-costs the pieces that it had: others get them. This module imports nothing heavy, because a worker
-imports it before it knows its device.
+A piece is sent when its worker has room, and its result comes back as soon as it is ready, so work
+is taken as it is needed and results don't depend on the number of workers. If a worker dies, others
+repeat the pieces that it had. This module imports nothing heavy, because a worker imports it before
+its device is set.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import Pipe, parent_process
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -39,142 +39,164 @@ WorkerEngine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
 
 DEATHS = 3
-"""Workers that may die on one piece of work before it counts as failed."""
+"""Workers that may die on the same piece of work before it counts as failed."""
 AHEAD = 2
-"""Bundles that a worker has at a time: it does one while the next is on its way."""
+"""Bundles that a worker has at a time: it works on one while the next is on its way."""
 
 Numbered = tuple[int, W]
 """A piece of work with its number."""
 
 
 def as_engine(name: str) -> WorkerEngine:
-    """The engine of a name. Raises UsageError for none."""
+    """Returns the engine of this name. Raises UsageError if there is none."""
     if name not in ENGINES:
-        raise UsageError(f"no engine {name!r}: choose from {', '.join(ENGINES)}")
+        raise UsageError(
+            f"no engine {name!r}", f"choose from {', '.join(ENGINES)}", code="unknown-engine"
+        )
     return "ray" if name == "ray" else "local"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How many processes share a run, and which part of it is this one's."""
+    """Number of processes that share a run, and the part of it that is this process's."""
 
     workers: int = 1
-    """Processes that make images or judge them, besides this one, if there are several."""
+    """Worker processes, besides this one."""
     devices: tuple[str, ...] = ()
-    """Values of CUDA_VISIBLE_DEVICES, one worker each in turn; empty for all that are visible."""
+    """Values of CUDA_VISIBLE_DEVICES, one for each worker in turn; empty for all visible ones."""
     shard: tuple[int, int] | None = None
-    """Part I of N of the run's rows, as (I, N); None for all. Every Nth row, seeds together."""
+    """Part I of N of the work, as (I, N), i.e. every Nth row or file; None for all of it."""
     engine: WorkerEngine = "local"
     """Processes on this machine, or actors on the Ray cluster at RAY_ADDRESS."""
 
     def __post_init__(self) -> None:
         if self.workers < 1:
-            raise UsageError(f"workers={self.workers}: give at least 1")
+            raise UsageError(
+                f"workers={self.workers}", "give at least 1", code="number-out-of-range"
+            )
         as_engine(self.engine)
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
-            raise UsageError(f"shard {self.shard}: give (I, N) with I from 1 to N")
+            raise UsageError(
+                f"shard {self.shard}", "give (I, N) with I from 1 to N", code="invalid-shard"
+            )
         if self.devices and self.engine == "ray":
-            raise UsageError("--engine ray gives out its devices itself: drop --devices")
+            raise UsageError(
+                "--engine ray assigns the devices itself", "drop --devices", code="option-conflict"
+            )
 
     @property
-    def alone(self) -> bool:
-        """Whether all is done in this process."""
+    def in_process(self) -> bool:
+        """Whether this process does all the work, without workers."""
         return self.workers == 1 and not self.devices and self.engine == "local"
 
 
-HERE = Scale()
-"""All in this process."""
+IN_PROCESS = Scale()
+"""No workers: this process does all the work."""
 
 
 class TaskWorker(Protocol[_W, _R]):
-    """What a worker process does, with all that it has loaded."""
+    """The work of one process, with the models that it has loaded."""
 
     def do(self, work: Sequence[Numbered[_W]]) -> Iterable[Numbered[_R]]:
         """Results that are ready, of these pieces or of earlier ones, in any order."""
         ...
 
     def finish(self) -> Iterable[Numbered[_R]]:
-        """All results that are still due."""
+        """All remaining results."""
         ...
 
 
 class WorkerTask(Protocol[_W, _R]):
-    """What is sent to every worker: must be picklable."""
+    """Picklable description of the work, sent to every worker."""
 
     def open(self) -> TaskWorker[_W, _R]:
-        """Called once in each worker, with its device set. What it raises ends the farm."""
+        """Called once in each worker, with its device set. An exception in it ends the farm."""
         ...
 
     @property
     def bundle(self) -> int:
-        """Pieces that are sent together."""
+        """Number of pieces that are sent together."""
         ...
 
     def lost(self, piece: _W, deaths: int) -> _R:
-        """The result of a piece on which so many workers died."""
+        """Result of a piece on which this many workers died."""
         ...
 
 
 def farm(
-    task: WorkerTask[W, R], work: Iterable[W], scale: Scale
+    task: WorkerTask[W, R],
+    work: Iterable[W],
+    scale: Scale,
+    *,
+    ahead: int = AHEAD,
+    gpus: bool = True,
+    on_death: Callable[[int], None] | None = None,
 ) -> Generator[tuple[W, R], None, None]:
-    """Each piece of work with its result, as soon as it is there, in any order.
+    """Yields each piece of work with its result, as soon as it is ready, in any order.
 
-    Raises what a worker raises, UsageError for a task that can't be sent to another process,
-    RunFailed where workers die without doing anything.
+    ahead: bundles that a worker has at a time; 1 for pieces of many seconds, so that none waits
+    behind another while a worker is free. gpus: whether Ray gives workers a share of a GPU, where
+    the cluster has any, instead of a CPU. on_death: called with the number of workers that have
+    died, whenever one does.
+
+    Raises what a worker raises, UsageError for a task that can't be sent to another process, and
+    RunFailed if workers die without doing anything.
     """
     try:
         payload = pickle.dumps(task)
-    except Exception as error:  # whatever the user's own objects make of it
+    except Exception as error:  # whatever the user's own objects raise
         raise UsageError(
-            f"this can't be sent to worker processes ({error}): give a spec, e.g. "
-            f"python:MODULE:FACTORY, or use one worker"
+            f"this can't be sent to worker processes ({error})",
+            "give a spec, e.g. python:MODULE:FACTORY, or use one worker",
+            code="not-picklable",
         ) from None
-    crew = _crew(payload, scale)
+    pool = _open_pool(payload, scale, gpus)
     try:
-        yield from _Farm(task, work, crew, scale.workers).run()
+        yield from _Farm(task, work, pool, scale.workers, ahead, on_death).run()
     finally:
-        crew.close()
+        pool.close()
 
 
 @dataclass(eq=False)
-class Hand(Generic[W]):
+class WorkerHandle(Generic[W]):
     """A worker as the farm sees it."""
 
     number: int
-    """From 0; a worker in place of a dead one has the same."""
+    """From 0; the replacement of a dead worker has the same."""
     link: Any
-    """What the crew reaches it by."""
+    """The pool's connection to it."""
     ready: bool = False
     """Whether it has opened its task."""
-    sent: deque[list[Numbered[W]]] = field(default_factory=deque)
-    """Bundles that it has not come back from, an empty one to finish; the first is in work."""
-    due: dict[int, W] = field(default_factory=dict)
+    bundles: deque[list[Numbered[W]]] = field(default_factory=deque)
+    """Bundles without a reply, an empty one to finish; it works on the first."""
+    pending: dict[int, W] = field(default_factory=dict)
     """Pieces without a result."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a worker sends: results of a bundle, or why it can't go on."""
+    """A worker's message: the results of a bundle, or the error that stopped it."""
 
     results: Sequence[Numbered[Any]] = ()
     error: BaseException | None = None
     opened: bool = False
-    """Whether it only says that it has opened its task."""
+    """Whether it only reports that the task is open."""
 
 
-class Crew(Protocol):
-    """Where workers live."""
+class WorkerPool(Protocol):
+    """Starts workers on one machine or a cluster, and talks to them."""
 
-    def hire(self, number: int) -> Hand[Any]:
+    def start(self, number: int) -> WorkerHandle[Any]:
         """Starts a worker."""
         ...
 
-    def send(self, hand: Hand[Any], bundle: list[Numbered[Any]]) -> None:
-        """Gives a worker a bundle; it may be dead already."""
+    def send(self, worker: WorkerHandle[Any], bundle: list[Numbered[Any]]) -> None:
+        """Sends a worker a bundle; it may be dead already."""
         ...
 
-    def receive(self, hands: Sequence[Hand[Any]]) -> list[tuple[Hand[Any], Reply | None]]:
+    def receive(
+        self, workers: Sequence[WorkerHandle[Any]]
+    ) -> list[tuple[WorkerHandle[Any], Reply | None]]:
         """Waits for replies; None for each worker that died."""
         ...
 
@@ -183,157 +205,178 @@ class Crew(Protocol):
         ...
 
 
-def _crew(payload: bytes, scale: Scale) -> Crew:
+def _open_pool(payload: bytes, scale: Scale, gpus: bool) -> WorkerPool:
     if scale.engine == "local":
         return _Processes(payload, scale.devices or visible_devices())
     from .on_ray import RayActors
 
-    return RayActors(payload, scale.workers)
+    return RayActors(payload, scale.workers, gpus)
 
 
 class _Farm(Generic[W, R]):
-    def __init__(self, task: WorkerTask[W, R], work: Iterable[W], crew: Crew, workers: int) -> None:
+    """Hands work to workers, and to others what dead ones had."""
+
+    def __init__(
+        self,
+        task: WorkerTask[W, R],
+        work: Iterable[W],
+        pool: WorkerPool,
+        workers: int,
+        ahead: int,
+        on_death: Callable[[int], None] | None,
+    ) -> None:
         self._task = task
-        self._new = enumerate(work)
-        self._crew = crew
+        self._unsent = enumerate(work)
+        self._pool = pool
         self._workers = workers
-        self._again: deque[Numbered[W]] = deque()
-        self._deaths: dict[int, int] = {}
-        self._in_vain = 0
+        self._ahead = ahead
+        self._on_death = on_death
+        self._requeued: deque[Numbered[W]] = deque()
+        self._deaths_on_piece: dict[int, int] = {}
+        self._deaths = 0
+        self._deaths_in_a_row = 0
 
     def run(self) -> Iterator[tuple[W, R]]:
-        hands: list[Hand[W]] = []
+        workers: list[WorkerHandle[W]] = []
         while True:
-            hands += self._hire(hands)
-            for hand in hands:
-                self._fill(hand)
-            busy = [hand for hand in hands if hand.sent]
+            workers += self._start_workers(workers)
+            for worker in workers:
+                self._fill(worker)
+            busy = [worker for worker in workers if worker.bundles]
             if not busy:
                 return
-            for hand, reply in self._crew.receive(busy):
+            for worker, reply in self._pool.receive(busy):
                 if reply is None:
-                    hands.remove(hand)
-                    yield from self._bury(hand)
+                    workers.remove(worker)
+                    yield from self._requeue_lost(worker)
                 elif reply.error is not None:
                     raise reply.error
                 elif reply.opened:
-                    hand.ready = True
+                    worker.ready = True
                 else:
-                    hand.sent.popleft()
+                    worker.bundles.popleft()
                     for number, result in reply.results:
-                        self._in_vain = 0
-                        yield hand.due.pop(number), result
+                        self._deaths_in_a_row = 0
+                        yield worker.pending.pop(number), result
 
-    def _hire(self, hands: Sequence[Hand[W]]) -> list[Hand[W]]:
-        """New workers in the free places, as far as there is work for them."""
-        free = set(range(self._workers)) - {hand.number for hand in hands}
-        hired = []
-        for number in sorted(free):
-            bundle = self._next()
+    def _start_workers(self, running: Sequence[WorkerHandle[W]]) -> list[WorkerHandle[W]]:
+        """Starts the workers that are missing, as far as there is work for them."""
+        missing = set(range(self._workers)) - {worker.number for worker in running}
+        started = []
+        for number in sorted(missing):
+            bundle = self._next_bundle()
             if not bundle:
                 break
-            hand: Hand[W] = self._crew.hire(number)
-            self._give(hand, bundle)
-            hired.append(hand)
-        return hired
+            worker: WorkerHandle[W] = self._pool.start(number)
+            self._send(worker, bundle)
+            started.append(worker)
+        return started
 
-    def _fill(self, hand: Hand[W]) -> None:
-        while len(hand.sent) < AHEAD and (bundle := self._next()):
-            self._give(hand, bundle)
-        if hand.due and not hand.sent:  # there is nothing more for it
-            self._give(hand, [])
+    def _fill(self, worker: WorkerHandle[W]) -> None:
+        while len(worker.bundles) < self._ahead and (bundle := self._next_bundle()):
+            self._send(worker, bundle)
+        if worker.pending and not worker.bundles:  # no more work for it
+            self._send(worker, [])
 
-    def _give(self, hand: Hand[W], bundle: list[Numbered[W]]) -> None:
-        hand.due.update(bundle)
-        hand.sent.append(bundle)
-        self._crew.send(hand, bundle)
+    def _send(self, worker: WorkerHandle[W], bundle: list[Numbered[W]]) -> None:
+        worker.pending.update(bundle)
+        worker.bundles.append(bundle)
+        self._pool.send(worker, bundle)
 
-    def _next(self) -> list[Numbered[W]]:
-        if self._again:  # one at a time, to find the piece that kills
-            return [self._again.popleft()]
-        return list(islice(self._new, self._task.bundle))
+    def _next_bundle(self) -> list[Numbered[W]]:
+        if self._requeued:  # one at a time, to find the piece that kills
+            return [self._requeued.popleft()]
+        return list(islice(self._unsent, self._task.bundle))
 
-    def _bury(self, hand: Hand[W]) -> Iterator[tuple[W, R]]:
-        """Takes back what a dead worker had; a piece that killed several fails."""
-        self._in_vain += 1
-        if self._in_vain > DEATHS * self._workers:
+    def _requeue_lost(self, dead: WorkerHandle[W]) -> Iterator[tuple[W, R]]:
+        """Requeues the pieces of a dead worker; yields those that killed too many as failed."""
+        self._deaths += 1
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row > DEATHS * self._workers:
             raise RunFailed(
-                f"workers died {self._in_vain} times in a row and did nothing, with "
-                f"{len(hand.due):,} pieces of work under way; were they killed, or out of memory? "
-                f"Run the same command again, perhaps with fewer --workers"
+                f"workers died {self._deaths_in_a_row} times in a row without a result, with "
+                f"{len(dead.pending):,} pieces of work pending; were they killed, or out of "
+                f"memory?",
+                "run the same command again, perhaps with fewer --workers",
+                code="workers-died",
             )
-        in_work = {number for number, _ in hand.sent[0]} if hand.sent and hand.ready else set()
-        for number, piece in hand.due.items():
-            self._deaths[number] = self._deaths.get(number, 0) + (number in in_work)
-            if self._deaths[number] >= DEATHS:
+        if self._on_death is not None:
+            self._on_death(self._deaths)
+        in_work = {number for number, _ in dead.bundles[0]} if dead.bundles and dead.ready else ()
+        for number, piece in dead.pending.items():
+            deaths = self._deaths_on_piece.get(number, 0) + (number in in_work)
+            self._deaths_on_piece[number] = deaths
+            if deaths >= DEATHS:
                 yield piece, self._task.lost(piece, DEATHS)
             else:
-                self._again.append((number, piece))
+                self._requeued.append((number, piece))
 
 
 _START = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from counterprior.eval.workers.farm import serve
-serve(int(sys.argv[2]))
+serve(int(sys.argv[2]), int(sys.argv[3]))
 """
 
 
 class _Processes:
     """Processes on this machine, each with its device; they end with this one.
 
-    Interpreters of their own: `multiprocessing` would import the user's script again in each, and
-    run what stands in it without a guard.
+    Not of `multiprocessing`, which would import the user's script again in each, and run what that
+    holds without a guard.
     """
 
     def __init__(self, payload: bytes, devices: Sequence[str]) -> None:
         self._payload = payload
         self._devices = devices
-        self._all: list[_Link] = []
+        self._links: list[_Link] = []
 
-    def hire(self, number: int) -> Hand[Any]:
+    def start(self, number: int) -> WorkerHandle[Any]:
         ours, theirs = Pipe()
         environment = dict(os.environ)
         if self._devices:
             environment["CUDA_VISIBLE_DEVICES"] = self._devices[number % len(self._devices)]
+        arguments = [json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
         process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno())],
+            [sys.executable, "-c", _START, *arguments],
             env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
-        theirs.close()  # else its end would not be noticed
+        theirs.close()  # otherwise `receive` would not notice its end
         link = _Link(ours, process)
-        self._all.append(link)
-        hand: Hand[Any] = Hand(number, link)
-        self._try(ours.send_bytes, self._payload)
-        return hand
+        self._links.append(link)
+        self._try_to_send(link, self._payload)
+        return WorkerHandle(number, link)
 
-    def send(self, hand: Hand[Any], bundle: list[Numbered[Any]]) -> None:
-        self._try(hand.link.connection.send_bytes, pickle.dumps(bundle))
+    def send(self, worker: WorkerHandle[Any], bundle: list[Numbered[Any]]) -> None:
+        self._try_to_send(worker.link, pickle.dumps(bundle))
 
-    def receive(self, hands: Sequence[Hand[Any]]) -> list[tuple[Hand[Any], Reply | None]]:
-        by_connection = {hand.link.connection: hand for hand in hands}
-        found: list[tuple[Hand[Any], Reply | None]] = []
+    def receive(
+        self, workers: Sequence[WorkerHandle[Any]]
+    ) -> list[tuple[WorkerHandle[Any], Reply | None]]:
+        by_connection = {worker.link.connection: worker for worker in workers}
+        replies: list[tuple[WorkerHandle[Any], Reply | None]] = []
         for connection in wait(list(by_connection)):
             assert isinstance(connection, Connection)
-            hand = by_connection[connection]
+            worker = by_connection[connection]
             try:
-                found.append((hand, pickle.loads(connection.recv_bytes())))
+                replies.append((worker, pickle.loads(connection.recv_bytes())))
             except (EOFError, OSError):
-                hand.link.end()
-                self._all.remove(hand.link)
-                found.append((hand, None))
-        return found
+                worker.link.end()
+                self._links.remove(worker.link)
+                replies.append((worker, None))
+        return replies
 
     def close(self) -> None:
-        for link in self._all:
+        for link in self._links:
             link.end()
 
     @staticmethod
-    def _try(send: Any, data: bytes) -> None:
-        with suppress(OSError):  # it is dead: `receive` will tell
-            send(data)
+    def _try_to_send(link: _Link, data: bytes) -> None:
+        with suppress(OSError):  # it is dead: `receive` reports it
+            link.connection.send_bytes(data)
 
 
 @dataclass(eq=False)
@@ -348,52 +391,53 @@ class _Link:
 
 
 def visible_devices() -> tuple[str, ...]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; none without GPUs."""
-    told = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if told is not None:
-        return tuple(part.strip() for part in told.split(",") if part.strip())
-    found = [path.name for path in Path("/dev").glob("nvidia*")]
-    numbers = (re.fullmatch(r"nvidia(\d+)", name) for name in found)
+    """GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; empty without GPUs."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return tuple(name.strip() for name in visible.split(",") if name.strip())
+    files = [path.name for path in Path("/dev").glob("nvidia*")]
+    numbers = (re.fullmatch(r"nvidia(\d+)", name) for name in files)
     return tuple(str(n) for n, _ in enumerate(filter(None, numbers)))
 
 
-def serve(number: int) -> None:
-    """The life of a worker process, which hears of its work by an open file."""
+def serve(file: int, parent: int) -> None:
+    """Runs a worker process: reads its task and bundles from an open file of this number."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it and ends this process
-    end_with_parent()
-    connection = Connection(number)
+    end_with_parent(parent)
+    connection = Connection(file)
     try:
-        worker, reply = opened(connection.recv_bytes())
+        worker, reply = open_task(connection.recv_bytes())
         connection.send_bytes(reply)
         while worker is not None:
-            connection.send_bytes(done(worker, pickle.loads(connection.recv_bytes())))
+            connection.send_bytes(do_bundle(worker, pickle.loads(connection.recv_bytes())))
     except (EOFError, BrokenPipeError):
         return  # the parent is gone, or needs nothing more
 
 
-def opened(payload: bytes) -> tuple[TaskWorker[Any, Any] | None, bytes]:
-    """The worker of a pickled task, and the reply that says so, pickled; without it, the error."""
+def open_task(payload: bytes) -> tuple[TaskWorker[Any, Any] | None, bytes]:
+    """Opens a pickled task; returns its worker, None if that failed, and the pickled reply."""
     try:
         worker = pickle.loads(payload).open()
     except BaseException as error:
-        return None, _failed(error)
+        return None, _error_reply(error)
     return worker, pickle.dumps(Reply(opened=True))
 
 
-def done(worker: TaskWorker[Any, Any], bundle: list[Numbered[Any]]) -> bytes:
-    """The reply to a bundle, pickled; the empty one asks for all that is still due."""
+def do_bundle(worker: TaskWorker[Any, Any], bundle: list[Numbered[Any]]) -> bytes:
+    """Returns the pickled reply to a bundle; an empty one asks for all remaining results."""
     try:
         return pickle.dumps(Reply(list(worker.do(bundle) if bundle else worker.finish())))
     except BaseException as error:
-        return _failed(error)
+        return _error_reply(error)
 
 
-def _failed(error: BaseException) -> bytes:
-    """The reply that carries an error, pickled; one that can't be is told in words."""
+def _error_reply(error: BaseException) -> bytes:
+    """Returns the pickled reply that carries an error, or its text if it can't be pickled."""
     if isinstance(error, AttributeError) and "__main__" in str(error):
         error = UsageError(
-            f"workers can't import this from __main__ ({error}): put it into a module, and give "
-            f"python:MODULE:FACTORY"
+            f"workers can't import this from __main__ ({error})",
+            "put it into a module, and give python:MODULE:FACTORY",
+            code="not-picklable",
         )
     error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)))
     try:
@@ -401,29 +445,28 @@ def _failed(error: BaseException) -> bytes:
         pickle.loads(data)
         return data
     except Exception:
-        told = RunFailed(f"a worker failed: {type(error).__name__}: {error}")
-        return pickle.dumps(Reply(error=told))
+        failure = RunFailed(f"a worker failed: {type(error).__name__}: {error}")
+        return pickle.dumps(Reply(error=failure))
 
 
-def check_same(expected: dict[str, str], found: dict[str, str], what: str) -> None:
-    """Raises RunFailed where a worker opens something else than the run is of."""
-    changed = [k for k in {**expected, **found} if expected.get(k) != found.get(k)]
+def check_same(expected: dict[str, str], opened: dict[str, str], noun: str) -> None:
+    """Raises RunFailed if a worker opened something other than what the run's identity says."""
+    changed = [k for k in {**expected, **opened} if expected.get(k) != opened.get(k)]
     if changed:
         name = changed[0]
         raise RunFailed(
-            f"the {what} is another one in a worker: {name} is {found.get(name)}, and "
-            f"{expected.get(name)} in this process; give workers the same libraries and devices"
+            f"the {noun} of a worker differs: {name} is {opened.get(name)}, and "
+            f"{expected.get(name)} in this process",
+            "give workers the same libraries and devices",
+            code="worker-differs",
         )
 
 
-def end_with_parent() -> None:
-    """Ends this process when its parent is gone: a killed run must leave no writing worker."""
-    parent = os.getppid()
-    # Of a pool's worker; it may have gone before this line, when `parent` is somebody else already.
-    starter = parent_process()
+def end_with_parent(parent: int) -> None:
+    """Ends this process when its parent, of this id, is gone: a killed run must leave no writer."""
 
     def watch() -> None:
-        while os.getppid() == parent and (starter is None or starter.is_alive()):
+        while os.getppid() == parent:
             time.sleep(0.3)
         os._exit(1)
 

@@ -251,7 +251,7 @@ def captioning(request: pytest.FixtureRequest) -> Journey:
 
 def mining(request: pytest.FixtureRequest, worker: bool = False) -> Journey:
     request.getfixturevalue("parser")
-    words = ["mine", "--engine", "pool", "--workers", 1]
+    words = ["mine", "--workers", 1]
     rows = [{"caption": f"a cat and a dog, {n}", "url": f"http://a.test/{n}"} for n in range(4)]
 
     def prepare(root: Path) -> None:

@@ -230,26 +230,33 @@ def test_half_an_emoji_fails_no_shard(tmp_path: Path) -> None:
 
 PARENT = """
 import os, sys, time
-from multiprocessing import get_context
+from dataclasses import dataclass
+from pathlib import Path
+from counterprior.eval.workers import farm
+from slow_task import SlowToOpen
+
+path, when = sys.argv[1:]
+if when == "before":  # the parent dies before the worker knows it
+    farm._START = (
+        "import os, pathlib, sys, time\\n"
+        f"pathlib.Path({path!r}).write_text(str(os.getpid()))\\n"
+        f"while os.getppid() == {os.getpid()}: time.sleep(0.05)\\n"
+    ) + farm._START
+list(farm.farm(SlowToOpen(path), [1], farm.Scale()))
+"""
+SLOW_TASK = """
+import os, time
+from dataclasses import dataclass
 from pathlib import Path
 
-def work(path, wait):
-    from counterprior.corpus_analysis import shards
-    def load(self):
-        Path(path).write_text(str(os.getpid()))
-        time.sleep(60)
-    shards.Worker._load = load
-    if wait:  # the parent dies before the worker starts
-        Path(path).write_text(str(os.getpid()))
-        while os.getppid() == int(wait):
-            time.sleep(0.05)
-    shards.Worker(None)
+@dataclass
+class SlowToOpen:
+    path: str
+    bundle: int = 1
 
-if __name__ == "__main__":
-    wait = str(os.getpid()) if sys.argv[2] == "before" else ""
-    child = get_context("spawn").Process(target=work, args=(sys.argv[1], wait))
-    child.start()
-    child.join()
+    def open(self):
+        Path(self.path).write_text(str(os.getpid()))
+        time.sleep(60)
 """
 
 
@@ -265,6 +272,7 @@ def _lives(pid: int) -> bool:
 def test_a_worker_ends_with_its_parent_also_while_it_loads(when: str, tmp_path: Path) -> None:
     script, started = tmp_path / "parent.py", tmp_path / "pid"
     script.write_text(PARENT)
+    (tmp_path / "slow_task.py").write_text(SLOW_TASK)
     parent = subprocess.Popen([sys.executable, str(script), str(started), when])
     pid = 0
     try:

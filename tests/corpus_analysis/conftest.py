@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.server
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from counterprior.corpus_analysis.shards import ShardSettings
+from counterprior.corpus_analysis.shards import Job, MineShards, ShardEntry, ShardMiner
+from counterprior.eval.workers.farm import Scale
 
 
 @pytest.fixture
@@ -39,17 +39,17 @@ def images() -> Iterator[tuple[str, dict[str, bytes]]]:
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mines in this process: one model for all tests."""
-    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: _inline)
+    monkeypatch.setattr("counterprior.corpus_analysis.mine.farm", _inline_farm)
 
 
-_workers: list[Any] = []
+_miners: list[ShardMiner] = []
 
 
-def _inline(jobs: Any, settings: ShardSettings, workers: int) -> Iterator[dict[str, Any]]:
-    from counterprior.corpus_analysis.shards import Worker
-
-    if not _workers:
-        _workers.append(Worker(settings))
-    _workers[0].settings = settings
-    for job in jobs:
-        yield _workers[0].mine(job)
+def _inline_farm(
+    task: MineShards, work: Sequence[Job], scale: Scale, **options: object
+) -> Iterator[tuple[Job, ShardEntry]]:
+    if not _miners:
+        _miners.append(task.open())
+    _miners[0].settings = task.settings
+    for job in work:
+        yield job, _miners[0].mine(job)

@@ -17,18 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
+from refusals import raises
 
 from counterprior.corpus_analysis.captions.gate import REASONS, QualityGateSettings, gate
 from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.engines import (
-    EngineError,
-    WorkerDied,
-    engine,
-    job_from,
-    run_jobs,
-    settings_from,
-)
 from counterprior.corpus_analysis.mine import (
     MANIFEST,
     PAIRS,
@@ -37,7 +30,14 @@ from counterprior.corpus_analysis.mine import (
     mine_pairs,
 )
 from counterprior.corpus_analysis.run import LOCK, CorpusSettings, run
-from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker, write_parquet
+from counterprior.corpus_analysis.shards import (
+    Job,
+    MineShards,
+    ShardEntry,
+    ShardMiner,
+    ShardSettings,
+    write_parquet,
+)
 from counterprior.corpus_analysis.sources import (
     SourceError,
     SourceSettings,
@@ -45,6 +45,7 @@ from counterprior.corpus_analysis.sources import (
     read_shard,
 )
 from counterprior.errors import InUseError, UsageError
+from counterprior.eval.workers.farm import Scale, as_engine
 from counterprior.progress import silent
 from counterprior.storage import Lock
 
@@ -326,38 +327,44 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def settings_for(
-    captions: Path, out: Path, engine_name: str = "pool", workers: int = 1
-) -> MineSettings:
-    return MineSettings(ShardSettings(SourceSettings((str(captions),))), out, engine_name, workers)
+FARM = "counterprior.corpus_analysis.mine.farm"
 
 
-class Inline:
-    """An engine that mines in this process; `stop_after` entries it dies."""
+def settings_for(captions: Path, out: Path) -> MineSettings:
+    return MineSettings(ShardSettings(SourceSettings((str(captions),))), out)
 
-    worker: Worker | None = None
+
+def jobs_of(settings: MineSettings) -> list[Job]:
+    shards = list_shards(settings.shard.source)
+    return [Job.of(shard, settings.out, settings.shard) for shard in shards]
+
+
+class InlineFarm:
+    """Stands in for `farm`: mines in this process; after `stop_after` shards it is interrupted."""
+
+    miner: ShardMiner | None = None
 
     def __init__(self, stop_after: int = 99) -> None:
         self.stop_after = stop_after
         self.mined: list[str] = []
 
     def __call__(
-        self, jobs: list[Job], settings: ShardSettings, workers: int
-    ) -> Iterator[dict[str, object]]:
-        Inline.worker = Inline.worker or Worker(settings)
-        for job in jobs:
+        self, task: MineShards, work: Sequence[Job], scale: Scale, **options: object
+    ) -> Iterator[tuple[Job, ShardEntry]]:
+        InlineFarm.miner = InlineFarm.miner or task.open()
+        for job in work:
             if len(self.mined) == self.stop_after:
                 raise KeyboardInterrupt
-            entry = Inline.worker.mine(job)
+            entry = InlineFarm.miner.mine(job)
             self.mined.append(job.shard.name)
-            yield entry
+            yield job, entry
 
 
 @pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> Inline:
-    found = Inline()
-    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: found)
-    return found
+def inline(monkeypatch: pytest.MonkeyPatch) -> InlineFarm:
+    inline_farm = InlineFarm()
+    monkeypatch.setattr(FARM, inline_farm)
+    return inline_farm
 
 
 def results(out: Path) -> dict[str, bytes]:
@@ -369,7 +376,7 @@ def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     """What an undisturbed run writes."""
     out = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: Inline())
+        patch.setattr(FARM, InlineFarm())
         funnel = mine_pairs(settings_for(captions, out), silent)
     rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
     assert rows == funnel.pairs > 1000
@@ -410,9 +417,9 @@ def test_a_worker_that_has_read_much_loads_its_model_anew(
         return loaded[-1]
 
     monkeypatch.setattr(shards, "Miner", counted)
-    settings = settings_for(captions, tmp_path).shard
-    jobs = [Job.of(s, tmp_path, settings) for s in list_shards(settings.source)][:3]
-    worker = Worker(settings)
+    settings = settings_for(captions, tmp_path)
+    jobs = jobs_of(settings)[:3]
+    worker = ShardMiner(settings.shard)
     strings = len(worker.miner.parser.nlp.vocab.strings)
     monkeypatch.setattr(shards, "MOST_WORDS", strings - 1)
     entries = [worker.mine(job) for job in jobs]
@@ -424,10 +431,10 @@ def test_a_worker_that_has_read_much_loads_its_model_anew(
 def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; "
-        "from counterprior.corpus_analysis.shards import Job, ShardSettings, Worker; "
+        "from counterprior.corpus_analysis.shards import Job, ShardMiner, ShardSettings; "
         "from counterprior.corpus_analysis.sources import SourceSettings, list_shards; "
         f"settings = ShardSettings(SourceSettings(({str(captions)!r},))); "
-        "worker = Worker(settings); shard = list_shards(settings.source)[0]; "
+        "worker = ShardMiner(settings); shard = list_shards(settings.source)[0]; "
         f"entry = worker.mine(Job.of(shard, Path({str(tmp_path)!r}), settings)); "
         "print(entry['pairs'], {'spacy', 'spacy.cli', 'torch', 'pandas'} & set(sys.modules)); "
         "import pandas, spacy.cli, pyarrow; "
@@ -443,10 +450,9 @@ def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Pat
 def test_an_interrupted_run_goes_on(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = Inline(stop_after=2), Inline()
-    engines = iter([first, second])
+    first, second = InlineFarm(stop_after=2), InlineFarm()
     environment = dict(os.environ)
-    monkeypatch.setattr("counterprior.corpus_analysis.mine.engine", lambda name: next(engines))
+    monkeypatch.setattr(FARM, first)
     with pytest.raises(KeyboardInterrupt):
         mine_pairs(settings_for(captions, tmp_path), silent)
     # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
@@ -455,6 +461,7 @@ def test_an_interrupted_run_goes_on(
     (tmp_path / PAIRS / names[4]).write_bytes(b"not noted")
     with (tmp_path / MANIFEST).open("a") as log:
         log.write('{"key": "torn')
+    monkeypatch.setattr(FARM, second)
     mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
     assert results(tmp_path) == expected
@@ -462,29 +469,27 @@ def test_an_interrupted_run_goes_on(
 
 
 def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
-    captions: Path, tmp_path: Path, inline: Inline
+    captions: Path, tmp_path: Path, inline: InlineFarm
 ) -> None:
     mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(inline.mined) == SHARDS
     mine_pairs(settings_for(captions, tmp_path), silent)
     assert len(inline.mined) == SHARDS
     changed = ShardSettings(SourceSettings((str(captions),)), gate=QualityGateSettings(max_words=8))
-    Inline.worker = None
+    InlineFarm.miner = None
     try:
-        mine_pairs(MineSettings(changed, tmp_path, "pool", 1), silent)
+        mine_pairs(MineSettings(changed, tmp_path), silent)
     finally:
-        Inline.worker = None
+        InlineFarm.miner = None
     assert len(inline.mined) == 2 * SHARDS
 
 
-def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inline) -> None:
+def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: InlineFarm) -> None:
     source = tmp_path / "source"
     source.mkdir()
     write_source(source / "a.csv")
     pq.write_table(pa.table({"text": ["a cat and a dog"]}), source / "b.parquet")
-    settings = MineSettings(
-        ShardSettings(SourceSettings((str(source),))), tmp_path / "out", "pool", 1
-    )
+    settings = settings_for(source, tmp_path / "out")
     with pytest.raises(
         MineError, match=r"1 of 2 shards failed; the first, .*b\.parquet: SourceError"
     ):
@@ -506,13 +511,14 @@ def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_run_make_the_run_together(
-    captions: Path, expected: dict[str, bytes], tmp_path: Path, inline: Inline
+    captions: Path, expected: dict[str, bytes], tmp_path: Path, inline: InlineFarm
 ) -> None:
     out = tmp_path / "out"
     whole = settings_for(captions, out)
 
     def part(number: int, count: int = 2, stage: str = "pairs") -> CorpusSettings:
-        return CorpusSettings(replace(whole, part=(number, count)), stage, "boxes:b.json")
+        mine = replace(whole, scale=Scale(shard=(number, count)))
+        return CorpusSettings(mine, stage, "boxes:b.json")
 
     counts = run(part(2), silent).funnel
     (out / PAIRS / "other.partial").write_text("of a part that is at work")
@@ -543,70 +549,45 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
-def test_jobs_and_settings_survive_as_text(captions: Path) -> None:
-    from dataclasses import asdict
-
-    settings = ShardSettings(SourceSettings((str(captions),), limit=5))
-    job = Job.of(list_shards(settings.source)[0], Path("x"), settings)
-    assert job_from(json.dumps(asdict(job))) == job
-    assert settings_from(json.dumps(asdict(settings))) == settings
-
-
-class Mortal:
-    """An engine whose workers die after `lives` entries, each time it is started."""
-
-    def __init__(self, *lives: int) -> None:
-        self.lives = iter(lives)
-        self.started: list[int] = []
-
-    def __call__(
-        self, jobs: Sequence[Job], settings: ShardSettings, workers: int
-    ) -> Iterator[dict[str, object]]:
-        self.started.append(len(jobs))
-        lives = next(self.lives)
-        for job in jobs[:lives]:
-            yield {"key": job.key}
-        if lives < len(jobs):
-            raise WorkerDied("killed")
+def test_refuses_unknown_engine(
+    tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    for name in ("daft", "pool", "spark"):
+        with raises("unknown-engine", name, "choose from local, ray"):
+            as_engine(name)
+    done = cli("mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
+    assert done.returncode == 2 and "unknown-engine" in done.stderr
 
 
-def test_an_engine_is_started_again_with_what_is_left(captions: Path) -> None:
-    settings = settings_for(captions, Path("x")).shard
-    jobs = [Job.of(s, Path("x"), settings) for s in list_shards(settings.source)]
-    mortal, told = Mortal(0, 2, 0, 0, 1, 3), list[int]()
-    entries = run_jobs(mortal, jobs, settings, 2, told.append)
-    assert [e["key"] for e in entries] == [job.key for job in jobs]
-    assert mortal.started == [6, 6, 4, 4, 4, 3]
-    assert told == [1, 2, 3, 4, 5]
-    hopeless = Mortal(2, 0, 0, 0)
-    with pytest.raises(EngineError, match=r"3 times in a row \(killed\) with 4 shards left"):
-        list(run_jobs(hopeless, jobs, settings, 2, told.append))
+def test_records_shard_that_kills_its_workers_as_failed(captions: Path, tmp_path: Path) -> None:
+    job, *_ = jobs_of(settings_for(captions, tmp_path))
+    entry = MineShards(settings_for(captions, tmp_path).shard).lost(job, 3)
+    assert entry == {
+        "key": job.key,
+        "shard": job.shard.name,
+        "file": job.shard.path,
+        "error": "3 workers died mining it",
+    }
 
 
-def test_an_unknown_engine_is_named() -> None:
-    with pytest.raises(UsageError, match="choose from local, pool, ray"):
-        engine("spark")
-
-
-def start(captions: Path, out: Path, engine_name: str) -> subprocess.Popen[bytes]:
+def start(captions: Path, out: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "counterprior", "mine", str(captions), "--out", str(out)]
     return subprocess.Popen(
-        [*command, "--engine", engine_name, "--workers", "2"],
+        [*command, "--workers", "2"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
 
 
 def processes(pid: int) -> list[tuple[int, bytes]]:
-    """Everything below a process but resource trackers: id and command line, parents first."""
+    """Everything below a process: id and command line, parents first."""
     found: dict[int, tuple[int, bytes]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text, line = stat.read_text(), stat.with_name("cmdline").read_bytes()
         except OSError:
             continue
-        if b"resource_tracker" not in line:
-            found[int(stat.parent.name)] = (int(text.rsplit(")", 1)[1].split()[1]), line)
+        found[int(stat.parent.name)] = (int(text.rsplit(")", 1)[1].split()[1]), line)
     below, level = [], [pid]
     while level:
         level = [child for child, (parent, _) in found.items() if parent in level]
@@ -625,26 +606,12 @@ def wait_for_lines(path: Path, count: int, process: subprocess.Popen[bytes]) -> 
 
 @pytest.mark.lane
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in /proc")
-@pytest.mark.parametrize(
-    ("engine_name", "victim"),
-    [
-        ("pool", "run"),
-        ("pool", "worker"),
-        ("local", "run"),
-        ("local", "query"),
-        ("local", "worker"),
-    ],
-)
-def test_kill_9(
-    captions: Path, tmp_path: Path, expected: dict[str, bytes], engine_name: str, victim: str
-) -> None:
-    if engine_name == "local":
-        pytest.importorskip("daft")
-    process = start(captions, tmp_path, engine_name)
+@pytest.mark.parametrize("victim", ["run", "worker"])
+def test_kill_9(captions: Path, tmp_path: Path, expected: dict[str, bytes], victim: str) -> None:
+    process = start(captions, tmp_path)
     wait_for_lines(tmp_path / MANIFEST, 1, process)
     started = processes(process.pid)
-    # Daft's workers hang on its query's process, the pool's on the run.
-    pid = {"run": process.pid, "query": started[0][0], "worker": started[-1][0]}[victim]
+    pid = process.pid if victim == "run" else started[-1][0]
     os.kill(pid, signal.SIGKILL)
     _, message = process.communicate(timeout=120)
     noted = (tmp_path / MANIFEST).read_bytes().count(b"\n")
@@ -656,7 +623,7 @@ def test_kill_9(
     assert not left
     if victim == "run":
         assert 1 <= noted < SHARDS
-        again = start(captions, tmp_path, engine_name)
+        again = start(captions, tmp_path)
         _, message = again.communicate(timeout=120)
         assert again.returncode == 0, message.decode()
     else:
@@ -677,11 +644,10 @@ def alive(pid: int, line: bytes) -> bool:
 
 
 @pytest.mark.lane
-@pytest.mark.parametrize("engine_name", ["pool", "local"])
 def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_done(
-    captions: Path, tmp_path: Path, engine_name: str
+    captions: Path, tmp_path: Path
 ) -> None:
-    process = start(captions, tmp_path, engine_name)
+    process = start(captions, tmp_path)
     wait_for_lines(tmp_path / MANIFEST, 1, process)
     process.send_signal(signal.SIGINT)
     _, message = process.communicate(timeout=60)
@@ -691,11 +657,10 @@ def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_done(
 
 
 @pytest.mark.lane
-def test_daft_gives_the_same_bytes(
+def test_workers_write_the_same_bytes(
     captions: Path, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
-    pytest.importorskip("daft")
-    process = start(captions, tmp_path, "local")
+    process = start(captions, tmp_path)
     _, message = process.communicate(timeout=120)
     assert process.returncode == 0, message.decode()
     assert results(tmp_path) == expected
@@ -707,7 +672,7 @@ def test_the_command_prints_the_funnel(
     def mine(source: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
         return cli("mine", source, "--out", tmp_path, *options.split())
 
-    done = mine(captions / "0.parquet", "--engine pool --workers 1 --limit 200")
+    done = mine(captions / "0.parquet", "--workers 1 --limit 200")
     assert done.returncode == 0, done.stderr
     assert "passed the quality gate" in done.stdout and "pairs; en_core_web_sm" in done.stdout
     wrong = mine("nothing.csv")

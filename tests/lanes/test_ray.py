@@ -45,7 +45,6 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def captions(tmp_path: Path) -> Path:
     """Six shards."""
-    pytest.importorskip("daft")
     texts = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()]
     source = tmp_path / "captions"
     source.mkdir()

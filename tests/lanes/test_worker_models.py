@@ -11,7 +11,7 @@ import pytest
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
-from counterprior.eval.workers.farm import HERE, Scale
+from counterprior.eval.workers.farm import IN_PROCESS, Scale
 from counterprior.storage import read_records
 
 pytestmark = pytest.mark.lane
@@ -27,7 +27,7 @@ def test_models_in_workers_say_what_they_say_here(
     painter = f"diffusers:{checkpoint('sd3')}?device=cpu&steps=2&width=64&height=64"
     judge = f"hf-vlm:{checkpoint('qwen3-vl')}?device=cpu&min_mass=0&batch=4"
     found = []
-    for name, scale in (("one", HERE), ("two", Scale(2))):
+    for name, scale in (("one", IN_PROCESS), ("two", Scale(2))):
         settings = RunSettings("t2i_homogenization", str(text_release), tmp_path / name, limit=4)
         evaluate_run(settings, painter, [judge], JudgeSettings(("mirror",)), scale=scale)
         images = {i.case: i.sha256 for i in Run.open(tmp_path / name).images().values()}

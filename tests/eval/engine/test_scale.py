@@ -19,8 +19,8 @@ import pytest
 from forking import ForkedProcess, ForkingCommand
 from piecework import Changing, Telling
 from PIL import Image
+from refusals import raises
 
-from counterprior.errors import RunFailed
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.engine import making
@@ -272,5 +272,5 @@ def test_what_was_made_is_recorded_whatever_ends_the_run(
 def test_a_worker_that_opens_another_generator_is_noticed(
     text_release: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(RunFailed, match=r"the generator is another one in a worker: pid is \d+"):
+    with raises("worker-differs", "generator", "pid"):
         generate(settings_of(text_release, tmp_path / "run"), Changing(), scale=Scale(2))

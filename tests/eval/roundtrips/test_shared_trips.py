@@ -15,8 +15,7 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.run import Run
 from counterprior.eval.studies import runner as studies
 from counterprior.eval.studies.runner import run_study
-from counterprior.eval.workers.farm import HERE as ALONE
-from counterprior.eval.workers.farm import Scale
+from counterprior.eval.workers.farm import IN_PROCESS, Scale
 from counterprior.storage import read_records
 
 HERE = "python:trip_doubles:"
@@ -76,7 +75,7 @@ def test_shards_take_every_step_once_and_end_in_the_same(tmp_path: Path) -> None
 
 @pytest.mark.lane
 def test_workers_take_the_steps_of_models_that_run_here(tmp_path: Path) -> None:
-    assert not run_study(study(), tmp_path / "one", scale=ALONE).failures
+    assert not run_study(study(), tmp_path / "one", scale=IN_PROCESS).failures
     doubles.reset()
     two = Scale(workers=2)
     assert not run_study(study(), tmp_path / "two", scale=two).failures

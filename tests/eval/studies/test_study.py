@@ -25,7 +25,7 @@ from counterprior.eval.studies.formats import format_table
 from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.status import study_status
 from counterprior.eval.studies.table import study_table
-from counterprior.eval.workers.farm import HERE, Scale
+from counterprior.eval.workers.farm import IN_PROCESS, Scale
 from counterprior.storage import Lock
 
 Plain = dict[str, Any]
@@ -440,7 +440,7 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         judges={"pixels": "pixels", "visor": "visor:pixels"},
     )
     tables = []
-    for name, scale in (("one", HERE), ("two", Scale(workers=2))):
+    for name, scale in (("one", IN_PROCESS), ("two", Scale(workers=2))):
         done = run_study(asked, tmp_path / name, scale=scale)
         assert not done.failures
         tables.append(format_table(study_table(done.study), "json"))

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from piecework import Squares
+from refusals import raises
 
-from counterprior.errors import RunFailed, UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.workers.farm import Scale, farm, visible_devices
+from counterprior.eval.workers.on_ray import actor_resources
 
 TWO = Scale(workers=2)
 
@@ -34,7 +35,7 @@ def is_running(pid: int) -> bool:
     return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
-def wait_until_gone(folder: Path) -> None:
+def await_end(folder: Path) -> None:
     deadline = time.monotonic() + 20
     while any(map(is_running, pids(folder))) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -51,13 +52,15 @@ def test_a_dead_worker_costs_the_pieces_that_it_had(tmp_path: Path) -> None:
     }
     assert {text.split()[-1] for text in found.values()} == {"5", "6"}
     assert 5 <= len(pids(tmp_path)) <= 6  # two, and one for each of the four that died
-    wait_until_gone(tmp_path)
+    await_end(tmp_path)
 
 
 def test_workers_that_die_at_once_end_the_work(tmp_path: Path) -> None:
-    with pytest.raises(RunFailed, match=r"workers died 4 times in a row and did nothing"):
-        list(farm(Squares(tmp_path, dies_at_once=True), range(3), Scale(1, ("0",))))
-    assert len(pids(tmp_path)) == 4
+    deaths: list[int] = []
+    task = Squares(tmp_path, dies_at_once=True)
+    with raises("workers-died", "4 times in a row", "2 pieces of work"):
+        list(farm(task, range(3), Scale(1, ("0",)), on_death=deaths.append))
+    assert len(pids(tmp_path)) == 4 and deaths == [1, 2, 3]
 
 
 def test_work_is_taken_as_it_is_needed_and_errors_end_it(tmp_path: Path) -> None:
@@ -77,14 +80,14 @@ def test_work_is_taken_as_it_is_needed_and_errors_end_it(tmp_path: Path) -> None
         list(found)
     assert "piecework.py" in "".join(raised.value.__notes__)
     assert len(taken) < 40
-    wait_until_gone(tmp_path)
+    await_end(tmp_path)
 
 
 def test_what_cannot_be_sent_is_refused_in_one_line(tmp_path: Path) -> None:
     class Local(Squares):
         pass
 
-    with pytest.raises(UsageError, match=r"can't be sent to worker processes .*python:MODULE"):
+    with raises("not-picklable", "can't be sent to worker processes", "python:MODULE"):
         list(farm(Local(tmp_path), range(3), TWO))
 
 
@@ -106,7 +109,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     assert len(pids(tmp_path)) == 2 and all(map(is_running, pids(tmp_path)))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    wait_until_gone(tmp_path)
+    await_end(tmp_path)
 
 
 def test_devices_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,17 +120,35 @@ def test_devices_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("wrong", "reason"),
+    ("wrong", "code"),
     [
-        ({"workers": 0}, "give at least 1"),
-        ({"shard": (3, 2)}, "I from 1 to N"),
-        ({"engine": "magic"}, "no engine 'magic'"),
-        ({"engine": "ray", "devices": ("0",)}, "drop --devices"),
+        ({"workers": 0}, "number-out-of-range"),
+        ({"shard": (3, 2)}, "invalid-shard"),
+        ({"engine": "magic"}, "unknown-engine"),
+        ({"engine": "ray", "devices": ("0",)}, "option-conflict"),
     ],
 )
-def test_impossible_scales_are_refused(wrong: dict, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
+def test_refuses_impossible_scales(wrong: dict, code: str) -> None:
+    with raises(code):
         Scale(**wrong)
+
+
+def test_sends_no_bundle_ahead_where_pieces_take_long(tmp_path: Path) -> None:
+    # Worker 0 works on piece 0 until the others are done: if one of them waited behind it, both
+    # would wait.
+    task = Squares(tmp_path, bundle=1, first_waits_for=3)
+    began = time.monotonic()
+    assert len(dict(farm(task, range(4), TWO, ahead=1))) == 4
+    assert time.monotonic() - began < 20
+
+
+def test_actors_reserve_shares_on_which_all_have_room() -> None:
+    cluster = {"CPU": 8.0, "GPU": 2.0}
+    assert actor_resources(cluster, 2, gpus=True) == {"num_gpus": 1}
+    assert actor_resources(cluster, 3, gpus=True) == {"num_gpus": 0.5}  # 2 / 3 has room for two
+    assert actor_resources({"CPU": 8.0}, 3, gpus=True) == {"num_gpus": 0}
+    assert actor_resources(cluster, 8, gpus=False) == {"num_cpus": 1}
+    assert actor_resources(cluster, 9, gpus=False) == {"num_cpus": 0.5}
 
 
 def test_a_script_needs_no_guard_but_what_it_defines_cannot_be_sent(tmp_path: Path) -> None:
