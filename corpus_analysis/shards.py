@@ -24,7 +24,7 @@ from ..storage import whole_file
 from .captions.gate import QualityGateSettings, gate
 from .captions.miner import Counts, Miner, MinerSettings
 from .captions.ontology import Ontology
-from .captions.parser import installed_model, unneeded_hidden
+from .captions.parser import installed_model, without_optional_imports
 from .columns import SourceError
 from .rows import pair_rows, pair_schema
 from .sources import DAMAGED, Shard, SourceSettings, read_shard
@@ -141,7 +141,7 @@ class ShardMiner:
         return ()
 
     def _load(self) -> Miner:
-        with unneeded_hidden():
+        with without_optional_imports():
             return Miner(self.settings.miner)
 
     def mine(self, job: Job) -> ShardEntry:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,10 +50,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # huggingface_hub and datasets read these when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    if "HF_ASSETS_CACHE" not in os.environ:  # workers find what the first process has set
-        assets = tempfile.TemporaryDirectory(prefix="counterprior-assets-")
-        config.add_cleanup(assets.cleanup)
-        os.environ["HF_ASSETS_CACHE"] = assets.name
 
 
 @pytest.fixture(autouse=True, scope="session")

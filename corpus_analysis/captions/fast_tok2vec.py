@@ -8,7 +8,7 @@ and residual, which NumPy's BLAS does well. Results differ from spaCy's in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ _TOKENS_AT_ONCE = 1_000
 """Tokens whose windows are held at once: with more, they leave the caches of a core."""
 
 
-def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
+def _parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
     """Cuts captions that stand one after the other into parts of at most so many tokens (a caption
     stays whole): each part's captions and its tokens."""
     ends = np.cumsum(lengths)
@@ -42,15 +42,6 @@ def parts(lengths: Indices, most: int) -> Iterator[tuple[slice, slice]]:
         end = int(ends[last - 1])
         yield slice(first, last), slice(start, end)
         first, start = last, end
-
-
-def with_space(attributes: Sequence[Sequence[int]], spaced: NDArray[np.bool_]) -> Keys:
-    """Attributes of word types, in `FastWords`' order, as the model reads them: whether a space
-    follows stands before whether the word is one."""
-    found = np.empty((len(attributes), len(_COLUMNS)), np.uint64)
-    found[:, [0, 1, 2, 3, 5]] = attributes
-    found[:, 4] = spaced
-    return found
 
 
 class UnknownLayout(Exception):
@@ -98,7 +89,7 @@ class FastTok2Vec:
     def encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
         """Token vectors in context, of captions that stand one after the other."""
         found = np.empty_like(vectors)
-        for captions, tokens in parts(lengths, _TOKENS_AT_ONCE):
+        for captions, tokens in _parts(lengths, _TOKENS_AT_ONCE):
             found[tokens] = self._encode(vectors[tokens], lengths[captions])
         return found
 

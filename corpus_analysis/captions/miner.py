@@ -6,15 +6,12 @@ and engines change no row.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .attachment import Word
 from .extract import CaptionPair, Extractor, spatial_words
-from .light_word import unlink
 from .ontology import Ontology
 from .parser import Parser, load_parser
 from .prefilter import Prefilter
@@ -51,7 +48,7 @@ class MinerSettings:
     prefilter: bool = True
     """Skip the parser for captions that can't hold a pair."""
     fast: bool = True
-    """Use the fast parser."""
+    """Use the fast tok2vec."""
 
 
 @dataclass
@@ -66,21 +63,6 @@ class Counts:
     """Tokens that were parsed."""
     errors: int = 0
     """Captions that could not be parsed."""
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the garbage collector, which would go through the whole model again and again.
-
-    Words are taken apart by `unlink` instead.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class Miner:
@@ -98,10 +80,9 @@ class Miner:
     def __call__(self, captions: pa.StringArray) -> list[Mined | None]:
         """One entry per caption, in order; None if it holds no pair or is null."""
         found: list[Mined | None] = [None] * len(captions)
-        with _uncollected():
-            texts = self.candidates(captions)
-            # Of one caption that many images have, all are counted and one is parsed.
-            mined = self._mined(list(dict.fromkeys(text for _, text in texts)))
+        texts = self.candidates(captions)
+        # Of one caption that many images have, all are counted and one is parsed.
+        mined = self._mined(list(dict.fromkeys(text for _, text in texts)))
         for row, text in texts:
             one = mined[text]
             self.counts.parsed += 1
@@ -156,9 +137,7 @@ class Miner:
                 parsed = [(words, "") for words in self.parser.parse(batch)]
             except Exception:  # third-party code: one caption must not end a run
                 parsed = [self._parse_one(text) for text in batch]
-            for words, error in parsed:
-                yield words, error
-                unlink(words or ())
+            yield from parsed
 
     def _parse_one(self, text: str) -> tuple[Sequence[Word] | None, str]:
         try:

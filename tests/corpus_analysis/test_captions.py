@@ -23,8 +23,6 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.taxonomy import Taxonomy
 from counterprior.corpus_analysis.captions import parser as parser_module
 from counterprior.corpus_analysis.captions.extract import Extractor, spatial_words
-from counterprior.corpus_analysis.captions.fast_words import FastWords, PlainAttributes
-from counterprior.corpus_analysis.captions.light_word import LooseWord
 from counterprior.corpus_analysis.captions.miner import Counts, Mined, Miner, MinerSettings
 from counterprior.corpus_analysis.captions.ontology import (
     CATEGORIES,
@@ -34,7 +32,12 @@ from counterprior.corpus_analysis.captions.ontology import (
     distinct,
     plural,
 )
-from counterprior.corpus_analysis.captions.parser import MODELS, ModelMissing, load_parser
+from counterprior.corpus_analysis.captions.parser import (
+    MODELS,
+    ModelMissing,
+    Parser,
+    load_parser,
+)
 from counterprior.corpus_analysis.captions.prefilter import TRIGGERS, Prefilter, triggered
 from counterprior.corpus_analysis.captions.text import DIRTY, hard, hard_rows, normalize
 from counterprior.eval.detectors.loading import COCO
@@ -696,16 +699,14 @@ def test_null_and_empty_captions(miner: Miner, reference: Miner) -> None:
 def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = miner.parser.fast
-    assert fast is not None
-    codes = fast.words.codes
+    parse = type(miner.parser).parse
 
-    def fragile(texts: list[str]):  # type: ignore[no-untyped-def]
+    def fragile(self: Parser, texts: list[str]):  # type: ignore[no-untyped-def]
         if any("poison" in text for text in texts):
             raise ValueError("poisoned")
-        return codes(texts)
+        return parse(self, texts)
 
-    monkeypatch.setattr(fast.words, "codes", fragile)
+    monkeypatch.setattr(type(miner.parser), "parse", fragile)
     good, bad = "a cat and a dog", "a cat and a poison dog"
     monkeypatch.setattr(miner, "counts", Counts())
     found = miner(pa.array([good, bad, good, bad]))
@@ -731,119 +732,6 @@ def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
     assert plain.parser.speedup.startswith("plain: the fast tok2vec differs")
     rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::40]
     assert plain(pa.array(rows)) == miner(pa.array(rows))
-
-
-def test_a_parser_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    miner_or_skip(prefilter=True, fast=False)
-    from counterprior.corpus_analysis.captions import fast_parser
-
-    class Wrong(fast_parser.FastTransitions):
-        def parse(self, vectors, lengths):  # type: ignore[no-untyped-def]
-            heads, moves = super().parse(vectors, lengths)
-            return heads, moves + 1
-
-    monkeypatch.setattr(fast_parser, "FastTransitions", Wrong)
-    found = load_parser()
-    assert found.speedup.startswith("plain: the fast parser differs") and found.fast is None
-    assert [word.lower_ for word in found.parse(["a cat and a dog"])[0]][-1] == "dog"
-
-
-ODD = (
-    *("", " ", "  a cat", "a cat ", "a  cat\tand\na dog", "a\u00a0cat \u2003 dog", "\n", "x"),
-    *("cannot can't gonna dont Im I'm id its U.S.A. a.m. 5a.m. e.g. e.g.a", ":) :-) 8) :)a ;dog"),
-    *(
-        "PERSON ORTH NOUN nsubj ROOT",
-        "\u0130stanbul \ufb01sh stra\u00dfe",
-        "don\u2019t C$5 US$ 3kg",
-    ),
-    *(
-        "the dog's and dogs' toys",
-        "http://a.b/c?d dog.cat a-b-c -- ...",
-        "\u732b and \U0001f408 dog",
-    ),
-)
-"""Spaces, exceptions, names of attributes, other scripts."""
-
-
-def assert_same_words(texts: list[str], miner: Miner, reference: Miner) -> None:
-    """All that the extraction reads, in whole batches."""
-    fast, plain = miner.parser.parse(texts), reference.parser.parse(texts)
-    for text, mine, theirs in zip(texts, fast, plain, strict=True):
-        assert parser_module._read(mine) == parser_module._read(theirs), text
-
-
-def test_fast_words_are_spacys(miner: Miner, reference: Miner) -> None:
-    rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::3]
-    assert_same_words([*ODD, *rows], miner, reference)
-
-
-@pytest.mark.parametrize("name", ["laion400m_10k", "cc3m_val"])
-def test_fast_words_of_real_captions_are_spacys(
-    shared_data: Path, miner: Miner, reference: Miner, name: str
-) -> None:
-    texts = [t for t in real_captions(shared_data, name).slice(3000, 700).to_pylist() if t]
-    assert_same_words(texts, miner, reference)
-
-
-def test_arcs_may_cross(miner: Miner, reference: Miner) -> None:
-    texts = [
-        "What the dog is looking at is a cat. The cat sleeps",
-        "whose simple dress does this belong to ?",
-        "most statues are of people -- often the sculptor 's ancestors .",
-        "what it 's like only washing your hair once a week .",
-    ]
-    assert_same_words(texts, miner, reference)
-    words = [word for found in miner.parser.parse(texts) for word in found]
-    assert all(isinstance(word, LooseWord) for word in words)
-
-
-def test_chunks_split_as_spacy_splits_them(miner: Miner) -> None:
-    """Also each exception of the tokenizer, and what the model reads of every word; each alone,
-    though the tokenizer is asked for all at once."""
-    nlp, fast = miner.parser.nlp, miner.parser.fast
-    assert fast is not None
-    plain = "a A I ab Ab AB aB Dr etc vs x7 7 30 3kg colour PERSON " + "a" * 120
-    exceptions = [rule for rule in nlp.tokenizer.rules if not rule.isspace()]
-    marks = ("", *',:;!?)."', "..", ",)", "-", "'s")
-    every = (*plain.split(), *exceptions)
-    chunks = [f"{a}{word}{b}" for word in every for b in marks for a in ("", "(", '"')]
-    words, table = FastWords(nlp, fast.common), PlainAttributes(nlp)
-    words.codes([" ".join(chunks)])
-    for chunk in chunks:
-        doc = nlp.make_doc(chunk)
-        codes = words[chunk]
-        assert [words.texts[code >> 1] for code in codes] == [t.text for t in doc], chunk
-        read = doc.to_array(["NORM", "PREFIX", "SUFFIX", "SHAPE", "IS_SPACE"]).tolist()
-        numbers = [code >> 1 for code in codes]
-        found = [words.attributes[at] or table(words.texts[at]) for at in numbers]
-        assert [list(one) for one in found] == read, chunk
-        assert [code & 1 for code in codes] == [0] * (len(codes) - 1) + [1]
-
-
-@given(st.lists(st.text(st.sampled_from("aAbz.,!'-/$5 \t\u00e9:()&\""), max_size=14), max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_fast_words_split_as_spacy_does(miner: Miner, texts: list[str]) -> None:
-    nlp, fast = miner.parser.nlp, miner.parser.fast
-    assert fast is not None
-    words = FastWords(nlp, fast.common)
-    for text, codes in zip(texts, words.codes(texts), strict=True):
-        found = [(words.texts[code >> 1], " " * (code & 1)) for code in codes]
-        assert found == [(token.text, token.whitespace_) for token in nlp.make_doc(text)]
-
-
-def test_words_are_forgotten_when_there_are_too_many(
-    miner: Miner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from counterprior.corpus_analysis.captions import fast_words
-
-    fast = miner.parser.fast
-    assert fast is not None
-    rows = pa.array([json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::9])
-    before = miner(rows)
-    monkeypatch.setattr(fast_words, "_MAX_TYPES", 3)
-    assert miner(rows) == before
-    assert miner(rows.slice(0, 2)) == before[:2]
-    assert len(fast.words.texts) < 60
 
 
 def test_a_model_of_another_layout_stays_plain(monkeypatch: pytest.MonkeyPatch) -> None:
