@@ -264,15 +264,15 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     of the group, each an option; the command receives the group."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {}
-    options: list[Parameter] = []
+    parameters: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         hint = hints[parameter.name]
         if not is_dataclass(hint):
-            options.append(parameter.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
             continue
         assert isinstance(hint, type)
         groups[parameter.name] = hint
-        options += [
+        parameters += [
             option.replace(kind=Parameter.KEYWORD_ONLY)
             for option in signature(hint, eval_str=True).parameters.values()
         ]
@@ -280,9 +280,10 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def grouped(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            options = {f.name: values.pop(f.name) for f in fields(group) if f.name in values}
+            values[name] = group(**options)
         command(**values)
 
-    grouped.__signature__ = Signature(options)  # type: ignore[attr-defined]
-    grouped.__annotations__ = {option.name: option.annotation for option in options}
+    grouped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {p.name: p.annotation for p in parameters}
     return grouped

@@ -24,7 +24,7 @@ from ..results.names import slugify
 from ..results.risk import Curve
 from ..stats.abstention import RiskCoverage
 from .pages import render
-from .plots import Plot, risk_plot, stacked_plot
+from .plots import inline, risk_plot, stacked_plot
 
 COLORS = ("#1668c7", "#c2410c")
 """Of the boxes of objects a and b."""
@@ -70,7 +70,7 @@ def write_check_report(
     return out / "index.html"
 
 
-def _reasons(report: CheckReport) -> Plot:
+def _reasons(report: CheckReport) -> Markup:
     """What became of each method's images, as shares of all."""
     rows = []
     for method in report.methods:
@@ -82,7 +82,8 @@ def _reasons(report: CheckReport) -> Plot:
             **metrics["undecidable_reasons"],
         }
         rows.append((method.name, [counts.get(part, 0) / n for part in PARTS]))
-    return stacked_plot(rows, [part.replace("_", " ") for part in PARTS], "verdicts by reason")
+    figure = stacked_plot(rows, [part.replace("_", " ") for part in PARTS])
+    return inline(figure, "verdicts by reason")
 
 
 def _risks(report: CheckReport) -> list[tuple[str, Markup]]:
@@ -99,7 +100,8 @@ def _risks(report: CheckReport) -> list[tuple[str, Markup]]:
             columns = (np.array([p[c] for p in points]) for c in ("tau", "coverage", "risk"))
             curves.append(Curve(name, number, RiskCoverage(*columns), told["labeled"]))
         if curves:
-            figures.append((meaning, risk_plot(curves, f"risk against coverage: {meaning}")))
+            title = f"risk against coverage: {meaning}"
+            figures.append((meaning, inline(risk_plot(curves), title)))
     return figures
 
 

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from ..core import describe
 from ..results.contents import RunContents
 from ..results.leaderboard import Leaderboard, Standing
-from .plots import PlotPoint, strip, value_axis
-from .svg import PlotAxis
+from .strips import PlotPoint, ValueAxis, strip
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list
 
 def rank_all(board: Leaderboard) -> list[Ranked]:
     """The standings of a leaderboard with their strips."""
-    axis = value_axis([standing.score for standing in board.standings])
+    axis = ValueAxis.of([standing.score for standing in board.standings])
     return [Ranked(one, _strip(one, axis)) for one in board.standings]
 
 
-def _strip(standing: Standing, axis: PlotAxis) -> Markup:
+def _strip(standing: Standing, axis: ValueAxis) -> Markup:
     return strip(PlotPoint(standing.score, 0, standing.name), axis)
 
 

@@ -33,7 +33,8 @@ from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
 from .overview import overview, rank_all
-from .plots import Plot, PlotPoint, counted, dot_plot, key, risk_plot, scatter_plot
+from .plots import inline, risk_plot, scatter_plot
+from .strips import PlotPoint, Strips, counted, dot_plot, key
 
 
 def render_pages(
@@ -77,7 +78,7 @@ def render_pages(
             suite=suite,
             judged=[judged for run in members for judged in run.judged],
             behavior=_behavior(judges),
-            risk=risk_plot(curves, f"{suite}: risk against coverage") if curves else None,
+            risk=inline(risk_plot(curves), f"{suite}: risk against coverage") if curves else None,
             curves=curves,
             asked=_asked(members),
         )
@@ -183,7 +184,7 @@ def _asked(runs: Sequence[RunContents]) -> dict[str, str]:
 
 def _slopes(
     judges: Mapping[str, Sequence[JudgedRun]], names: tuple[str, str]
-) -> list[tuple[str, Plot]]:
+) -> list[tuple[str, Strips]]:
     """Two scores of each run under each judge."""
     found = []
     for judge, judged in judges.items():
@@ -222,7 +223,7 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
         if points:
             bias = f"{suite.headline.score.replace('_', ' ')} by {judge}"
             title = f"{scorer} over {bias}"
-            plot = scatter_plot(points, title, _arrows(runs))
+            plot = inline(scatter_plot(points, _arrows(runs)), title)
             n = counted([one for pair in points for one in pair])
             figures.append({"judge": judge, "scorer": scorer, "n": n, "plot": plot})
     return {"reports": reports, "figures": figures, "names": list(shown.values())}
@@ -273,7 +274,7 @@ def _forests(
     return found
 
 
-def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Plot]]:
+def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Strips]]:
     """How every judge fared under the controls, drawn over its runs."""
     found = []
     for judge, judged in judges.items():

@@ -1,249 +1,337 @@
-"""The figures of a report, each from numbers to SVG that fits its place on every screen.
+"""Plots as SVG, drawn by Matplotlib: curves, scatter plots, histograms, bars.
 
-Labels, legends and n stand in the page beside the SVG, so that they are read at their own size.
+Every function returns a figure. `inline` gives it the colors of the page on which it stands, light
+or dark; `as_file` makes a file of its own. The same numbers give the same bytes.
 """
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..core import Score
 from ..results.risk import Curve
-from ..results.tables import show, show_interval
-from .svg import SERIES, FluidDrawing, PlotAxis
+from ..stats.intervals import NOTHING, Interval
+from .strips import SERIES, PlotPoint
 
-EDGES = (3.0, 97.0)
-"""Of an axis, percent of the width: what lies on an end is drawn whole."""
-STEP = 13
-"""Between two series of a row, pixels."""
-AXIS = 22
-"""Height of the numbers of an axis, pixels."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-
-@dataclass(frozen=True)
-class PlotPoint:
-    """A number with its interval, in the color of a series."""
-
-    score: Score
-    """What is drawn."""
-    series: int
-    """Which one, from 0."""
-    name: str
-    """Of the series."""
-
-    @property
-    def hint(self) -> str:
-        s = self.score
-        interval = show_interval(s.interval, s.unit)
-        return f"{self.name}: {show(s.value, s.unit)} ({interval}), n = {s.n:,}"
-
-
-@dataclass(frozen=True)
-class PlotRow:
-    """One line of a figure: what stands left of its strip, the strip, and its n."""
-
-    label: str
-    strip: Markup
-    n: str
-    """`n = 24`, or `n = 20 to 24` where the series differ; empty where it says nothing."""
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A figure of strips under each other, over one axis."""
-
-    title: str
-    rows: Sequence[PlotRow]
-    axis: Markup
-    """The numbers below the last strip."""
-    names: Sequence[str] = ()
-    """Of the series, for a legend; none for a single one."""
+COLORS = "#0b62b0 #b8480a #00795a #9a3f86 #7a6200 #1f7fa8 #c22f45 #4d4f9e".split()
+"""Colors of the series, as `style.css` has them for a light page."""
+INK, FAINT, LINE, GROUND = "#1a1d21", "#59616b", "#d7dbe0", "#fefefe"
+PAGE = {
+    **{color: f"var(--s{number})" for number, color in enumerate(COLORS)},
+    **{INK: "var(--text)", FAINT: "var(--faint)", LINE: "var(--line)", GROUND: "var(--ground)"},
+}
+"""Color -> the page's own."""
+MARKERS = "os^D"
+WIDTH = 6.8
+"""Width of a figure, inches of 72 points."""
+SVG = "http://www.w3.org/2000/svg"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+}
 
 
-def dot_plot(
-    rows: Sequence[tuple[str, Sequence[PlotPoint]]],
-    title: str,
-    names: Sequence[str] = (),
-    linked: bool = False,
-) -> Plot:
-    """A point and whiskers for every series of a row; a tick where chance would lie.
+class CurvePoint(NamedTuple):
+    """A score at one value of what was varied."""
 
-    linked: a row's points are on one line, joined: from the hollow first to the last.
+    x: float
+    y: float
+    """NaN where it is undefined: not drawn."""
+    interval: Interval = NOTHING
+    """95 %; NaN without one."""
+
+
+def curve_plot(
+    series: Mapping[str, Sequence[CurvePoint]], label: str, logarithmic: bool = False
+) -> Figure:
+    """Returns a line with whiskers for every series.
+
+    label: what x is; logarithmic: whether x is drawn in powers of two.
     """
-    axis = value_axis([point.score for _, part in rows for point in part])
-    return Plot(
-        title,
-        [PlotRow(label, _strip(label, part, axis, linked), counted(part)) for label, part in rows],
-        _numbers(axis, _unit(rows)),
-        names if len(names) > 1 else (),
-    )
-
-
-def strip(point: PlotPoint, axis: PlotAxis) -> Markup:
-    """One point with its whiskers, for a cell of a table."""
-    return _strip("", [point], axis, False)
-
-
-def value_axis(scores: Sequence[Score]) -> PlotAxis:
-    """The whole scale of the unit: a difference looks as large as it is."""
-    ends = [v for s in scores for v in (s.value, *s.interval) if not math.isnan(v)]
-    whole = 100.0 if scores and scores[0].unit == "%" else 1.0
-    low = -whole if min(ends, default=0) < 0 else 0.0
-    # Ratios can pass 1.
-    return PlotAxis(low, max(whole, *ends, 0), *EDGES)
+    with _figure(3.4) as (figure, (axes,)):
+        drawn = False
+        for number, (name, row) in enumerate(series.items()):
+            points = [p for p in row if not math.isnan(p.y)]
+            if not points:
+                continue
+            drawn = True
+            color, marker = COLORS[number % SERIES], MARKERS[number % len(MARKERS)]
+            axes.plot([p.x for p in points], [p.y for p in points], color=color, label=name)
+            for p in points:
+                _whiskers(axes, p.x, p.y, color, up=p.interval)
+                hint = f"{name}: {p.y:.3g} at {p.x:g}"
+                _mark(axes, p.x, p.y, color, marker, hint)
+        if not drawn:
+            return _empty(axes)
+        if logarithmic:
+            axes.set_xscale("log", base=2)
+            axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel(label)
+        if len(series) > 1:
+            figure.legend(loc="outside right upper")
+        return figure
 
 
 def scatter_plot(
-    points: Sequence[tuple[PlotPoint, PlotPoint]],
-    title: str,
-    arrows: Sequence[tuple[int, int]] = (),
-) -> Markup:
-    """Two scores of every series against each other, each with its interval.
+    points: Sequence[tuple[PlotPoint, PlotPoint]], arrows: Sequence[tuple[int, int]] = ()
+) -> Figure:
+    """Returns a figure of two scores of every series against each other, with their intervals.
 
-    arrows: series that are joined by a line, e.g. a generator and itself under a method.
+    arrows: series that a line joins, e.g. a generator and itself under a method.
     """
-    known = [pair for pair in points if not any(math.isnan(p.score.value) for p in pair)]
-    across = value_axis([first.score for first, _ in known])
-    up = _close_axis([second.score for _, second in known], 290, 24)
-    drawing = FluidDrawing(300 + AXIS, title)
-    for tick in up.ticks():
-        drawing.line(0, up(tick), 100, up(tick), "grid")
-        drawing.text(0, up(tick) - 8, f"{tick:g}", style="tick")
-    _grid(drawing, across, 24, 300)
-    _ticks(drawing, across, 300, known[0][0].score.unit if known else "1")
-    places = {a.series: (across(a.score.value), up(b.score.value)) for a, b in known}
-    for before, after in arrows:
-        if before in places and after in places:
-            drawing.line(*places[before], *places[after], f"change s{after % SERIES}")
-    for first, second in known:
-        x, y = places[first.series]
-        style = f"whisker s{first.series % SERIES}"
-        low, high = first.score.interval
-        if not math.isnan(low):
-            drawing.line(across(low), y, across(high), y, style)
-        low, high = second.score.interval
-        if not math.isnan(low):
-            drawing.line(x, up(low), x, up(high), style)
-        drawing.mark(x, y, first.series, f"{first.hint}; {second.hint}")
-    return drawing.markup()
+    drawn = [p for p in points if not any(math.isnan(point.score.value) for point in p)]
+    places = {a.series: (a.score.value, b.score.value) for a, b in drawn}
+    with _figure(4.2) as (figure, (axes,)):
+        for before, after in arrows:
+            if before in places and after in places:
+                ends = zip(places[before], places[after], strict=True)
+                axes.plot(*ends, color=COLORS[after % SERIES], linestyle="--", linewidth=1.2)
+        for first, second in drawn:
+            x, y = places[first.series]
+            color = COLORS[first.series % SERIES]
+            _whiskers(axes, x, y, color, first.score.interval, second.score.interval)
+            marker = MARKERS[first.series % len(MARKERS)]
+            _mark(axes, x, y, color, marker, f"{first.hint}; {second.hint}")
+        if drawn and drawn[0][0].score.unit == "%":
+            axes.xaxis.set_major_formatter("{x:g} %")
+        return figure
 
 
-def risk_plot(curves: Sequence[Curve], title: str) -> Markup:
-    """Share of wrong answers among those kept, as fewer are kept."""
-    worst = max((float(c.curve.risk.max()) for c in curves if len(c.curve.risk)), default=0.0)
-    across = PlotAxis(0, 1, *EDGES)
-    up = PlotAxis(0, min(1, max(0.1, 1.1 * worst)), 250, 24)
-    drawing = FluidDrawing(250 + AXIS, title)
-    for tick in up.ticks(5):
-        drawing.line(0, up(tick), 100, up(tick), "grid")
-        drawing.text(0, up(tick) - 8, f"{tick:.0%}", style="tick")
-    for tick in across.ticks(5):
-        drawing.text(across(tick), 264, f"{tick:.0%}", "middle", "tick")
-    for c in curves:
-        points = [(across(x), up(y)) for x, y in zip(c.curve.coverage, c.curve.risk, strict=True)]
-        if points:
-            drawing.path([*points, points[-1]], f"curve s{c.series % SERIES}")
-            hint = f"{c.name}: {c.curve.risk[-1]:.1%} of all wrong, n = {c.n:,}"
-            drawing.mark(*points[-1], c.series, hint)
-    return drawing.markup()
+def risk_plot(curves: Sequence[Curve]) -> Figure:
+    """Returns the share of wrong answers among those kept, as fewer are kept."""
+    with _figure(3.6) as (figure, (axes,)):
+        for c in curves:
+            color = COLORS[c.series % SERIES]
+            if not len(c.curve.risk):
+                continue
+            axes.plot(c.curve.coverage, c.curve.risk, color=color)
+            x, y = float(c.curve.coverage[-1]), float(c.curve.risk[-1])
+            hint = f"{c.name}: {y:.1%} of all wrong, n = {c.n:,}"
+            _mark(axes, x, y, color, MARKERS[c.series % len(MARKERS)], hint)
+        axes.set_xlim(0, 1.02)
+        axes.set_ylim(bottom=0)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        return figure
 
 
-def stacked_plot(
-    rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], title: str
-) -> Plot:
-    """One bar a row, cut into parts that are shares of 1; a part's share shows under the mouse."""
-    axis = PlotAxis(0, 100, *EDGES)
-    made = []
-    for label, shares in rows:
-        told = [f"{part} {share:.1%}" for part, share in zip(parts, shares, strict=True) if share]
-        drawing = FluidDrawing(28, f"{label}: {', '.join(told)}")
-        start = 0.0
-        for series, share in enumerate(shares):
-            if share > 0:
-                ends = (axis(100 * start), axis(100 * (start + share)))
-                hint = f"{label}: {parts[series]} {share:.2%}"
-                drawing.bar(*ends, 2, 24.0, series=series, hint=hint)
-            start += share
-        made.append(PlotRow(label, drawing.markup(), ""))
-    return Plot(title, made, _numbers(axis, "%"), parts)
+def course_plot(
+    choices: Sequence[str], regret: Sequence[float], pulls: Mapping[str, int]
+) -> Figure:
+    """Returns the course of a bandit: pulls of each generator, and regret (PSE, Fig. 6).
+
+    choices: name of the generator pulled in each round; regret: of the rounds, cumulative; pulls:
+    in all, with the one that each generator has before the first round.
+    """
+    with _figure(5.2, rows=2) as (figure, (above, below)):
+        rounds = range(len(choices) + 1)
+        for number, (name, total) in enumerate(pulls.items()):
+            counts = accumulate((int(choice == name) for choice in choices), initial=1)
+            color = COLORS[number % SERIES]
+            label = f"{shortened(name, 70)}: {total} pulls"
+            above.step(rounds, list(counts), where="post", color=color, label=label)
+        above.set_title("pulls by round")
+        below.plot(rounds, [0.0, *regret], color=INK)
+        below.set_title("regret by round")
+        figure.legend(loc="outside lower left")
+        return figure
 
 
-def counted(part: Sequence[PlotPoint]) -> str:
-    """The n of some points: `n = 24`, or `n = 20 to 24`."""
-    counts = sorted({point.score.n for point in part})
-    if not counts:
-        return ""
-    return f"n = {counts[0]:,}" + (f" to {counts[-1]:,}" if len(counts) > 1 else "")
+def difference_plot(limits: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Returns histograms of human annotators' scores less each judge's (CF-World, Fig. 5).
+
+    limits: judge -> what `results.selection.score_differences` returns. Bars are numbers of images
+    at the middle of their bin; the line is the mean difference, dashed lines are the limits of
+    agreement.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    with _figure(0.7 + 2.1 * len(limits), rows=len(limits)) as (figure, rows):
+        for number, (axes, (judge, summary)) in enumerate(zip(rows, limits.items(), strict=True)):
+            middles, counts = zip(*summary["histogram"], strict=True)
+            axes.bar(middles, counts, width=0.1, color=COLORS[number % SERIES])
+            axes.axvline(summary["mean"], color=INK)
+            for limit in summary["limits"]:
+                if not math.isnan(limit):
+                    axes.axvline(limit, color=INK, linestyle="--")
+            share = f"{100 * summary['within_0.125']:.0f} % within 0.125"
+            title = f"{judge}: mean {summary['mean']:+.3f}, {share}, n {summary['n']}"
+            axes.set_title(title)
+            axes.set_xlim(-1.0625, 1.0625)
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
+            axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        caption = "annotators less judge; line: mean, dashed: limits of agreement"
+        rows[-1].set_xlabel(caption)
+        return figure
 
 
-def key(series: int) -> Markup:
-    """The mark of a series, for a legend."""
-    drawing = FluidDrawing(14, "")
-    drawing.root.attrib.update({"width": "14", "class": "key", "aria-hidden": "true"})
-    del drawing.root.attrib["role"], drawing.root.attrib["aria-label"]
-    drawing.mark(50, 7, series)
-    return drawing.markup()
+def interval_plot(
+    rows: Sequence[tuple[str, Score, int]], label: str, ends: tuple[float, float], chance: float
+) -> Figure:
+    """Returns a score with its interval for every row: name, score, number of its series.
+
+    label: what is measured; ends: of its axis; chance: its value without an effect.
+    """
+    with _figure(0.9 + 0.26 * max(1, len(rows))) as (figure, (axes,)):
+        axes.axvline(chance, color=INK, linestyle="--", linewidth=1)
+        for place, (name, score, series) in enumerate(rows):
+            color, (low, high) = COLORS[series % SERIES], score.interval
+            _whiskers(axes, score.value, place, color, across=score.interval)
+            if not math.isnan(score.value):
+                hint = f"{name}: {score.value:.1f} ({low:.1f} to {high:.1f}), n = {score.n:,}"
+                _mark(axes, score.value, place, color, MARKERS[series % len(MARKERS)], hint)
+        axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(*ends)
+        axes.set_xlabel(label)
+        return figure
 
 
-def _strip(label: str, part: Sequence[PlotPoint], axis: PlotAxis, linked: bool) -> Markup:
-    lines = 1 if linked else max(1, len(part))
-    height = STEP * lines + 11
-    told = "; ".join(point.hint for point in part) or "nothing"
-    drawing = FluidDrawing(height, f"{label}: {told}" if label else told)
-    _grid(drawing, axis, 0, height)
-    known = [p for p in part if not math.isnan(p.score.value)]
-    if linked and len(known) > 1:
-        ends = (axis(known[0].score.value), axis(known[-1].score.value))
-        drawing.line(ends[0], height / 2, ends[1], height / 2, f"link s{known[0].series % SERIES}")
-    for number, point in enumerate(part):
-        y = height / 2 if linked else height / 2 + STEP * (number - (lines - 1) / 2)
-        _whisker(drawing, axis, y, point)
-        if linked and point is part[0] and point in known:  # hollow is where a change begins
-            drawing.root[-1][0].set("class", f"hollow s{point.series % SERIES}")
-    return drawing.markup()
+def stacked_plot(rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str]) -> Figure:
+    """Returns a bar for every row, cut into parts that are shares of 1."""
+    with _figure(1.2 + 0.35 * len(rows)) as (figure, (axes,)):
+        names = [name for name, _ in rows]
+        starts = [0.0] * len(rows)
+        for number, part in enumerate(parts):
+            shares = [shares[number] for _, shares in rows]
+            axes.barh(names, shares, left=starts, color=COLORS[number % SERIES], label=part)
+            starts = [start + share for start, share in zip(starts, shares, strict=True)]
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        figure.legend(loc="outside lower left", ncols=4)
+        return figure
 
 
-def _whisker(drawing: FluidDrawing, axis: PlotAxis, y: float, point: PlotPoint) -> None:
-    score = point.score
-    if math.isnan(score.value):
-        drawing.text(axis.start + 1, y, "undefined", style="tick")
-        return
-    if not math.isnan(score.interval.low):
-        low, high = score.interval
-        drawing.line(axis(low), y, axis(high), y, f"whisker s{point.series % SERIES}")
-    if not math.isnan(score.null):
-        drawing.line(axis(score.null), y - 7, axis(score.null), y + 7, "null")
-    drawing.mark(axis(score.value), y, point.series, point.hint)
+def inline(figure: Figure, title: str) -> Markup:
+    """Returns a figure for a page, in the page's colors.
+
+    title: what a screen reader says; the numbers stand in a table beside the figure.
+    """
+    # HTML knows the namespace, and pages hold no address of any other site.
+    text = re.sub(r' xmlns(:\w+)?="[^"]+"', "", _svg(figure, title)).replace("xlink:href", "href")
+    for color, variable in PAGE.items():
+        text = text.replace(color, variable)
+    return Markup(text)
 
 
-def _close_axis(scores: Sequence[Score], start: float, end: float) -> PlotAxis:
-    """The span of the scores with their intervals: rewards have no scale of their own."""
-    ends = [v for s in scores for v in (s.value, *s.interval) if not math.isnan(v)] or [0.0, 1.0]
-    room = 0.08 * (max(ends) - min(ends)) or 0.5
-    return PlotAxis(min(ends) - room, max(ends) + room, start, end)
+def as_file(figure: Figure, title: str) -> str:
+    """Returns a figure as an SVG file, which ends with a line feed."""
+    return _svg(figure, title) + "\n"
 
 
-def _grid(drawing: FluidDrawing, axis: PlotAxis, top: float, bottom: float) -> None:
-    for tick in axis.ticks(5):
-        drawing.line(axis(tick), top, axis(tick), bottom, "zero" if tick == 0 else "grid")
+def figure_page(figures: Mapping[str, Markup], title: str) -> str:
+    """Returns a page of figures under their headings."""
+    style = (Path(__file__).parent / "templates" / "style.css").read_text("utf-8")
+    parts = "".join(f"<h2>{escape(name)}</h2>\n{figure}\n" for name, figure in figures.items())
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style><main><h1>{escape(title)}</h1>\n{parts}</main></html>\n"
+    )
 
 
-def _numbers(axis: PlotAxis, unit: str) -> Markup:
-    drawing = FluidDrawing(AXIS, "")
-    drawing.root.set("aria-hidden", "true")
-    del drawing.root.attrib["role"], drawing.root.attrib["aria-label"]
-    _ticks(drawing, axis, 0, unit)
-    return drawing.markup()
+@contextmanager
+def _figure(height: float, rows: int = 1) -> Iterator[tuple[Figure, Sequence[Axes]]]:
+    """A figure in our style and its axes, under each other; its height in inches."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((WIDTH, height), layout="constrained")
+        yield figure, [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
 
 
-def _ticks(drawing: FluidDrawing, axis: PlotAxis, top: float, unit: str) -> None:
-    for tick in axis.ticks(5):
-        drawing.text(axis(tick), top + 12, f"{tick:g}{' %' * (unit == '%')}", "middle", "tick")
+def _empty(axes: Axes) -> Figure:
+    axes.set_axis_off()
+    axes.text(0, 0.5, "no score to draw", transform=axes.transAxes)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
 
 
-def _unit(rows: Sequence[tuple[str, Sequence[PlotPoint]]]) -> str:
-    return next((point.score.unit for _, part in rows for point in part), "1")
+def _mark(axes: Axes, x: float, y: float, color: str, marker: str, hint: str) -> None:
+    """Draws a point whose hint shows under the mouse."""
+    (mark,) = axes.plot([x], [y], marker, color=color, markeredgecolor=GROUND, zorder=3)
+    mark.set_gid(f"mark {hint}")
+
+
+def _whiskers(
+    axes: Axes, x: float, y: float, color: str, across: Interval = NOTHING, up: Interval = NOTHING
+) -> None:
+    """Draws the intervals of a point; none where they are NaN."""
+    if not math.isnan(across.low):
+        axes.plot(across, (y, y), color=color, linewidth=1.5, alpha=0.75, gid="whisker")
+    if not math.isnan(up.low):
+        axes.plot((x, x), up, color=color, linewidth=1.5, alpha=0.75, gid="whisker")
+
+
+def _svg(figure: Figure, title: str) -> str:
+    """The figure as an SVG element with its title, the hints of its marks, and no identifier
+    that nothing refers to: a page may hold several figures."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": title}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue().decode("utf-8")
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+    root = ElementTree.fromstring(text)
+    # A style would hold for the whole page; clips are not needed, as all is within its axes.
+    unwanted = {f"{{{SVG}}}{name}" for name in ("metadata", "style", "clipPath")}
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag in unwanted:
+                parent.remove(child)
+    root.attrib.update({"role": "img", "aria-label": title})
+    used = set(re.findall(r'href="#([^"]+)', text))
+    for element in root.iter():
+        element.attrib.pop("clip-path", None)
+        name = element.get("id", "")
+        if name.startswith("mark "):
+            ElementTree.SubElement(element, f"{{{SVG}}}title").text = name.removeprefix("mark ")
+        if name.partition(" ")[0] in ("mark", "whisker"):
+            element.set("class", name.partition(" ")[0])
+        if name not in used:
+            element.attrib.pop("id", None)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters.
+
+    >>> shortened("counterfactual", 8)
+    'counter…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -25,7 +25,7 @@ from ..engine.data import Rows
 from ..engine.evaluation import Evaluation
 from ..judges import as_judge
 from ..methods.candidates import Candidate, best_of, candidate_path, read_candidates
-from ..report.curves import CurvePoint, curve_page, curve_plot
+from ..report.plots import CurvePoint, curve_plot, figure_page, inline
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval
 
@@ -92,7 +92,7 @@ def best_of_curve(
     }
     write_json(root / RESULT, result)
     title = "Score of the best of N seeds"
-    write_whole(root / PLOT, curve_page({"by N": _plot(curve, names, title)}, title))
+    write_whole(root / PLOT, figure_page({"by N": _plot(curve, names, title)}, title))
     return result
 
 
@@ -160,4 +160,4 @@ def _plot(curve: Sequence[BestOfN], names: Sequence[str], title: str) -> Any:
     series = {"who chose it": [CurvePoint(p.n, p.chosen, p.chosen_interval) for p in curve]}
     for name in names:
         series[name] = [CurvePoint(p.n, p.others[name], p.other_intervals[name]) for p in curve]
-    return curve_plot(series, title, "N", logarithmic=True)
+    return inline(curve_plot(series, "N", logarithmic=True), title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..report.differences import difference_figure
+from ..report.plots import as_file, difference_plot
 from ..results.selection import score_differences
 from .scores import bandit
 from .scores.scope import LabeledRun
@@ -28,7 +28,7 @@ def differences(found: ByJudge, title: str) -> str:
         gaps = score_differences([cell.judged for cell in cells.values()], labels)
         if gaps is not None:
             shown[judge] = gaps
-    return difference_figure(shown, title) if shown else ""
+    return as_file(difference_plot(shown), title) if shown else ""
 
 
 FIGURES: dict[str, Callable[[ByJudge, str], str]] = {"pulls": pulls, "differences": differences}

@@ -311,3 +311,13 @@ def cumulative_regret(choices: Sequence[str], means: Mapping[str, float]) -> tup
     """
     best = max(means.values(), default=0.0)
     return tuple(itertools.accumulate(best - means.get(name, best) for name in choices))
+
+
+def course_figure(result: RaceResult) -> str:
+    """Returns the course of a bandit as an SVG file; empty if nothing was pulled."""
+    from ..report.plots import as_file, course_plot
+
+    if not result.choices:
+        return ""
+    figure = course_plot(result.choices, result.regret, result.pulls)
+    return as_file(figure, "Pulls of each generator, and regret")

@@ -30,8 +30,7 @@ from ..judges import Answering, as_judge
 from ..methods import Method, apply_methods
 from ..results.agree import read_scores
 from ..suites import open_suite
-from .race import RaceSettings, race
-from .race_plot import race_figure
+from .race import RaceSettings, course_figure, race
 
 HEADER = "race.json"
 RESULT = "result.json"
@@ -225,7 +224,7 @@ def run_race(
         first = f"; the first: {source.first_error}" if source.first_error else ""
         raise RunFailed(f"no image of the race could be scored ({causes}){first}")
     plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
-    if figure := race_figure(plain):
+    if figure := course_figure(result):
         write_whole(out / FIGURE, figure)
     write_json(out / RESULT, plain)
     return plain

@@ -24,7 +24,7 @@ from ..engine.steps import evaluate_run
 from ..generators import as_generator
 from ..judges import as_judge
 from ..methods import PROTOCOLS, apply_methods
-from ..report.curves import CurvePoint, curve_page, curve_plot
+from ..report.plots import CurvePoint, curve_plot, figure_page, inline
 from ..stats.intervals import NOTHING, Interval, folded
 from ..suites import open_suite
 from .scores.switched import biased, followed, mean_sign, prior_of
@@ -179,7 +179,7 @@ def _page(table: Sequence[Switched], protocols: Sequence[str]) -> str:
             success[protocol] = points
         hom[protocol] = [CurvePoint(c.step or 0, c.hom, c.hom_interval) for c in row]
     figures = {
-        "Success by step, %": curve_plot(success, f"{title}: success", "step"),
-        "Hom by step": curve_plot(hom, f"{title}: Hom", "step"),
+        "Success by step, %": inline(curve_plot(success, "step"), f"{title}: success"),
+        "Hom by step": inline(curve_plot(hom, "step"), f"{title}: Hom"),
     }
-    return curve_page(figures, title)
+    return figure_page(figures, title)

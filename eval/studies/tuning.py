@@ -30,7 +30,7 @@ from ..methods.tuning.pairs import CaptionedImage, FlipPairs, export_imagefolder
 from ..methods.tuning.recipe import LoraRecipe
 from ..methods.tuning.trainer import LOSSES, LoraTrainer
 from ..questions.asking import Alternative, Subject, ask_which
-from ..report.curves import CurvePoint, curve_page, curve_plot
+from ..report.plots import CurvePoint, curve_plot, figure_page, inline
 from ..stats.intervals import Interval, folded, wilson
 
 HEADER = "tuning.json"
@@ -189,7 +189,8 @@ def _page(out: Path, curve: Sequence[dict[str, Any]]) -> str:
         CurvePoint(float(np.mean(s)), float(np.mean([newest[step] for step in s])))
         for s in (steps[i : i + part] for i in range(0, len(steps), part))
     ]
-    figures = {"Loss": curve_plot({"loss": _thinned(losses)}, "Loss while training", "step")}
+    loss = curve_plot({"loss": losses}, "step")
+    figures = {"Loss": inline(loss, "Loss while training")}
     if curve:
         nothing = [math.nan, math.nan]
         points = [
@@ -200,10 +201,5 @@ def _page(out: Path, curve: Sequence[dict[str, Any]]) -> str:
             )
             for r in curve
         ]
-        figures["Hom on held-out captions"] = curve_plot({"Hom": points}, "Hom", "step")
-    return curve_page(figures, "Tuning on mirrored pairs")
-
-
-def _thinned(points: Sequence[CurvePoint], most: int = 24) -> list[CurvePoint]:
-    """At most so many points, evenly."""
-    return list(points[:: max(1, math.ceil(len(points) / most))])
+        figures["Hom on held-out captions"] = inline(curve_plot({"Hom": points}, "step"), "Hom")
+    return figure_page(figures, "Tuning on mirrored pairs")

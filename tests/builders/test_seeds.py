@@ -18,6 +18,7 @@ from counterprior.builders.suites import SUITES
 from counterprior.cards.diff import diff
 from counterprior.cards.facts import read_facts
 from counterprior.cli import release
+from counterprior.cli.options import CallOptions
 from counterprior.errors import UsageError
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
@@ -126,7 +127,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]
 
     def build(out: Path, seed_images: str, **more: Any) -> list[dict[str, Any]]:
         told = {"config": [CONFIG], "out": out, "jobs": 1, "seed_judge": "pixels"} | more
-        release.build(seed_images=seed_images, **told)
+        release.build(CallOptions(), seed_images=seed_images, **told)
         return list(iter_records(out, CONFIG))
 
     return build

@@ -373,7 +373,10 @@ def left_first(body: dict[str, Any]) -> str:
 def test_the_command_asks_once_and_compares_with_people(
     tmp_path: Path, server: Any, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from counterprior.cli.captioning import captioning
+    from counterprior.cli import captioning as commands
+    from counterprior.cli.options import with_option_groups
+
+    captioning = with_option_groups(commands.captioning)
 
     server.answer = left_first
     shown = {"a": ("cat", "dog"), "b": ("dog", "bench"), "c": ("bench", "cat")}
@@ -395,10 +398,10 @@ def test_the_command_asks_once_and_compares_with_people(
         "json": True,
     }
     server.faults += [None, fault(finish="refusal"), fault(status=400)]
-    captioning(tmp_path / "run", **given, limit=1)
+    captioning(out=tmp_path / "run", **given, limit=1)
     assert server.paid == 3 and len(server.asked) == 4
     capsys.readouterr()
-    captioning(tmp_path / "run", **given)
+    captioning(out=tmp_path / "run", **given)
     assert len(server.asked) == 4 + 4  # about the new image; the third can't be read
     model, control = json.loads(capsys.readouterr().out)["results"]
     assert model["labels"] == {"error": 1, "left_first": 6, "missing": 4, "refused": 1}
@@ -408,10 +411,10 @@ def test_the_command_asks_once_and_compares_with_people(
     assert scores["left_first_found"]["n"] == 3 and scores["above_people"]["value"] == 50
     assert control["name"] == "people"
     assert control["labels"] == {"left_first": 1, "right_first": 1}
-    captioning(tmp_path / "run", **{**given, "json": False})
+    captioning(out=tmp_path / "run", **{**given, "json": False})
     assert len(server.asked) == 8
     halves("bench", "dog").save(tmp_path / "a.png")
-    captioning(tmp_path / "run", **{**given, "json": False})
+    captioning(out=tmp_path / "run", **{**given, "json": False})
     assert len(server.asked) == 8 + 4  # another image of the same name
     printed = capsys.readouterr().out
     assert "left_first_balanced" in printed and "3 images with two things" in printed
@@ -420,7 +423,7 @@ def test_the_command_asks_once_and_compares_with_people(
     assert len(lines) == 12 and json.loads(lines[0])["first"] == "dog"
     assert "<svg" in (tmp_path / "run" / "captioning.svg").read_text()
     given["captioner"] = [server.spec("openai"), server.spec("openai", "max_tokens=9")]
-    captioning(tmp_path / "run", **{**given, "json": False})
+    captioning(out=tmp_path / "run", **{**given, "json": False})
     shown = " ".join(capsys.readouterr().out.split())
     assert "captioners that share a letter can't be told apart" in shown
     result = json.loads((tmp_path / "run" / "captioning.json").read_text())
@@ -429,7 +432,7 @@ def test_the_command_asks_once_and_compares_with_people(
     (pair,) = ranking["pairs"]
     assert pair["n"] and (pair["difference"], pair["adjusted"]) == (0, 1)
     with pytest.raises(UsageError, match="is named twice"):
-        captioning(tmp_path / "run", **{**given, "captioner": given["captioner"][:1] * 2})
+        captioning(out=tmp_path / "run", **{**given, "captioner": given["captioner"][:1] * 2})
 
 
 class Dying:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from counterprior.cli.corpus import control
+from counterprior.cli.options import CallOptions
 from counterprior.corpus_analysis.captions.extract import CaptionMention, CaptionPair
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.control.boxed import BoxedPair, How, match, side
@@ -181,8 +182,8 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
     )
     out, photos = tmp_path / "out", tmp_path / "photos"
     with pytest.raises(UsageError, match="--images"):
-        control(part, people, out, judge="habit")
-    control(part, people, out, judge="habit", images=photos, json=True)
+        control(part, people, out, CallOptions(), judge="habit")
+    control(part, people, out, CallOptions(), judge="habit", images=photos, json=True)
     found = json.loads(capsys.readouterr().out)
     assert found["funnel"]["captions"] == 42 and found["funnel"]["of_images"] == 41
     assert found["funnel"]["with_boxes"] == 21 and found["funnel"]["boxed"] == 20
@@ -201,5 +202,5 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
     page = (out / "index.html").read_text()
     assert "corrected by the boxes" in page and "the largest of several" in page
     count, before = len(asked), (out / "control.json").read_bytes()
-    control(part, people, out, judge="habit", images=photos, json=True)
+    control(part, people, out, CallOptions(), judge="habit", images=photos, json=True)
     assert len(asked) == count and (out / "control.json").read_bytes() == before

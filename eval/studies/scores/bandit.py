@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from ...core import Score
 from ...stats.intervals import NOTHING
 from ...suites import open_suite
-from ..race import RaceResult, RaceSettings, race
-from ..race_plot import race_figure
+from ..race import RaceResult, RaceSettings, course_figure, race
 from .scope import LabeledRun, ScoreInputs
 
 NAMES = ("pulls", "mean", "regret")
@@ -63,7 +61,7 @@ def play(rivals: Mapping[str, LabeledRun]) -> RaceResult | None:
 def figure(rivals: Mapping[str, LabeledRun]) -> str:
     """The bandit's course as SVG; empty where there is none."""
     found = play(rivals)
-    return "" if found is None else race_figure(asdict(found))
+    return "" if found is None else course_figure(found)
 
 
 def _scores(cell: LabeledRun) -> dict[str, float]:

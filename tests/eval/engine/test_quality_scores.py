@@ -15,6 +15,7 @@ from PIL import Image
 from scored import cases, image_run
 
 from counterprior.agents.budget import BudgetError
+from counterprior.cli.options import CallOptions, ScoreOptions
 from counterprior.cli.quality import quality
 from counterprior.errors import InUseError, UsageError
 from counterprior.eval.checkpoints.placement import LoadError
@@ -145,7 +146,7 @@ def test_a_clip_scores_the_mean_of_its_chosen_frames(
     assert found[first].value == pytest.approx(100 / 3) and found[image].value == 77
     assert "no score for [200]" in found[second].error and math.isnan(found[second].value)
     # Other frames are other scores, and everything says which frames it stands on.
-    quality([root], scorer=[Gray()], frames="count=2")  # type: ignore[list-item]
+    quality([root], ScoreOptions(), CallOptions(), scorer=[Gray()], frames="count=2")  # type: ignore[list-item]
     printed = "".join(capsys.readouterr())
     assert "5 scored (frames count=2 of 2 clips)" in printed
     by_frames = {one.frames: one for one in read_quality(Run.open(root))}

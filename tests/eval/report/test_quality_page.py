@@ -38,7 +38,7 @@ def test_quality_is_drawn_over_bias_and_its_changes_stand_in_a_table(tmp_path: P
     page = (tmp_path / "site" / "t2i_correctness.html").read_text()
     start = page.index('aria-label="gray:&lt;b&gt; over')
     figure = page[start : page.index("</div>", start)]
-    assert figure.count('class="mark ') == 2 and figure.count('class="whisker ') == 4
+    assert figure.count('class="mark"') == 2 and figure.count('class="whisker"') == 4
     assert "plain: 20.0" in figure and "tuned: 80.0" in figure
     changes = re.findall(r'<tr data-kind="(\w+)" data-run="(\w+)".*?</tr>', page)
     assert changes == [("bias", "tuned"), ("quality", "tuned")]

@@ -32,7 +32,7 @@ from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags, make_thumbnails
 from counterprior.eval.report.overview import overview
 from counterprior.eval.report.site import write_report
-from counterprior.eval.report.svg import PlotAxis
+from counterprior.eval.report.strips import ValueAxis
 from counterprior.eval.results.contents import RunContents, read_contents
 from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, paired
 from counterprior.eval.results.names import slugify
@@ -323,11 +323,10 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
         levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
         assert all(b - a <= 1 for a, b in pairwise(levels)), name
         for attributes, _ in page.all("svg"):
-            if (
-                attributes.get("class") == "fluid" and "aria-hidden" not in attributes
-            ):  # others are marks of a figure or a legend
-                assert attributes["role"] == "img" and attributes["aria-label"]
-                assert attributes["width"] == "100%" and "viewBox" not in attributes
+            assert attributes["role"] == "img" and attributes["aria-label"]
+        strips = [a for a, _ in page.all("span") if a.get("class") == "strip"]
+        assert strips or name.startswith("gallery-")
+        assert all(a["role"] == "img" and a["aria-label"] for a in strips)
         for attributes, _ in page.all("th"):
             assert attributes["scope"] in ("row", "col")
         ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
@@ -871,9 +870,10 @@ def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path:
 
 
 def test_ticks_are_round_and_inside() -> None:
-    assert PlotAxis(-100, 100, 0, 1).ticks() == [-100, -50, 0, 50, 100]
-    assert PlotAxis(0, 1.37, 0, 1).ticks() == [0, 0.25, 0.5, 0.75, 1, 1.25]
-    assert PlotAxis(0, 100, 10, 110)(250) == 110
+    assert ValueAxis(-100, 100).ticks() == [-100, -50, 0, 50, 100]
+    assert ValueAxis(0, 1.37).ticks() == [0, 0.25, 0.5, 0.75, 1, 1.25]
+    assert ValueAxis(0, 100).percent(250) == ValueAxis(0, 100).percent(100) == 97
+    assert ValueAxis(0, 100).percent(50) == 50
 
 
 def test_the_command(

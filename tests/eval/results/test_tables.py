@@ -10,6 +10,7 @@ import pytest
 from scored import cases, image_run, judged_as
 
 from counterprior.cli.evaluate import score
+from counterprior.cli.options import ScoreOptions
 
 GROUPS = {"basis": ("convention",), "domain": ("tools", "clocks"), "pair_type": ("A-A", "H-H")}
 
@@ -24,12 +25,12 @@ def test_pair_types_come_first_and_small_groups_are_folded(
         asked.append(replace(case, groups=groups))
     root = image_run(tmp_path / "run", asked, {case.id: 90 for case in asked})
     judged_as(root, {case.id: "correct" for case in asked})
-    score([root], groups=True)
+    score([root], ScoreOptions(), groups=True)
     printed = capsys.readouterr().out
     places = [printed.index(name) for name in ("pair_type=A-A", "basis=", "domain=tools")]
     assert printed.index(" all ") < places[0] < places[1] < places[2]
     assert "domain=clocks" not in printed
     assert "domain: 1 group of fewer than 10 items folded (clocks); --json prints them" in printed
-    score([root], json=True)
+    score([root], ScoreOptions(), json=True)
     (result,) = json.loads(capsys.readouterr().out)
     assert {"domain=clocks"} < {one["group"] for one in result["scores"]}
