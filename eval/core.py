@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from ..errors import DataError, RunFailed, UsageError
+from ..errors import RunFailed, UsageError
 from .stats.intervals import NOTHING, Interval
 
 if TYPE_CHECKING:
@@ -444,11 +444,6 @@ OBSERVED = "served_"
 nothing, is not another one for that."""
 
 
-BY = "by"
-"""Key of a record: `identity_digest` of who made it. A file that was put into another's folder is
-not taken for his; records of earlier versions are without it."""
-
-
 def identity_digest(identity: Mapping[str, str]) -> str:
     """Of who made something, eight digits.
 
@@ -456,16 +451,6 @@ def identity_digest(identity: Mapping[str, str]) -> str:
     'b3252e04'
     """
     return hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:8]
-
-
-def check_by(record: dict[str, Any], digest: str, place: str) -> None:
-    """Takes `BY` out of a record. Raises DataError, naming the place, where it is of another."""
-    if (by := record.pop(BY, digest)) != digest:
-        raise DataError(
-            f"{place}: made by {by!r}, and this folder is of {digest!r}",
-            "put back the file that belongs here",
-            code="other-answerer",
-        )
 
 
 def describe(identity: Mapping[str, str]) -> str:

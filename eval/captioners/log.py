@@ -1,4 +1,4 @@
-"""One captioner's captions in a folder: what was written is known, what is asked is recorded."""
+"""The captions of one captioner: what was written is read, what is asked is recorded."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ...errors import RunFailed
-from ...storage import RecordLog, read_records, write_json
 from ...tables import parse_as
-from ..core import (
-    BY,
-    OBSERVED,
-    Caption,
-    Captioner,
-    CaptionRequest,
-    check_by,
-    describe,
-    identity_digest,
-)
+from ..core import OBSERVED, Caption, Captioner, CaptionRequest, describe, identity_digest
+from ..store.answers import AnswerLog, keep_identity
 
 HEADER = "captioner.json"
-CAPTIONS = "captions.jsonl"
 
 
 @dataclass(frozen=True)
-class Captioned:
-    """A recorded caption."""
+class RecordedCaption:
+    """A caption with what it answers."""
 
     key: str
     """See `caption_key`."""
@@ -47,6 +37,14 @@ class Captioned:
         """What was written."""
         return Caption(self.text, self.status, self.cut)
 
+    def to_record(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> RecordedCaption:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        return parse_as(cls, record, place)
+
 
 def caption_key(name: str, instruction: str, image: str) -> str:
     """Of what a captioner is asked: another image (by a digest) or instruction is another key."""
@@ -58,21 +56,16 @@ class CaptionLog:
     """The captions of one captioner, in `captioner.json` and `captions.jsonl`."""
 
     def __init__(self, root: Path, captioner: Captioner) -> None:
-        """Made where it isn't there. Raises DataError for a damaged one."""
+        """Makes its folder if there is none. Raises DataError for a damaged log."""
         self.captioner = captioner
         self.identity = captioner.identity()
         fixed = {n: v for n, v in self.identity.items() if not n.startswith(OBSERVED)}
-        self._digest = identity_digest(fixed)
         digest = hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:12]
         self.root = root / f"{self.identity['kind']}-{digest}"
-        if not (self.root / HEADER).exists():
-            write_json(self.root / HEADER, self.identity)
-        self._known: dict[str, Captioned] = {}
-        for number, record in enumerate(read_records(self.root / CAPTIONS), 1):
-            place = f"{self.root / CAPTIONS}:{number}"
-            check_by(record, self._digest, place)
-            found = parse_as(Captioned, record, place)
-            self._known[found.key] = found
+        keep_identity(self.root / HEADER, self.identity)
+        by = identity_digest(fixed)
+        self._answers = AnswerLog(self.root, "captions", RecordedCaption, by=by, in_memory=True)
+        len(self._answers)  # read now: a damaged log is named before anything is asked
 
     @property
     def name(self) -> str:
@@ -81,13 +74,13 @@ class CaptionLog:
 
     def find(self, key: str) -> Caption | None:
         """What was written, a failure too; None where it was never asked."""
-        found = self._known.get(key)
-        return None if found is None else found.caption
+        recorded = self._answers.get(key)
+        return None if recorded is None else recorded.caption
 
     def needs(self, key: str) -> bool:
         """Whether there is no caption yet, or only a failure of the captioner itself."""
-        found = self._known.get(key)
-        return found is None or found.status == "error"
+        recorded = self._answers.get(key)
+        return recorded is None or recorded.status == "error"
 
     def ask(self, asked: Iterable[tuple[str, CaptionRequest]]) -> Iterator[Caption]:
         """Asks for every key and records each caption as it comes, in any order.
@@ -96,20 +89,20 @@ class CaptionLog:
         """
         keys: dict[str, str] = {}
 
-        def taken() -> Iterator[CaptionRequest]:
+        def requests() -> Iterator[CaptionRequest]:
             for key, request in asked:
                 keys[request.id] = key
                 yield request
 
         failed: list[Caption] = []
-        with RecordLog(self.root / CAPTIONS) as log:
-            for request, caption in self.captioner.caption(taken()):
-                found = Captioned(keys.pop(request.id), request.id, **vars(caption))
-                log.append({**vars(found), BY: self._digest})
-                self._known[found.key] = found
+        with self._answers as answers:
+            for request, caption in self.captioner.caption(requests()):
+                answers.append(RecordedCaption(keys.pop(request.id), request.id, **vars(caption)))
                 if caption.status == "error":
                     failed.append(caption)
                 yield caption
-        if failed and all(found.status == "error" for found in self._known.values()):
-            first = failed[0].text
-            raise RunFailed(f"{self.name}: all {len(failed):,} captions failed; the first: {first}")
+        if failed and all(recorded.status == "error" for recorded in self._answers.values()):
+            raise RunFailed(
+                f"{self.name}: all {len(failed):,} captions failed; the first: {failed[0].text}",
+                code="all-captions-failed",
+            )

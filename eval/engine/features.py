@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...progress import Progress, silent
-from ...storage import RecordLog, read_records, write_json
-from ..core import BY, check_by, describe, identity_digest
+from ...tables import MALFORMED
+from ..core import describe, identity_digest
 from ..scorers.features import FeatureExtractor
 from ..stats.bootstrap import Array
+from ..store.answers import AnswerLog, answerer_folder, keep_identity
 from .run import Run, recorded_bytes
 
 FOLDER = "features"
-FEATURES = "features.jsonl"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFeatures:
+    """The features of an image."""
+
+    image: str
+    """SHA-256 of the image's file."""
+    values: Array
+    """(d,) float64, of float32 on disk."""
+
+    def to_record(self) -> dict[str, Any]:
+        text = base64.b64encode(self.values.astype("<f4").tobytes()).decode()
+        return {"image": self.image, "features": text}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> ImageFeatures:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        try:
+            values = np.frombuffer(base64.b64decode(record["features"]), dtype="<f4")
+        except MALFORMED as error:
+            raise DataError(f"{place}: no features ({error})", code="damaged-record") from None
+        return cls(record["image"], values.astype(float))
 
 
 def image_features(
@@ -37,15 +62,15 @@ def image_features(
             f"the frames of clips"
         )
     identity = extractor.identity()
-    folder = root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
+    folder = answerer_folder(root / FOLDER, identity)
     present = run.present()
     name = f"features by {describe(identity)}"
     with run.lock():
-        if not (folder / "extractor.json").exists():
-            write_json(folder / "extractor.json", identity)
+        keep_identity(folder / "extractor.json", identity)
         by = identity_digest(identity)
-        known = _known(folder / FEATURES, by)
-        with RecordLog(folder / FEATURES) as log:
+        with AnswerLog(
+            folder, "features", ImageFeatures, key="image", by=by, in_memory=True
+        ) as known:
             for number, (case, image) in enumerate(present.items()):
                 progress(name, number, len(present))
                 if image in known:
@@ -55,22 +80,7 @@ def image_features(
                     opened = open_image(BytesIO(data))
                 except ImageError:
                     continue
-                values = extractor.features([opened])[0].astype("<f4")
-                text = base64.b64encode(values.tobytes()).decode()
-                log.append({"image": image, "features": text, BY: by})
-                known[image] = values.astype(float)
+                values = extractor.features([opened])[0].astype("<f4").astype(float)
+                known.append(ImageFeatures(image, values))
         progress(name, len(present), len(present))
-    return {case: known[image] for case, image in present.items() if image in known}
-
-
-def _known(path: Path, by: str) -> dict[str, Array]:
-    """SHA-256 of an image -> its features."""
-    found = {}
-    for number, record in enumerate(read_records(path), 1):
-        check_by(record, by, f"{path}:{number}")
-        try:
-            values = np.frombuffer(base64.b64decode(record["features"]), dtype="<f4")
-            found[record["image"]] = values.astype(float)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}:{number}: no features ({error})") from None
-    return found
+    return {case: known[image].values for case, image in present.items() if image in known}

@@ -11,24 +11,24 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...agents.budget import BudgetError
 from ...errors import DataError, RunFailed
 from ...images import ImageError
 from ...progress import Progress, silent
-from ...storage import RecordLog, read_records, write_json
-from ...tables import MALFORMED, parse_as
+from ...tables import parse_as
 from ..checkpoints.placement import LoadError
 from ..clips.frames import USUAL, FrameChoice
-from ..core import BY, Case, check_by, describe, identity_digest
+from ..core import Case, describe, identity_digest
 from ..judges import CallPlan
 from ..scorers import Scorer, as_scorer, open_scorer
+from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_identity
 from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
 from .frames import numbers_of, shown_frames
@@ -69,13 +69,34 @@ class PairToScore(NamedTuple):
         return hashlib.sha256(words.encode()).hexdigest()[:24]
 
 
-class ScoredPair(NamedTuple):
-    """What a scorer made of a pair."""
+@dataclass(frozen=True)
+class ScoredPair:
+    """The score of a pair, or the mean of a clip's."""
 
     value: float
     """NaN where it failed."""
     error: str = ""
     """Why it failed."""
+    key: str = ""
+    """See `PairToScore.key`; empty for a mean."""
+    case: str = ""
+    """As `PairToScore.case`."""
+    image: str = ""
+    """As `PairToScore.image`."""
+    frame: int | None = None
+    """As `PairToScore.frame`."""
+
+    def to_record(self) -> dict[str, Any]:
+        about = {"key": self.key, "case": self.case, "image": self.image}
+        frame = {} if self.frame is None else {"frame": self.frame}
+        return about | frame | ({"error": self.error} if self.error else {"value": self.value})
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> ScoredPair:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        if record.get("value") is None:
+            record["value"] = math.nan
+        return parse_as(cls, record, place)
 
 
 @dataclass
@@ -92,25 +113,19 @@ class ScoreLog:
     @classmethod
     def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
         """The log of a scorer, which need not be there."""
-        root = run.root / FOLDER / f"{identity['kind']}-{identity_digest(identity)}"
-        return cls(root, dict(identity), run.shard)
+        return cls(answerer_folder(run.root / FOLDER, identity), dict(identity), run.shard)
 
     @classmethod
     def start(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
         """The log of a scorer, made where it isn't there."""
         log = cls.of(run, identity)
-        if not (log.root / HEADER).exists():
-            write_json(log.root / HEADER, dict(identity))
+        keep_identity(log.root / HEADER, identity)
         return log
 
     @classmethod
     def open(cls, root: Path) -> ScoreLog:
         """A log that is there. Raises DataError for a damaged one."""
-        try:
-            plain = json.loads((root / HEADER).read_text("utf-8"))
-        except (OSError, *MALFORMED) as error:
-            raise DataError(f"{root / HEADER} is damaged: {error}") from None
-        return cls(root, parse_as(dict[str, str], plain, str(root / HEADER)))
+        return cls(root, read_identity(root / HEADER))
 
     @property
     def name(self) -> str:
@@ -123,35 +138,33 @@ class ScoreLog:
         return FrameChoice(self.identity.get("frames", USUAL))
 
     @cached_property
-    def newest(self) -> dict[str, ScoredPair]:
-        """The newest record of every pair, by key, whoever wrote it; a score beats a failure."""
-        found: dict[str, ScoredPair] = {}
-        digest = identity_digest(self.identity)
-        for path in sorted(self.root.glob("scores*.jsonl")):
-            for number, record in enumerate(read_records(path), 1):
-                check_by(record, digest, f"{path}:{number}")
-                try:
-                    value = record.get("value")
-                    scored = ScoredPair(
-                        math.nan if value is None else float(value), record.get("error", "")
-                    )
-                    if not scored.error or record["key"] not in found:
-                        found[record["key"]] = scored
-                except MALFORMED as error:
-                    raise DataError(f"{path}:{number}: no score ({error})") from None
-        return found
+    def answers(self) -> AnswerLog[ScoredPair]:
+        """Its scores, by `PairToScore.key`."""
+        by = identity_digest(self.identity)
+        return AnswerLog(
+            self.root,
+            "scores",
+            ScoredPair,
+            shard=self.shard,
+            by=by,
+            in_memory=True,
+            sessions=False,
+        )
 
-    def add(self, log: RecordLog, pair: PairToScore, scored: ScoredPair) -> None:
+    def find(self, key: str) -> ScoredPair | None:
+        """The newest score of a pair, else its first failure, whoever wrote it."""
+        recorded = self.answers.of(key)
+        scores = (scored for scored in reversed(recorded) if not scored.error)
+        return next(scores, recorded[0] if recorded else None)
+
+    def add(self, pair: PairToScore, scored: ScoredPair) -> None:
         """Records a score, or why there is none."""
-        told = {"error": scored.error} if scored.error else {"value": scored.value}
-        frame = {} if pair.frame is None else {"frame": pair.frame}
-        about = {"key": pair.key, "case": pair.case, "image": pair.image, **frame}
-        log.append({**about, **told, BY: identity_digest(self.identity)})
-        self.newest[pair.key] = scored
+        case, image, frame = pair.case, pair.image, pair.frame
+        self.answers.append(replace(scored, key=pair.key, case=case, image=image, frame=frame))
 
     def needs(self, pair: PairToScore) -> bool:
         """Whether there is no score yet, or only a failure."""
-        known = self.newest.get(pair.key)
+        known = self.find(pair.key)
         return known is None or bool(known.error)
 
     def pairs(self, run: Run, cases: Sequence[Case]) -> dict[str, list[PairToScore]]:
@@ -170,14 +183,15 @@ class ScoreLog:
     def of_cases(self, run: Run, cases: Sequence[Case]) -> dict[str, ScoredPair]:
         """Case -> what the scorer made of its present image, or of its clip: the mean of its
         frames, the first failure where one has none. No entry where it is not scored to the end."""
-        found = {}
+        of_case = {}
         for case, pairs in self.pairs(run, cases).items():
-            scored = [self.newest[pair.key] for pair in pairs if pair.key in self.newest]
+            recorded = (self.find(pair.key) for pair in pairs)
+            scored = [score for score in recorded if score is not None]
             if len(scored) == len(pairs):
-                failed = (one for one in scored if one.error)
-                mean = ScoredPair(fmean(one.value for one in scored))
-                found[case] = next(failed, mean)
-        return found
+                failed = (score for score in scored if score.error)
+                mean = ScoredPair(fmean(score.value for score in scored))
+                of_case[case] = next(failed, mean)
+        return of_case
 
 
 @dataclass
@@ -248,7 +262,7 @@ def _score(
         pairs.setdefault(pair.key, pair)
     tally, done = ScoringTally(), 0
     tally.clips = sum(of_case[0].frame is not None for of_case in of_cases.values())
-    with RecordLog(log.root / shard_log("scores", run.shard)) as records:
+    with log.answers:
         progress(log.name, 0, len(pairs))
         for block in _blocks(list(pairs.values()), getattr(scorer, "batch", 1)):
             waiting = {pair.key for pair in block if log.needs(pair)}
@@ -259,7 +273,7 @@ def _score(
                 found = _scored(run, scorer, block, log.choice)
                 for pair, scored in zip(block, found, strict=True):
                     if pair.key in waiting:
-                        log.add(records, pair, scored)
+                        log.add(pair, scored)
                         _count(tally, scored)
             done += len(block)
             progress(log.name, done, len(pairs))

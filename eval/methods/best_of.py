@@ -23,7 +23,7 @@ from PIL import Image
 from ...errors import UsageError
 from ...images import encode_png
 from ...specs import Spec, load_factory
-from ...storage import RecordLog, write_whole
+from ...storage import write_whole
 from ..checkpoints.extras import find_class
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import ENCODED, REPORT, USD, draw
@@ -31,12 +31,11 @@ from ..generators.python import spec_identity
 from ..judges import JUDGES, PAID, CallPlan, as_judge
 from . import Method
 from .candidates import (
-    LOG,
     Candidate,
     best_of,
+    candidate_log,
     candidate_path,
     candidate_seed,
-    read_candidates,
 )
 
 MOST = 1024
@@ -94,7 +93,8 @@ class BestOf(Method):
         super().prepare(folder, plan)
         self._rate = _open_chooser(self.by, plan)
         self._root = folder
-        self._known = {(c.case, c.number): c for c in read_candidates(folder)}
+        self._candidates = candidate_log(folder)
+        len(self._candidates)  # read now: threads look up while one appends
 
     def generate(self, request: ImageRequest) -> Image.Image:
         """The best candidate; the first of those that are equally good.
@@ -129,8 +129,8 @@ class BestOf(Method):
         """One candidate, made and scored where it is not yet."""
         if self._rate is None or self._root is None or request.case is None:
             raise UsageError("best-of: works in a run: use `counterprior generate` or `eval`")
-        key = (request.case.id, number)
-        known = self._known.get(key)
+        recorded = reversed(self._candidates.of(request.case.id))
+        known = next((candidate for candidate in recorded if candidate.number == number), None)
         if known is not None and (known.refused or self._path(known).exists()):
             return known
         seed = candidate_seed(request.seed, number)
@@ -146,9 +146,8 @@ class BestOf(Method):
             with self._one_at_a_time:  # a judge's log has one writer
                 score = self._rate(request, image)
             made = replace(made, score=score, usd=image.info.get(USD, ""))
-        with self._one_at_a_time, RecordLog(self._root / LOG) as log:
-            log.append(made.to_record())
-            self._known[key] = made
+        with self._one_at_a_time:
+            self._candidates.append(made)
         return made
 
     def _path(self, candidate: Candidate) -> Path:

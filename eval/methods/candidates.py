@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError
-from ...storage import read_records
-from ...tables import MALFORMED
+from ...tables import parse_as
+from ..store.answers import AnswerLog
 
 FOLDER = "candidates"
-LOG = "candidates.jsonl"
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,11 @@ class Candidate:
         return plain | {"score": None if math.isnan(self.score) else self.score}
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Candidate:
-        score = math.nan if record["score"] is None else record["score"]
-        return cls(**{**record, "score": score})
+    def from_record(cls, record: dict[str, Any], place: str) -> Candidate:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        if record.get("score", "") is None:
+            record["score"] = math.nan
+        return parse_as(cls, record, place)
 
 
 def candidate_path(root: Path, candidate: Candidate) -> Path:
@@ -66,15 +66,15 @@ def candidate_seed(seed: int, number: int) -> int:
     return int.from_bytes(digest[:4], "big") % 2**31
 
 
+def candidate_log(root: Path) -> AnswerLog[Candidate]:
+    """The candidates of a run, case by case."""
+    return AnswerLog(root, "candidates", Candidate, key="case", in_memory=True)
+
+
 def read_candidates(root: Path) -> list[Candidate]:
-    """Every candidate of a run, in the order in which they were made. Raises DataError."""
-    found = []
-    for number, record in enumerate(read_records(root / LOG), 1):
-        try:
-            found.append(Candidate.from_record(record))
-        except MALFORMED as error:
-            raise DataError(f"{root / LOG}:{number}: no candidate ({error!r})") from None
-    return found
+    """Every candidate of a run, those of a case in the order in which they were made. Raises
+    DataError."""
+    return list(candidate_log(root).every())
 
 
 def best_of(candidates: list[Candidate]) -> Candidate | None:

@@ -14,16 +14,18 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock as ThreadLock
-from typing import Literal
+from typing import Any, Literal
 
 from PIL import Image
 
 from ...errors import DataError
 from ...images import ImageError, encode_png, opened
-from ...storage import RecordLog, read_records, without_surrogates, write_whole
+from ...storage import without_surrogates, write_whole
 from ...tables import Digest, Dollars, parse_as
 from ..core import Caption
 from ..generators import ENCODED, USD
+from ..store.answers import AnswerLog
+from ..store.shards import RunShard
 
 FOLDER = "steps"
 
@@ -55,6 +57,14 @@ class TakenStep:
         text = self.text.encode("utf-8", "backslashreplace")
         return self.sha256 or hashlib.sha256(text).hexdigest()
 
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], place: str) -> TakenStep:
+        """The inverse of `to_record`. Raises DataError for anything else."""
+        return parse_as(cls, record, place)
+
 
 def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed: int) -> str:
     """Of a step: another model, input, edit or seed makes another one."""
@@ -65,34 +75,27 @@ def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed
 class StepLog:
     """The steps that were taken in a run or a study; safe to use from threads."""
 
-    def __init__(self, folder: Path, shard: tuple[int, int] | None = None) -> None:
+    def __init__(self, folder: Path, shard: RunShard | None = None) -> None:
         """Reads the steps of all shards. Raises DataError for a damaged log."""
         self.folder = folder.absolute() / FOLDER
-        name = "steps.jsonl" if shard is None else f"steps.{shard[0]}-of-{shard[1]}.jsonl"
-        self._path = self.folder / name
         self._lock = ThreadLock()
-        self._taken: dict[str, TakenStep] = {}
-        for path in sorted(self.folder.glob("steps*.jsonl")):
-            for number, record in enumerate(read_records(path), 1):
-                taken = parse_as(TakenStep, record, f"{path}:{number}")
-                self._taken[taken.key] = taken
+        self._answers = AnswerLog(
+            self.folder, "steps", TakenStep, shard=shard, in_memory=True, sessions=False
+        )
+        len(self._answers)  # read now: threads look up while one adds
 
     def __iter__(self) -> Iterator[TakenStep]:
-        return iter(list(self._taken.values()))
+        return iter(list(self._answers.values()))
 
     def find(self, key: str) -> TakenStep | None:
-        """What became of a step; None where it was not taken yet, or its image is gone."""
-        taken = self._taken.get(key)
-        if taken is not None and taken.sha256 and not self._file(taken).exists():
-            return None
-        return taken
+        """The newest result of a step whose image is still there; None where there is none."""
+        taken = reversed(self._answers.of(key))
+        return next((one for one in taken if not one.sha256 or self._file(one).exists()), None)
 
     def add(self, taken: TakenStep) -> None:
         """Records what became of a step; an image is in the folder already."""
         with self._lock:
-            with RecordLog(self._path) as log:
-                log.append({name: value for name, value in asdict(taken).items() if value})
-            self._taken[taken.key] = taken
+            self._answers.append(taken)
 
     def image(self, taken: TakenStep) -> Callable[[], Image.Image]:
         """What reads the image that was drawn."""

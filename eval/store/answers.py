@@ -28,10 +28,12 @@ from ...storage import (
     write_json,
 )
 from ...tables import parse_as, read_json
-from ..core import BY, check_by, identity_digest
+from ..core import identity_digest
 from .places import At, PlaceIndex
 from .shards import RunShard, shard_log, shard_logs
 
+BY = "by"
+"""Key of a record: `identity_digest` of who answered; earlier versions wrote none."""
 SESSION = "session"
 """Key of a record: how many processes had written to its logs before; absent for none."""
 
@@ -99,7 +101,7 @@ class AnswerLog(Mapping[str, Payload]):
 
     def __iter__(self) -> Iterator[str]:
         if isinstance(self._answers, dict):
-            yield from self._answers
+            yield from list(self._answers)  # a thread may append meanwhile
             return
         for at in self._answers.newest():
             record = self._record(at)
@@ -223,8 +225,12 @@ class AnswerLog(Mapping[str, Payload]):
 
     def _payload_of(self, record: dict[str, Any], place: str) -> Payload:
         record.pop(SESSION, None)
-        if self._by:
-            check_by(record, self._by, place)
+        if self._by and (by := record.pop(BY, self._by)) != self._by:
+            raise DataError(
+                f"{place}: made by {by!r}, and this folder is of {self._by!r}",
+                "put back the file that belongs here",
+                code="other-answerer",
+            )
         return self._payload.from_record(record, place)
 
     def _where(self, at: At) -> str:

@@ -41,7 +41,6 @@ from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.spec import StudyError
 from counterprior.eval.studies.status import judged_runs
 from counterprior.images import ImageError, encode_png
-from counterprior.storage import RecordLog
 
 OTHER = encode_png(Image.new("RGB", (80, 16), (9, 9, 9)))
 """An image that nobody made in any run."""
@@ -258,7 +257,7 @@ def test_a_replaced_image_is_neither_scored_nor_judged(how: str, tmp_path: Path)
     ((log, tally),) = score_images(root, [Scorer()])
     assert (tally.scored, tally.failed) == (2, 1)
     assert "not the recorded one" in tally.first_error
-    assert {one.value for one in log.newest.values() if not one.error} == {7.0}
+    assert {one.value for one in log.answers.values() if not one.error} == {7.0}
 
 
 def replace_file(file: Path, data: bytes, how: str) -> None:
@@ -314,11 +313,10 @@ def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -
     root = image_run(tmp_path / "run", cases(1), {cases(1)[0].id: 3})
     logs = [ScoreLog.start(Run.open(root), {"kind": kind}) for kind in ("a", "b")]
     for log in logs:
-        with RecordLog(log.root / "scores.jsonl") as file:
-            log.add(file, PairToScore("c", "p", "i"), ScoredPair(1.0))
+        log.add(PairToScore("c", "p", "i"), ScoredPair(1.0))
     exchanged(*(log.root / "scores.jsonl" for log in logs))
     with pytest.raises(DataError, match=r"scores\.jsonl:1: made by"):
-        _ = ScoreLog.open(logs[0].root).newest
+        len(ScoreLog.open(logs[0].root).answers)
 
     tellers = [as_captioner(lambda image, text: "a cat", identity=name) for name in "ab"]
     folders = []
