@@ -50,7 +50,6 @@ _SHOWING = frozenset(
     "contain contains show shows depict depicts feature features include includes".split()
 )
 _NEAR = frozenset(("next", "close", "adjacent"))
-_SEEMING = frozenset(("appears", "appear", "seems", "seem", "looks", "look"))
 _RELATIVE = frozenset(("WDT", "WP"))
 _DONE = ACTING | DOING | MOVING | POSTURES
 """Verbs that the tagger takes for nouns, although they have a subject."""
@@ -218,29 +217,6 @@ def object_of(token: Word) -> Word | None:
             return whose if whose is not None and below.lower_ in PARTS | {"back"} else below
         if is_no_act(below):
             return below
-        if below.dep_ == "pcomp" and below.lower_ in _SEEMING:
-            return _seeming(below)
         if below.dep_ == "pcomp":
-            return next((t for t in below.lefts if t.dep_ in _SUBJECTS), _in_clause(token, below))
+            return next((t for t in below.lefts if t.dep_ in _SUBJECTS), None)
     return None
-
-
-def _seeming(verb: Word) -> Word | None:
-    """What something is thought to be: "under what appears to be an umbrella"."""
-    inner = next((t for t in verb.rights if t.dep_ == "xcomp"), verb)
-    found = (t for t in inner.rights if t.dep_ in ("attr", "pobj"))
-    return next(found, None) or next(
-        (object_of(t) for t in verb.rights if t.dep_ == "prep" and t.lower_ == "like"), None
-    )
-
-
-def _in_clause(preposition: Word, verb: Word) -> Word | None:
-    """The noun that the parser takes for part of a clause after a preposition: "a woman with a
-    blue dress sitting in a chair", "a plate on a table looking good", "on folding chairs"."""
-    before = [t for t in verb.lefts if t.dep_ in ("compound", "amod") and t.tag_ in NOUNS]
-    if before:
-        return before[-1]
-    after = next((t for t in verb.rights if t.dep_ == "dobj"), None)
-    if after is None:
-        return None
-    return after if preposition.i + 1 == verb.i == after.i - 1 else None

@@ -14,15 +14,13 @@ from .names import (
     Link,
     NamedThing,
     Names,
-    end,
     ends_field,
     in_set,
     is_noun,
     modifiers,
 )
-from .one_thing import heads_both, is_choice, is_product, one_dish, one_person
 from .prefilter import COORDINATORS, PUNCTUATION, SPATIAL
-from .words import ACTING, COATED, GAMES, LINKS, QUANTITIES
+from .words import ACTING, COATED, LINKS, QUANTITIES
 
 _JOINING = AND | {","}
 _ADJECTIVES = frozenset(("JJ", "VBN"))
@@ -62,8 +60,6 @@ class Coordination:
             conjunction = None if second is None else self._conjunction(doc, second)
             if second is None or conjunction is None or second.head.i != token.i:
                 continue
-            if is_choice(conjunction.lower_, second):
-                continue
             at = conjunction.i - 1
             before = doc[at - 1] if doc[at].text == "," and at else doc[at]
             goes_on = token.dep_ == "nmod" and any(t.dep_ == "cc" for t in token.rights)
@@ -74,23 +70,16 @@ class Coordination:
             if not is_noun(doc, before) or ((clause or _unseen(before)) and not own):
                 continue
             first = self._names.resolve(doc, text, before)
-            if _owns(doc, before):
-                continue
             if conjunction.text == "," and before.lower_ in QUANTITIES:
                 continue  # "a couple, a man and a woman"
-            if (
-                first is None
-                or first.head.i != before.i
-                or (_is_made_of(before) and _holds(before, token))
-                or heads_both(self._names, doc, text, first, second)
-            ):
+            if first is None or first.head.i != before.i:
+                continue
+            if _is_made_of(before) and _holds(before, token):
                 continue
             past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
             if past and first.entity.category != second.entity.category:
                 continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
-            one = one_person(doc, first, second) or one_dish(doc, first, second)
-            if not one and not is_product(text, first, second):
-                yield first, second, "coordination", conjunction.lower_
+            yield first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], second: NamedThing) -> Word | None:
         """The conjunction before a name, with at most four words between that name nothing.
@@ -120,16 +109,8 @@ class Coordination:
             return
         if coordinator == "," and _is_keyword(doc, token):
             return
-        if is_choice(coordinator, second):
-            return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if (
-            _is_measured(doc, earlier, token)
-            or self._is_in_vessel(doc, text, earlier, second)
-            or self._is_held(doc, text, earlier, token)
-        ):
-            earlier = earlier.head.head  # "plates of food and a bottle of wine"
         if (
             listed
             and token.dep_ == "conj"
@@ -142,15 +123,8 @@ class Coordination:
             first = self._names.resolve(doc, text, _complement(earlier, token))
             first = first or self._had(doc, text, earlier, token)
             if first is not None:
-                if _owns(doc, first.head):
-                    return
-                if coordinator != "/" and _is_sport(first) and not second.entity.animate:
-                    return  # "football, television and music"
                 nearer = self._nearer(doc, text, earlier, token, first, second)
-                if nearer is None or heads_both(self._names, doc, text, nearer, second):
-                    return
-                one = one_person(doc, nearer, second) or one_dish(doc, nearer, second)
-                if not one and not is_product(text, nearer, second):
+                if nearer is not None:
                     yield nearer, second, "coordination", coordinator
                 return
             known = any(t.dep_ in QUANTIFYING for t in token.lefts)
@@ -214,7 +188,7 @@ class Coordination:
         if not (is_noun(doc, before) and (determined or plural)):
             return None
         first = self._names.resolve(doc, text, before)
-        if first is None or first.head.i != before.i or _is_sport(first):
+        if first is None or first.head.i != before.i:
             return None
         return first if first.entity.animate == later.entity.animate else None
 
@@ -230,29 +204,6 @@ class Coordination:
         second = self._names.resolve(doc, text, token)
         if first is not None and second is not None:
             yield first, second, "coordination", words[-1].lower_
-
-    def _is_in_vessel(self, doc: Sequence[Word], text: str, noun: Word, second: NamedThing) -> bool:
-        """Whether a noun is food in what a conjunct is beside: "a cup of coffee and a book"."""
-        if noun.dep_ != "pobj" or noun.head.lower_ != "of" or second.entity.animate:
-            return False
-        food, vessel = (self._names.resolve(doc, text, t) for t in (noun, noun.head.head))
-        if food is None or vessel is None or vessel.head.i == food.head.i:
-            return False
-        kept = second.entity.category not in ("food_kitchen", food.entity.category)
-        return food.entity.category == "food_kitchen" and kept
-
-    def _is_held(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> bool:
-        """Whether a noun is what something holds that a conjunct with a determiner is beside: "a
-        can of spam and two sandwiches"."""
-        if noun.dep_ != "pobj" or noun.head.lower_ != "of":
-            return False
-        vessel, stuff = (self._names.resolve(doc, text, t) for t in (noun.head.head, noun))
-        if not _holds(noun, conjunct):
-            other = self._names.resolve(doc, text, conjunct)
-            known = any(t.tag_ in DETERMINERS for t in conjunct.lefts)
-            flowers = vessel is not None and vessel.entity.name == "vase"
-            return known and flowers and other is not None and "plant" not in other.entity.kinds
-        return stuff is None or (vessel is not None and vessel.head.i != stuff.head.i)
 
     def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
         """The last of the things joined to a noun that stands before a conjunct, if the parser
@@ -277,16 +228,6 @@ class Coordination:
                 found = (self._names.resolve(doc, text, t) for t in reversed(things))
                 return next((one for one in found if one is not None), None)
         return None
-
-    def of_slash(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
-        """Two names with a slash between, which the parser takes for one: "sofa/chair"."""
-        noun = token.head
-        of_next = noun.dep_ == "compound"  # "a rice/wheat seeder"
-        if of_next or noun.i != token.i + 2 or text[end(token) : noun.idx] != "/":
-            return
-        first, second = self._names.resolve(doc, text, token), self._names.resolve(doc, text, noun)
-        if first is not None and second is not None:
-            yield first, second, "coordination", "/"
 
     def _nearer(
         self,
@@ -360,11 +301,6 @@ def _is_doing(noun: Word) -> bool:
     return verb.i == noun.i + 1 and verb.tag_.startswith("VB")
 
 
-def _owns(doc: Sequence[Word], noun: Word) -> bool:
-    """Whether a noun only says whose something is: "men's and women's shoes"."""
-    return any(after.tag_ == "POS" for after in doc[noun.i + 1 : noun.i + 2])
-
-
 def _is_participle(verb: Word) -> bool:
     """Whether a verb only describes its subject: "a dog, and people wading"."""
     alone = not any(t.dep_ in ("aux", "auxpass") for t in verb.lefts)
@@ -377,16 +313,6 @@ def _is_list(first: Word) -> bool:
     adjective: "a stove, refrigerator and wooden cabinets"."""
     *_, last = (first, *conjuncts(first))
     return last.tag_ in _ADJECTIVES and last.i + 1 == first.head.i
-
-
-def _is_sport(found: NamedThing) -> bool:
-    """Whether a game rather than its ball is named."""
-    return found.head.lower_ in GAMES and not any(found.head.lefts)
-
-
-def _is_measured(doc: Sequence[Word], noun: Word, conjunct: Word) -> bool:
-    """Whether a noun is what something holds, and its conjunct holds something as well."""
-    return _is_filled(doc, conjunct) and noun.dep_ == "pobj" and noun.head.lower_ == "of"
 
 
 def _is_filled(doc: Sequence[Word], noun: Word) -> bool:

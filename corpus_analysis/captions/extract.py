@@ -142,14 +142,8 @@ class Extractor:
                 yield from self._coordination.of_conjunct(doc, text, token)
             elif link in ("prep", "agent"):
                 yield from self._prepositions.of_preposition(doc, text, token)
-            elif link == "nmod":
-                yield from self._coordination.of_slash(doc, text, token)
             elif link in ("nsubj", "nsubjpass"):
                 yield from self._coordination.of_subject(doc, text, token)
-            elif link == "aux" and token.lower_ == "to":
-                yield from self._prepositions.of_infinitive(doc, text, token)
-            elif link == "prt":
-                yield from self._prepositions.of_particle(doc, text, token)
 
 
 def _shared(links: Sequence[Link]) -> Iterator[Link]:

@@ -35,9 +35,7 @@ from .words import (
     STUFFED,
     STUFFS,
     TAKING,
-    TITLES,
     TOYS,
-    USING,
 )
 
 Pattern = Literal["coordination", "preposition"]
@@ -56,8 +54,6 @@ _POSED = (["for", "the"], ["for", "a"], ["at", "the"])
 """Before the camera of who takes the image: "posing for the camera"."""
 _VERSIONS = frozenset("version versions series set collection kind piece example".split())
 """Before "of a drawing of", they are the drawing."""
-_SENTENCE = frozenset(("DT", "PRP$", "NN", "NNS", "VBZ", "VBN", "VBG"))
-"""Tags of words that begin with a capital in titles only."""
 
 
 @dataclass(frozen=True)
@@ -189,10 +185,7 @@ class Names:
             else:
                 if form.entity is None:
                     return None
-                if not form.before and _is_surname(doc, token, form.entity):
-                    return None
-                acts = form.entity.category == "people" and token.tag_.startswith("VB")
-                if acts or _in_title(doc, token):
+                if form.entity.category == "people" and token.tag_.startswith("VB"):
                     return None  # "dice an onion and cook in butter"
                 if form.entity.name in PRODUCTS and self._is_imprint(doc, token, doc[at]):
                     return None
@@ -219,36 +212,9 @@ class Names:
         near = doc[token.i - 1].lower_ if token.i else ""
         if any(_follows(doc, token, form.before) for form in self._longer.get((near, word), ())):
             return token  # "a cutting board", but not "a dog stand" for "a hot dog stand"
-        role = self._role(doc, token)
-        if role is not None:
-            return role
-        using = self._user(doc, token)
-        if using is not None:
-            return using
         # "a lady cutting pizza", "a beach feeding seagulls", but not "a horse riding helmet"
         named = word in self.ontology.by_last and word not in self._eaten and word not in RESTING
         return token if named and token.tag_ != "NNS" else _noun_of(token)
-
-    def _role(self, doc: Sequence[Word], token: Word) -> Word | None:
-        """Who bears a name that nobody knows: "actor Robin Williams and his daughter"."""
-        if not (token.tag_ == "NNP" and token.text[0].isupper()) or self.is_name(token):
-            return None
-        for word in token.lefts:
-            if word.dep_ == "compound" and word.text.islower() and self.is_animate(word):
-                named = all(t.tag_ == "NNP" for t in doc[word.i + 1 : token.i])
-                entity = self.ontology.surface[word.lower_]
-                people = entity is not None and entity.category == "people"
-                return word if named and people else None
-        return None
-
-    def _user(self, doc: Sequence[Word], token: Word) -> Word | None:
-        """Who uses what a word names, where the parser takes all of it for one name."""
-        for word in token.lefts:
-            if word.dep_ in ("compound", "amod") and word.lower_ in USING and word.i:
-                before = doc[word.i - 1]
-                above = before.head.i in (word.i, token.i)
-                return before if above and self.is_name(before) else None
-        return None
 
     def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
@@ -418,36 +384,6 @@ def _is_quoted(doc: Sequence[Word], token: Word) -> bool:
         if doc[at].tag_ == "``":
             return any(t.tag_ == "''" or t.text == "'" for t in doc[token.i + 1 :])
         at -= 1
-    return False
-
-
-def _is_surname(doc: Sequence[Word], token: Word, entity: CaptionEntity) -> bool:
-    """Whether an animal's name is somebody's, in a text with few capitals: "Ken Wolf"."""
-    if not token.i or not entity.animate or not token.tag_.startswith("NNP"):
-        return False
-    before = doc[token.i - 1]
-    if before.text == "." and token.i > 1:
-        before = doc[token.i - 2]
-    if before.lower_.rstrip(".") in TITLES and before.text[0].isupper() and token.text[0].isupper():
-        return True  # "Princess Python"
-    if entity.category != "animals":
-        return False
-    if before.dep_ != "compound" or not (before.text[0].isupper() and token.text[0].isupper()):
-        return False
-    words = [t.text for t in doc if t.text.isalpha()]
-    return 2 * sum(word.islower() for word in words) > len(words)
-
-
-def _in_title(doc: Sequence[Word], token: Word) -> bool:
-    """Whether a name is part of a work's title, in a caption that is none: "on The Real Wives"."""
-    if not token.text[0].isupper():
-        return False
-    for word in token.lefts:
-        at = word.i
-        if word.dep_ not in ("det", "poss") or not word.text.istitle() or not at:
-            continue
-        if word.tag_ in DETERMINERS and doc[at - 1].text.islower():
-            return any(t.tag_ in _SENTENCE and t.text.islower() for t in doc)
     return False
 
 

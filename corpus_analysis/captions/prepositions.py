@@ -17,10 +17,8 @@ from .attachment import (
     root_of,
     sharing,
     subject_before,
-    subject_of,
 )
 from .names import QUANTIFYING, Link, NamedThing, Names, end
-from .one_thing import heads_both
 from .ontology import SOMEBODY
 from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
 from .seats import Seats, is_set_back
@@ -71,34 +69,6 @@ class Prepositions:
         self._subjects = Subjects(names)
         self._seats = Seats(names)
 
-    def of_particle(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
-        """Who moves past what, where the parser takes the preposition for the verb's particle: "a
-        train is passing over a bridge"."""
-        verb = token.head
-        if token.lower_ not in SPATIAL or verb.lower_ not in MOVING:
-            return
-        target = next((t for t in verb.rights if t.dep_ == "dobj" and t.i > token.i), None)
-        subject = subject_of(verb, self._names.ends_name)
-        if target is None or subject is None:
-            return
-        first, second = (
-            self._names.resolve(doc, text, subject),
-            self._names.resolve(doc, text, target),
-        )
-        if first is not None and second is not None:
-            yield first, second, "preposition", token.lower_
-
-    def of_infinitive(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
-        """What is next to a thing that the parser takes for a verb: "lying next to laptop"."""
-        place, target = doc[token.i - 1], token.head
-        if not token.i or place.lower_ not in ("next", "close") or target.i != token.i + 1:
-            return
-        second = self._names.resolve(doc, text, target)
-        subject = subject_of(place, self._names.ends_name)
-        first = None if subject is None else self._names.resolve(doc, text, subject)
-        if first is not None and second is not None and first.head.i < place.i:
-            yield first, second, "preposition", f"{place.lower_} to"
-
     def of_preposition(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
         """The object of a spatial preposition and each noun that the phrase modifies."""
         word, above = token.lower_, above_of(doc, token)
@@ -121,10 +91,6 @@ class Prepositions:
             return  # "with a ball on the right and two cones on the left"
         second = self._first_named(doc, text, target)
         if second is None:
-            return
-        holder = self._subjects.holder(doc, text, token, second)
-        if holder is not None:
-            yield holder, second, "preposition", word
             return
         modified = self._subjects.modified(doc, text, token, second)
         modified = modified or self._subjects.before(doc, text, token)
@@ -164,8 +130,8 @@ class Prepositions:
         for other in () if alone else others:
             also = self._names.resolve(doc, text, other)
             own = word == "with" and above.tag_ in NOUNS and _is_described(other)
-            if also is None or own or (token.head.dep_ == "acl" and _in_act(other, first.head)):
-                continue  # "a truck parked next to a car and a van parked by a house"
+            if also is None or own:
+                continue
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
             if list_placed or people or alike or apart or subject.dep_ in _ACTORS:
@@ -232,7 +198,7 @@ class Prepositions:
         for noun in joined:  # "with a scooter and tennis racket"
             found = self._names.resolve(doc, text, noun) if any(noun.rights) else None
             whole = self._names.resolve(doc, text, target)
-            if found and whole and not heads_both(self._names, doc, text, found, whole):
+            if found and whole:
                 return found
         for noun in (target, *conjuncts(target)):
             found = self._names.resolve(doc, text, noun)
@@ -264,11 +230,6 @@ def _is_described(noun: Word) -> bool:
     return any(t.dep_ == "acl" or t.lower_ in ("with", "in") for t in noun.rights)
 
 
-def _in_act(noun: Word, later: Word) -> bool:
-    """Whether a noun has a participle of its own, rather than one after a later noun as well."""
-    return any(t.dep_ == "acl" and not noun.i < later.i < t.i for t in noun.rights)
-
-
 def _of_place(token: Word, above: Word, target: Word) -> bool:
     """Whether a preposition says where something is, rather than who made it or what for."""
     word = token.lower_
@@ -284,7 +245,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
         return target.text.isupper()  # a match against the Wizards
     if word == "on" and (above.lower_ in EATING | DEALING or above.lower_ == "eye"):
         return False
-    if word == "with" and (above.lower_ in MINDING or _is_befriending(above)):
+    if word == "with" and above.lower_ in MINDING:
         return False
     if (
         word == "on"
@@ -306,12 +267,6 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     if word in LINKS:
         return above.head.lower_ != "with"  # "with a side of bread"
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
-
-
-def _is_befriending(verb: Word) -> bool:
-    """Whether a verb's object only names what somebody is to be: "make friends with a bear"."""
-    made = verb.lower_ in ("make", "makes", "making", "made")
-    return made and any(t.lower_ == "friends" for t in verb.rights)
 
 
 def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -> bool:

@@ -8,14 +8,13 @@ from .attachment import (
     NOUNS,
     POSSESSIVES,
     Word,
-    above_of,
     conjuncts,
     is_place,
     is_placing,
     root_of,
 )
 from .names import NamedThing, Names
-from .words import FLYING, MOVING, POSTURES, SET_BACK, WEARING
+from .words import FLYING, SET_BACK, WEARING
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
 """What things stand on."""
@@ -33,8 +32,6 @@ _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 _BOARDED = frozenset(("train", "bus", "airplane", "subway", "tram", "ferry", "ship"))
 """Who is on them is in them."""
 _RIDDEN = frozenset(("vehicles",))
-_AWAY = frozenset(("from", "past"))
-"""Before what somebody is not on: "eats from a bowl on a table"."""
 _ROUND = frozenset(("above", "behind", "around", "over", "between", "beside", "near", "to"))
 _PASSING = frozenset(("by", "past"))
 """Last words of what moves by: "with a person walking by"."""
@@ -138,53 +135,6 @@ class Seats:
         if found is None or found.entity.animate or found.head.i in (first.head.i, second.head.i):
             return None
         return None if "garment" in found.entity.kinds else found
-
-    def laid(
-        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What is on a table, right before where it is, beside what else is on it: "a table topped
-        with a laptop next to a plate"."""
-        before = doc[place_start(token).i - 1]
-        if first.entity.name not in _LAID or second.entity.category not in _ON_TABLES:
-            return None
-        had = before.tag_ in NOUNS and before.dep_ == "pobj" and before.head.lower_ == "with"
-        found = self._names.resolve(doc, text, before) if had else None
-        return None if found is None or token.lower_ == "with" else (before, found)
-
-    def resting(
-        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What lies or stands somewhere by its own participle, where the parser chose who is named
-        before: "women standing around a cake sitting on a table"."""
-        verb = above_of(doc, token)
-        while (is_placing(verb) or verb.dep_ == "prep") and verb.head.i != verb.i:
-            verb = verb.head
-        before = doc[verb.i - 1]
-        if verb.tag_ != "VBG" or verb.lower_ not in POSTURES or before.tag_ not in NOUNS:
-            return None
-        # "a plate of food sitting", "a pizza with cheese sitting"
-        apart = before.i > first.head.i and before.head.lower_ != "of"
-        root = root_of(before)
-        had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
-        apart = apart and not had
-        found = self._names.resolve(doc, text, before) if apart else None
-        laid = found is not None and found.entity.category in ("food_kitchen", "devices_leisure")
-        return (before, found) if found is not None and laid else None
-
-    def passed(
-        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What is on something else, of which who acts is not: "dogs run from the women on a
-        bench", "a woman walks past posters on a fence"."""
-        before = doc[token.i - 1]
-        if token.lower_ != "on" or before.tag_ not in NOUNS or before.dep_ != "pobj":
-            return None
-        found, category = self._names.resolve(doc, text, before), second.entity.category
-        if found is None:
-            return None
-        moving = token.head.lower_ in MOVING and found.entity.animate and category in _SEATS
-        away = before.head.lower_ in _AWAY and category in ("furniture", "everyday")
-        return (before, found) if moving or away else None
 
     def furniture(
         self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing

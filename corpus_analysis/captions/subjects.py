@@ -41,8 +41,6 @@ _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _EATING = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
 """What somebody does with cutlery and food."""
-_BASINS = frozenset(("vase", "sink", "bathtub", "toilet", "oven", "refrigerator", "suitcase"))
-"""What else things are in: "sinks with dishes in them"."""
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
@@ -85,9 +83,6 @@ class Subjects:
             above = above.head  # "a desk set up as an office with a laptop"
         if subject is None:
             subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
-        pronoun = subject is not None and subject.tag_ == "PRP"
-        if subject is not None and pronoun and not self._names.is_name(subject):
-            subject = self._antecedent(doc, text, subject)
         if subject is None:
             return None
         found = self._names.resolve(doc, text, subject)
@@ -111,8 +106,6 @@ class Subjects:
         back = token.lower_ == "with" and is_set_back(doc, second)
         for climbed in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
-            if subject is not None and subject.tag_ == "PRP":
-                subject = self._antecedent(doc, text, subject)
             found = None if subject is None else self._names.resolve(doc, text, subject)
             if subject is None or found is not None or (further and climbed):
                 break
@@ -132,22 +125,6 @@ class Subjects:
         )
         return (subject, found) if further or back or couple or clad or posed or apart else None
 
-    def holder(
-        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> NamedThing | None:
-        """What holds something that is said to be in it, wherever it stands: "a vase on a table
-        with flowers inside"."""
-        if token.lower_ != "with":
-            return None
-        after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 3]]
-        if after[:1] != ["inside"] and after not in (["in", "it"], ["in", "them"]):
-            return None
-        for noun in reversed(doc[: token.i]):
-            found = self._names.resolve(doc, text, noun) if noun.tag_ in NOUNS else None
-            if found is not None and found.entity.name in _VESSELS | _BASINS:
-                return found
-        return None
-
     def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
         filled with furniture next to a window"."""
@@ -157,20 +134,6 @@ class Subjects:
             return None
         found = self._names.resolve(doc, text, noun)
         return None if found is None or found.entity.animate else (noun, found)
-
-    def _antecedent(self, doc: Sequence[Word], text: str, pronoun: Word) -> Word | None:
-        """Who a pronoun stands for, if only one is named before: "a woman poses as she sits"; what
-        the sentence before is about: "A map made of rice. It is on a table"."""
-        before = doc[pronoun.i - 1]
-        if pronoun.i and before.text == "." and pronoun.head.dep_ == "ROOT":
-            root = before.head
-            return next((t for t in root.lefts if t.dep_ in ("nsubj", "nsubjpass")), root)
-        if pronoun.lower_ not in ("he", "she", "they") or pronoun.head.dep_ != "advcl":
-            return None
-        named = (t for t in doc[: pronoun.i] if self._names.ontology.by_last.get(t.lower_))
-        found = {n.head.i: n for t in named if (n := self._names.resolve(doc, text, t)) is not None}
-        people = [one for one in found.values() if one.entity.category == "people"]
-        return people[0].head if len(people) == 1 else None
 
     def better(
         self,
@@ -188,15 +151,8 @@ class Subjects:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         chosen = subject, first
-        outer = self._outer(doc, text, token, second) or self._seats.resting(
-            doc, text, token, first
-        )
-        outer = outer or self._seats.passed(doc, text, token, second)
-        if outer is not None:
-            return outer
         if first.entity.animate:
-            rider = self._rider(doc, text, subject, first, second)
-            return rider or self._before(doc, text, token, chosen, second)
+            return self._before(doc, text, token, chosen, second)
         vessel = self._vessel(doc, text, token, subject, second)
         if vessel is not None:
             return vessel
@@ -217,7 +173,6 @@ class Subjects:
         if (token.head.tag_ == "VBN" and not eaten) or put:
             return chosen  # but "a salad with nuts arranged on a plate"
         near = self._seats.furniture(doc, text, token, subject, second)
-        near = near or self._seats.laid(doc, text, token, first, second)
         if near is not None:
             return near
         before = doc[token.i - 1]
@@ -231,8 +186,6 @@ class Subjects:
         if token.lower_ == "with" and unknown and (room or is_of_it(second.head, subject, before)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
         above = noun_above(subject, self._names.ends_name)
-        if above is None and subject.dep_ == "conj" and _is_clad(subject.head, subject):
-            above = subject.head
         found = None if above is None else self._names.resolve(doc, text, above)
         if above is None or found is None:
             clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
@@ -290,32 +243,6 @@ class Subjects:
         found = self._names.resolve(doc, text, food.head.head)
         held = found is not None and found.entity.name in _VESSELS and found.head.i != food.i
         return (food.head.head, found) if found is not None and held else None
-
-    def _rider(
-        self, doc: Sequence[Word], text: str, mount: Word, first: NamedThing, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """Who is on an animal that the parser takes for what is with somebody: "a boy on an
-        elephant with a girl"."""
-        people = second.entity.category == "people"
-        if first.entity.category != "animals" or not people or mount.dep_ != "pobj":
-            return None
-        above = noun_above(mount, self._names.ends_name)
-        found = None if above is None else self._names.resolve(doc, text, above)
-        if above is None or found is None or found.entity.category != "people":
-            return None
-        return above, found
-
-    def _outer(
-        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """The garment right before "over", if it is worn over another: "a man in a jacket over a
-        shirt"."""
-        before = doc[token.i - 1]
-        if token.lower_ != "over" or "garment" not in second.entity.kinds:
-            return None
-        found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
-        worn = found is not None and found.entity.category == "everyday"
-        return (before, found) if found is not None and worn else None
 
     def _before(
         self,
@@ -379,11 +306,6 @@ def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     if verb.tag_ in NOUNS or not (put or (token.lower_ == "with" and filled)):
         return None
     return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)
-
-
-def _is_clad(noun: Word, conjunct: Word) -> bool:
-    """Whether what is joined to somebody is worn: "a woman in a hat and sunglasses with a dog"."""
-    return any(t.lower_ == "in" and t.i < conjunct.i for t in noun.rights)
 
 
 def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:

@@ -65,9 +65,6 @@ HANDLING = frozenset(
 )
 """What somebody does with what the next word names: "a lady cutting pizza"."""
 
-USING = frozenset("eating holding wearing using carrying playing".split())
-"""What somebody does with whatever the next word names: "a man on the stump playing guitar"."""
-
 STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
 
@@ -107,9 +104,6 @@ TAKING = frozenset("take takes taking took taken snap snaps snapping snapped".sp
 
 BOATS = frozenset("boat ship canoe rowboat raft cart wagon carriage sled".split())
 """Vehicles that are of wood and yet real."""
-
-MEATS = frozenset("chicken lamb goat turkey duck salmon tuna fish crab shrimp".split())
-"""Animals that are dishes beside other dishes."""
 
 FIGURES = frozenset("statue sculpture relief figurine figure model bust replica".split())
 """Before "of X" they are a thing that looks like X."""
@@ -262,9 +256,6 @@ FIGHTING = frozenset(
 GAMES = frozenset("football soccer basketball baseball volleyball".split())
 """Balls, and what is played with them."""
 
-SHOPS = frozenset(("gifts", "bar", "grill", "cafe"))
-"""After "&" and with a capital, they end the name of a shop or a restaurant."""
-
 COLORS = frozenset(
     "black white red green blue yellow purple pink brown gray grey beige teal turquoise navy gold "
     "golden silver ivory tan maroon aqua cyan magenta indigo orange".split()
@@ -275,12 +266,6 @@ HUES = frozenset(
     "violet lilac lemon".split()
 )
 """Things that are colors as well: "orange & green"."""
-
-TITLES = frozenset(
-    "princess prince baron baroness doctor dr captain lord lady sir mr mrs ms miss professor count "
-    "countess duke duchess saint st uncle aunt general colonel major sergeant".split()
-)
-"""Before a capital they make it a name: "Princess Python"."""
 
 IDIOMS = frozenset(
     {
