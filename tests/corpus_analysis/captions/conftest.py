@@ -1,0 +1,26 @@
+"""The two miners that must find the same pairs, loaded once for a file of tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+from counterprior.corpus_analysis.captions.parser import ModelMissing
+
+
+def _loaded(prefilter: bool, fast: bool) -> Miner:
+    try:
+        return Miner(MinerSettings(prefilter, fast))
+    except ModelMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def miner() -> Miner:
+    return _loaded(prefilter=True, fast=True)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Miner:
+    """Plain spaCy over everything."""
+    return _loaded(prefilter=False, fast=False)

@@ -1,0 +1,123 @@
+"""The ontology: what is an entity, under which names."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.taxonomy import Taxonomy
+from counterprior.corpus_analysis.captions.ontology import (
+    CATEGORIES,
+    FOLDER,
+    Ontology,
+    OntologyError,
+    distinct,
+    plural,
+)
+from counterprior.eval.detectors.loading import COCO
+
+ONTOLOGY = Ontology.read()
+
+
+def test_the_ontology_holds_the_benchmark_and_more() -> None:
+    assert set(Taxonomy.read(DEFAULT_BANK).entities) <= set(ONTOLOGY.entities)
+    single = [e for e in ONTOLOGY.entities if not e.startswith(("male ", "female "))]
+    assert len(single) >= 1500
+    assert {e.category for e in ONTOLOGY.entities.values()} == set(CATEGORIES)
+    assert len(CATEGORIES) == 7
+
+
+def test_every_class_of_coco_is_a_name() -> None:
+    # A class that no name means would leave its boxes out of the control.
+    assert {
+        name: ONTOLOGY.surface.get(name) for name in COCO if not ONTOLOGY.surface.get(name)
+    } == {}
+
+
+def test_longest_name_comes_first() -> None:
+    lengths = [len(f.before) for f in ONTOLOGY.by_last["dog"]]
+    assert lengths == sorted(lengths, reverse=True) and lengths[-1] == 0 < lengths[0]
+    assert ONTOLOGY.surface["hot dogs"] is ONTOLOGY.entities["hot dog"]
+    assert ONTOLOGY.surface["boxing ring"] is None
+
+
+def test_a_kind_of_a_thing_is_not_distinct_from_it() -> None:
+    e = ONTOLOGY.entities
+    assert not distinct(e["polar bear"], e["bear"])
+    assert not distinct(e["girl"], e["person"])
+    assert not distinct(e["female nurse"], e["nurse"])
+    assert distinct(e["female nurse"], e["male nurse"])
+    assert distinct(e["cat"], e["dog"])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("fly", "flies"), ("toy", "toys"), ("box", "boxes"), ("snowman", "snowmen"), ("cup", "cups")],
+)
+def test_plurals(name: str, expected: str) -> None:
+    assert plural(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("- {name: dog}", "is defined twice|already names"),
+        ("- {name: Yeti}", "lower-case"),
+        ("- {name: yeti, is: ghost}", "'ghost'"),
+        ("- {name: yeti, color: white}", "color"),
+        ("- yeti", "entry [0-9]+ .yeti"),
+    ],
+)
+def test_a_bad_bank_file_is_named(tmp_path: Path, line: str, message: str) -> None:
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    animals = tmp_path / "animals.yaml"
+    animals.write_text(animals.read_text() + line + "\n")
+    with pytest.raises(OntologyError, match=message) as error:
+        Ontology.read(tmp_path)
+    assert "animals" in str(error.value) or str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dog = cat", "'dog' is known"),
+        ("snarck = snark", "'snark' is not"),
+        ("snarck: dog", "line [0-9]+: 'snarck: dog'"),
+        ("Giraff = giraffe", "line [0-9]+: 'Giraff"),
+    ],
+)
+def test_a_bad_spelling_is_named(tmp_path: Path, line: str, message: str) -> None:
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "spellings.txt").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(OntologyError, match=message) as error:
+        Ontology.read(tmp_path)
+    assert "spellings.txt" in str(error.value)
+
+
+def test_spellings_name_what_they_mean_and_have_plurals() -> None:
+    surface, entities = ONTOLOGY.surface, ONTOLOGY.entities
+    assert surface["giraffee"] is surface["giraffees"] is entities["giraffe"]
+    assert surface["skiis"] is entities["ski"] and surface["tooth brush"] is entities["toothbrush"]
+    assert "giraffee" not in entities
+
+
+def test_digest_follows_the_content(tmp_path: Path) -> None:
+    for folder in ("same", "other"):
+        shutil.copytree(FOLDER, tmp_path / folder)
+    with (tmp_path / "other" / "animals.yaml").open("a") as file:
+        file.write("- {name: snark}\n")
+    assert Ontology.read(tmp_path / "same").digest() == ONTOLOGY.digest()
+    assert Ontology.read(tmp_path / "other").digest() != ONTOLOGY.digest()
+
+
+def test_animacy_and_countability() -> None:
+    e = ONTOLOGY.entities
+    assert e["lemur"].animate and e["novelist"].animate and not e["lawn mower"].animate
+    assert not e["whiskey"].countable and e["meatball"].countable
+    assert ONTOLOGY.surface["top dog"] is None  # no dog, by WordNet
+    assert ONTOLOGY.surface["dirt bikes"] is e["dirt bike"]
+    assert "motorcycle" in e["dirt bike"].kinds and "bicycle" not in e["dirt bike"].kinds
