@@ -124,8 +124,8 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
 
 
 WORKER = """
-from counterprior.corpus_analysis.shards import ShardMiner, ShardSettings
-from counterprior.corpus_analysis.sources import SourceSettings
+from counterprior.corpus_analysis.mining.mine_shard import ShardMiner, ShardSettings
+from counterprior.corpus_analysis.sources.shards import SourceSettings
 ShardMiner(ShardSettings(SourceSettings((".",))))
 """
 SPACY = """

@@ -219,7 +219,7 @@ def pairs(
     Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
     """
     from ..corpus_analysis.captions.miner import MinerSettings
-    from ..corpus_analysis.truth import GOLD, Half, check_pairs
+    from ..corpus_analysis.mining.accuracy import GOLD, Half, check_pairs
 
     settings = MinerSettings(prefilter=not reference, fast=not reference)
     half: Half = "tuned" if tuned else "held-out"

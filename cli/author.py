@@ -212,7 +212,7 @@ def rarity(
     """
     from ..builders.attributes import count_anew, read_attributes, read_counts, sought
     from ..builders.bank import DEFAULT_BANK
-    from ..corpus_analysis.cooccurrence import count_together
+    from ..corpus_analysis.mining.cooccurrence import count_together
     from .show_content import print_counted, print_rarity
 
     pairs, counted = read_attributes(bank or DEFAULT_BANK), read_counts(bank or DEFAULT_BANK)

@@ -52,10 +52,10 @@ def mine(
     """
     from ..corpus_analysis.captions.miner import MinerSettings
     from ..corpus_analysis.images.fetch import FetchSettings
-    from ..corpus_analysis.mine import MineSettings
-    from ..corpus_analysis.run import CorpusSettings, ImageSettings, run
-    from ..corpus_analysis.shards import ShardSettings
-    from ..corpus_analysis.sources import SourceSettings
+    from ..corpus_analysis.mining.mine_shard import ShardSettings
+    from ..corpus_analysis.mining.mine_source import MineSettings
+    from ..corpus_analysis.pipeline import CorpusSettings, ImageSettings, run
+    from ..corpus_analysis.sources.shards import SourceSettings
     from ..eval.store.shards import parse_shard
     from ..eval.workers.farm import Scale, as_engine
 
@@ -94,7 +94,7 @@ def flips(
 
     Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
     """
-    from ..corpus_analysis.flips import FlipSettings, make_flips
+    from ..corpus_analysis.alignment.flips import FlipSettings, make_flips
     from ..eval.engine.costs import Cost
     from ..eval.judges import open_judge
 
@@ -123,7 +123,7 @@ def control(
 
     Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
     """
-    from ..corpus_analysis.control.run import ControlSettings, run_control
+    from ..corpus_analysis.alignment.control.box_control import ControlSettings, run_control
 
     settings = ControlSettings(
         out, boxes, captions, judge, images, limit=limit, seed=seed, cost=calls.cost()

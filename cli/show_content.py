@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..builders.attributes import AttributePair, Counted
     from ..builders.authoring.folder import AuthoringReport
     from ..builders.worlds_report import AlikeGroups, WorldsFile
-    from ..corpus_analysis.cooccurrence import CaptionCounts
+    from ..corpus_analysis.mining.cooccurrence import CaptionCounts
 
 
 def print_authored(report: AuthoringReport) -> None:

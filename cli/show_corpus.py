@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
-    from ..corpus_analysis.alignment import Alignment
-    from ..corpus_analysis.control.run import BoxControl
-    from ..corpus_analysis.flips import FlipSet
-    from ..corpus_analysis.mine import Funnel
-    from ..corpus_analysis.run import Finished
-    from ..corpus_analysis.truth import PairShare, TruthReport
+    from ..corpus_analysis.alignment.control.box_control import BoxControl
+    from ..corpus_analysis.alignment.flips import FlipSet
+    from ..corpus_analysis.alignment.rates import Alignment
+    from ..corpus_analysis.mining.accuracy import PairShare, TruthReport
+    from ..corpus_analysis.mining.mine_source import Funnel
+    from ..corpus_analysis.pipeline import Finished
 
 
 def print_mined(finished: Finished, out: Path) -> None:
@@ -74,7 +74,7 @@ def print_flips(found: FlipSet, out: Path) -> None:
 
 def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
     """Prints the rate of every subset, and what a judge adds, or it all as JSON."""
-    from ..corpus_analysis.control.subsets import SUBSETS
+    from ..corpus_analysis.alignment.control.subsets import SUBSETS
 
     if as_json:
         print_json(found.to_json())

@@ -1,4 +1,5 @@
-"""Web captions to pairs, images, layout and order-to-space alignment.
+"""Corpora of captioned images: pairs of things, their images, and which of the two is on the left.
 
-May import `schema`, `storage`, `images`, `agents`, `scenes` and `eval` (judges, statistics).
+`pipeline` runs all stages: `sources` reads captions, `captions` finds the pairs in one, `mining`
+does so for a whole source, `images` fetches, and `alignment` judges and counts.
 """

@@ -77,7 +77,12 @@ def strata(captions: list[str]) -> dict[str, list[str]]:
 
 def main() -> None:
     from counterprior.corpus_analysis.captions.text import normalize
-    from counterprior.corpus_analysis.truth import digest_of, half_of, read_captions, read_gold
+    from counterprior.corpus_analysis.mining.accuracy import (
+        digest_of,
+        half_of,
+        read_captions,
+        read_gold,
+    )
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sources", nargs="+", help="NAME=FILE")

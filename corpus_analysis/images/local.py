@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..sources import SourceSettings, image_column, open_binary, source_names
+from ..sources.shards import SourceSettings, image_column, open_binary, source_names
 from .fetch import Fetched, FetchSettings
 from .pixels import BadImage, store
 

@@ -68,9 +68,8 @@ class RayActors:
                 raise UsageError(
                     f"no Ray cluster answers at {address}: {error}", code="no-ray-cluster"
                 ) from None
-        self._actor_class = ray.remote(
-            **actor_resources(ray.clusteractor_resources(), workers, gpus)
-        )(Actor)
+        resources = actor_resources(ray.cluster_resources(), workers, gpus)
+        self._actor_class = ray.remote(**resources)(Actor)
         self._payload = ray.put(payload)
         self._links: list[_Link] = []
 

@@ -24,7 +24,12 @@ from PIL import Image
 from counterprior.addresses import is_public
 from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, store
-from counterprior.corpus_analysis.sources import DAMAGED, SourceSettings, list_shards, read_shard
+from counterprior.corpus_analysis.sources.shards import (
+    DAMAGED,
+    SourceSettings,
+    list_shards,
+    read_shard,
+)
 
 # --- addresses ---------------------------------------------------------------------------------
 

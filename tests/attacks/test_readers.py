@@ -20,7 +20,7 @@ from PIL import Image
 
 from counterprior.agents.ledger import Ledger
 from counterprior.builders.bank import read_entries
-from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+from counterprior.corpus_analysis.sources.shards import SourceSettings, list_shards, read_shard
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.run import Run
 from counterprior.eval.generators.folder import read_manifest

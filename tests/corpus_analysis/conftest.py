@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from counterprior.corpus_analysis.shards import Job, MineShards, ShardEntry, ShardMiner
+from counterprior.corpus_analysis.mining.mine_shard import Job, MineShards, ShardEntry, ShardMiner
 from counterprior.eval.workers.farm import Scale
 
 
@@ -39,7 +39,7 @@ def images() -> Iterator[tuple[str, dict[str, bytes]]]:
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mines in this process: one model for all tests."""
-    monkeypatch.setattr("counterprior.corpus_analysis.mine.farm", _inline_farm)
+    monkeypatch.setattr("counterprior.corpus_analysis.mining.mine_source.farm", _inline_farm)
 
 
 _miners: list[ShardMiner] = []

@@ -18,9 +18,7 @@ import pytest
 from corpora import Corpus, run_all
 from PIL import Image, ImageOps
 
-from counterprior.corpus_analysis.alignment import JudgedPair, align, rate
-from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
-from counterprior.corpus_analysis.layout import (
+from counterprior.corpus_analysis.alignment.layout_judge import (
     ASPECTS,
     PROBES,
     Answers,
@@ -30,11 +28,13 @@ from counterprior.corpus_analysis.layout import (
     order_questions,
     verify,
 )
-from counterprior.corpus_analysis.mine import MineSettings
-from counterprior.corpus_analysis.page import render_page
-from counterprior.corpus_analysis.run import CorpusSettings, choose, run
-from counterprior.corpus_analysis.shards import ShardSettings
-from counterprior.corpus_analysis.sources import SourceSettings
+from counterprior.corpus_analysis.alignment.page import render_page
+from counterprior.corpus_analysis.alignment.rates import JudgedPair, align, rate
+from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
+from counterprior.corpus_analysis.mining.mine_shard import ShardSettings
+from counterprior.corpus_analysis.mining.mine_source import MineSettings
+from counterprior.corpus_analysis.pipeline import CorpusSettings, choose, run
+from counterprior.corpus_analysis.sources.shards import SourceSettings
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.geometry.boxes import Box
 from counterprior.eval.judges import open_judge
@@ -112,7 +112,9 @@ def test_a_judge_with_known_faults_is_seen_through(
                 yield question, verdict
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("counterprior.corpus_analysis.run.open_judge", lambda spec, plan: Biased())
+        patch.setattr(
+            "counterprior.corpus_analysis.pipeline.open_judge", lambda spec, plan: Biased()
+        )
         found = run_all(source, tmp_path / "out", "biased").alignment
     assert found is not None
     assert found.single_probe.rate > 0.62  # the paper's single probe believes the bias

@@ -12,10 +12,10 @@ from PIL import Image
 
 from counterprior.cli.corpus import control
 from counterprior.cli.options import CallOptions
+from counterprior.corpus_analysis.alignment.control.boxed_pairs import BoxedPair, How, match, side
+from counterprior.corpus_analysis.alignment.control.subsets import SUBSETS, left_first
 from counterprior.corpus_analysis.captions.extract import CaptionMention, CaptionPair
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.control.boxed import BoxedPair, How, match, side
-from counterprior.corpus_analysis.control.subsets import SUBSETS, left_first
 from counterprior.errors import UsageError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.detectors.instances import BoxedImage
@@ -178,7 +178,8 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
                 yield question, verdict
 
     monkeypatch.setattr(
-        "counterprior.corpus_analysis.control.run.open_judge", lambda spec, plan: Habit()
+        "counterprior.corpus_analysis.alignment.control.box_control.open_judge",
+        lambda spec, plan: Habit(),
     )
     out, photos = tmp_path / "out", tmp_path / "photos"
     with pytest.raises(UsageError, match="--images"):

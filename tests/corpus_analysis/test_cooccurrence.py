@@ -21,7 +21,7 @@ from counterprior.builders.bank import BankError
 from counterprior.builders.suite import SHIPPED
 from counterprior.corpus_analysis.captions.parser import ModelMissing, load_parser
 from counterprior.corpus_analysis.captions.text import normalize
-from counterprior.corpus_analysis.cooccurrence import SeenTogether, count_together
+from counterprior.corpus_analysis.mining.cooccurrence import SeenTogether, count_together
 
 CAPTIONS = [
     "a glass bridge over a river",  # linked, in one step
@@ -51,7 +51,9 @@ def test_captions_are_counted_by_word_and_by_parse(
         parser = load_parser()
     except ModelMissing as missing:
         pytest.skip(str(missing))
-    monkeypatch.setattr("counterprior.corpus_analysis.cooccurrence.load_parser", lambda: parser)
+    monkeypatch.setattr(
+        "counterprior.corpus_analysis.mining.cooccurrence.load_parser", lambda: parser
+    )
     path = tmp_path / "captions.jsonl"
     write(path, CAPTIONS)
     found = count_together([str(path)], SOUGHT)

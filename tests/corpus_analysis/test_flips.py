@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from counterprior.corpus_analysis.captions.ontology import Ontology, OntologyError
-from counterprior.corpus_analysis.errors import CorpusError
-from counterprior.corpus_analysis.flips import (
+from counterprior.corpus_analysis.alignment.flips import (
     FlipSettings,
     balanced,
     excluded,
     make_flips,
     read_handed,
 )
+from counterprior.corpus_analysis.alignment.layout_judge import PROBES
+from counterprior.corpus_analysis.captions.ontology import Ontology, OntologyError
+from counterprior.corpus_analysis.errors import CorpusError
 from counterprior.corpus_analysis.images.retrieve import image_path, url_key
-from counterprior.corpus_analysis.layout import PROBES
 from counterprior.errors import UsageError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.judges import open_judge

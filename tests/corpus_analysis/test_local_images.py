@@ -18,12 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback_hub import LoopbackHub
 
-from counterprior.corpus_analysis.columns import SourceError
 from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
 from counterprior.corpus_analysis.images.local import LocalImages
-from counterprior.corpus_analysis.run import read_pairs
-from counterprior.corpus_analysis.shards import similar
-from counterprior.corpus_analysis.sources import DAMAGED, SourceSettings, list_shards, read_shard
+from counterprior.corpus_analysis.mining.mine_shard import similar
+from counterprior.corpus_analysis.pipeline import read_pairs
+from counterprior.corpus_analysis.sources.columns import SourceError
+from counterprior.corpus_analysis.sources.shards import (
+    DAMAGED,
+    SourceSettings,
+    list_shards,
+    read_shard,
+)
 
 Samples = list[tuple[str, dict[str, bytes]]]
 
@@ -152,7 +157,7 @@ READ_ALL = """
 import sys
 from counterprior.corpus_analysis.images.fetch import FetchSettings
 from counterprior.corpus_analysis.images.local import LocalImages
-from counterprior.corpus_analysis.sources import SourceSettings, list_shards, read_shard
+from counterprior.corpus_analysis.sources.shards import SourceSettings, list_shards, read_shard
 settings = SourceSettings((sys.argv[1],))
 images = LocalImages(settings, None, FetchSettings())
 for shard in list_shards(settings):
@@ -298,8 +303,8 @@ def test_ids_are_unique_although_a_corpus_repeats_itself(tmp_path: Path, inline:
 
 
 def assert_unique(tmp_path: Path, settings: SourceSettings) -> None:
-    from counterprior.corpus_analysis.mine import MineSettings, mine_pairs
-    from counterprior.corpus_analysis.shards import ShardSettings
+    from counterprior.corpus_analysis.mining.mine_shard import ShardSettings
+    from counterprior.corpus_analysis.mining.mine_source import MineSettings, mine_pairs
     from counterprior.progress import silent
 
     mine_pairs(MineSettings(ShardSettings(settings), tmp_path / "out", "pool"), silent)

@@ -22,15 +22,7 @@ from refusals import raises
 from counterprior.corpus_analysis.captions.gate import REASONS, QualityGateSettings, gate
 from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.mine import (
-    MANIFEST,
-    PAIRS,
-    MineError,
-    MineSettings,
-    mine_pairs,
-)
-from counterprior.corpus_analysis.run import LOCK, CorpusSettings, run
-from counterprior.corpus_analysis.shards import (
+from counterprior.corpus_analysis.mining.mine_shard import (
     Job,
     MineShards,
     ShardEntry,
@@ -38,7 +30,15 @@ from counterprior.corpus_analysis.shards import (
     ShardSettings,
     write_parquet,
 )
-from counterprior.corpus_analysis.sources import (
+from counterprior.corpus_analysis.mining.mine_source import (
+    MANIFEST,
+    PAIRS,
+    MineError,
+    MineSettings,
+    mine_pairs,
+)
+from counterprior.corpus_analysis.pipeline import LOCK, CorpusSettings, run
+from counterprior.corpus_analysis.sources.shards import (
     SourceError,
     SourceSettings,
     list_shards,
@@ -165,7 +165,7 @@ def test_only_the_columns_that_are_used_are_read(
 
 
 def test_a_large_file_is_cut_at_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from counterprior.corpus_analysis import sources
+    from counterprior.corpus_analysis.sources import shards as sources
 
     monkeypatch.setattr(sources, "SHARD_ROWS", 8)
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet", row_group_size=5)
@@ -201,7 +201,7 @@ def test_sample_is_the_same_wherever_the_file_lies(tmp_path: Path) -> None:
 
 READ_ALL = """
 import json, sys
-from counterprior.corpus_analysis.sources import *
+from counterprior.corpus_analysis.sources.shards import *
 for path in sys.argv[1:]:
     settings = SourceSettings((path,), "laion")
     try:
@@ -327,7 +327,7 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FARM = "counterprior.corpus_analysis.mine.farm"
+FARM = "counterprior.corpus_analysis.mining.mine_source.farm"
 
 
 def settings_for(captions: Path, out: Path) -> MineSettings:
@@ -408,7 +408,7 @@ def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path
 def test_a_worker_that_has_read_much_loads_its_model_anew(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from counterprior.corpus_analysis import shards
+    from counterprior.corpus_analysis.mining import mine_shard as shards
 
     loaded: list[Miner] = []
 
@@ -431,8 +431,9 @@ def test_a_worker_that_has_read_much_loads_its_model_anew(
 def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; "
-        "from counterprior.corpus_analysis.shards import Job, ShardMiner, ShardSettings; "
-        "from counterprior.corpus_analysis.sources import SourceSettings, list_shards; "
+        "from counterprior.corpus_analysis.mining.mine_shard import Job, ShardMiner; "
+        "from counterprior.corpus_analysis.mining.mine_shard import ShardSettings; "
+        "from counterprior.corpus_analysis.sources.shards import SourceSettings, list_shards; "
         f"settings = ShardSettings(SourceSettings(({str(captions)!r},))); "
         "worker = ShardMiner(settings); shard = list_shards(settings.source)[0]; "
         f"entry = worker.mine(Job.of(shard, Path({str(tmp_path)!r}), settings)); "

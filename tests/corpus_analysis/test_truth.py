@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
-from counterprior.corpus_analysis.columns import SourceError
-from counterprior.corpus_analysis.truth import (
+from counterprior.corpus_analysis.mining.accuracy import (
     WHOLE,
     GoldCaption,
     GoldPair,
@@ -24,6 +23,7 @@ from counterprior.corpus_analysis.truth import (
     read_captions,
     read_gold,
 )
+from counterprior.corpus_analysis.sources.columns import SourceError
 from counterprior.tables import RowError
 
 CAPTIONS = (
@@ -206,7 +206,7 @@ def test_a_draw_weighs_each_caption_by_its_stratum(
     with pytest.raises(SystemExit, match="2"):  # of which corpus?
         run_tool("draw_gold", f"B={file}", *draw)
     known = [GoldCaption.model_validate({**gold_rows()[0], "digest": digest_of(c)}) for c in paired]
-    monkeypatch.setattr("counterprior.corpus_analysis.truth.read_gold", lambda: known)
+    monkeypatch.setattr("counterprior.corpus_analysis.mining.accuracy.read_gold", lambda: known)
     with pytest.raises(SystemExit, match="A: all captions with a pair were read"):
         run_tool("draw_gold", *draw)
 

@@ -18,16 +18,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..eval.workers.farm import Numbered
-from ..release import sha256_file
-from ..storage import whole_file
-from .captions.gate import QualityGateSettings, gate
-from .captions.miner import Counts, Miner, MinerSettings
-from .captions.ontology import Ontology
-from .captions.parser import installed_model, without_optional_imports
-from .columns import SourceError
-from .rows import pair_rows, pair_schema
-from .sources import DAMAGED, Shard, SourceSettings, read_shard
+from ...eval.workers.farm import Numbered
+from ...release import sha256_file
+from ...storage import whole_file
+from ..captions.gate import QualityGateSettings, gate
+from ..captions.miner import Counts, Miner, MinerSettings
+from ..captions.ontology import Ontology
+from ..captions.parser import installed_model, without_optional_imports
+from ..sources.columns import SourceError
+from ..sources.shards import DAMAGED, Shard, SourceSettings, read_shard
+from .pair_rows import pair_rows, pair_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ class MineShards:
 @cache
 def code_digest() -> str:
     """12 hex digits over the modules that decide the pairs of a caption."""
-    modules = sorted((Path(__file__).parent / "captions").glob("*.py"))
+    modules = sorted((Path(__file__).parents[1] / "captions").glob("*.py"))
     content = b"".join(module.read_bytes() for module in modules)
     return hashlib.sha256(content).hexdigest()[:12]
 

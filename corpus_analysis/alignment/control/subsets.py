@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...eval.stats.clusters import cluster_interval
-from ...eval.stats.intervals import NOTHING, Interval, wilson
-from ..alignment import group_of_people, group_of_words
-from .boxed import BoxedPair, side
+from ....eval.stats.clusters import cluster_interval
+from ....eval.stats.intervals import NOTHING, Interval, wilson
+from ..rates import group_of_people, group_of_words
+from .boxed_pairs import BoxedPair, side
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..eval.core import PROBES
-from ..storage import write_whole
-from .alignment import Alignment, JudgedPair
-from .images.retrieve import ImageSource, Retrieved
-from .layout import ASPECTS, Answers
-from .rows import pair_schema
-from .shards import write_parquet
+from ...eval.core import PROBES
+from ...storage import write_whole
+from ..images.retrieve import ImageSource, Retrieved
+from ..mining.mine_shard import write_parquet
+from ..mining.pair_rows import pair_schema
+from .layout_judge import ASPECTS, Answers
+from .rates import Alignment, JudgedPair
 
 FOLDER = "dataset"
 

@@ -20,13 +20,13 @@ from typing import Any
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..eval.core import ORIGINAL, PROBES, Judge, Question, is_mirrored, names_exchanged
-from ..eval.questions import Prompt
-from ..eval.store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, check_tally
-from ..images import ImageError, open_image
-from ..progress import Progress
-from .captions.ontology import Ontology
-from .images.local import file_name
+from ...eval.core import ORIGINAL, PROBES, Judge, Question, is_mirrored, names_exchanged
+from ...eval.questions import Prompt
+from ...eval.store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, check_tally
+from ...images import ImageError, open_image
+from ...progress import Progress
+from ..captions.ontology import Ontology
+from ..images.local import file_name
 
 ASPECTS = {
     "existence": "The statement is: the picture shows A and it shows B, each clearly visible.",
@@ -76,7 +76,7 @@ class Answers:
 
 def read_prompt(name: str) -> Prompt:
     """Reads a prompt file of this folder."""
-    text = (Path(__file__).parent / "prompts" / f"{name}.md").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "prompts" / f"{name}.md").read_text("utf-8")
     return Prompt(f"corpus_{name}", text)
 
 

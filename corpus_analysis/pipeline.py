@@ -14,9 +14,11 @@ from ..eval.judges import Answering, open_judge
 from ..eval.store.shards import shard_log
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
-from .alignment import Alignment, JudgedPair, align
-from .dataset import FOLDER as DATASET
-from .dataset import write_dataset
+from .alignment.dataset import FOLDER as DATASET
+from .alignment.dataset import write_dataset
+from .alignment.layout_judge import PairToJudge, open_log, verify
+from .alignment.page import render_page
+from .alignment.rates import Alignment, JudgedPair, align
 from .errors import CorpusError
 from .images.fetch import FetchSettings
 from .images.local import LocalImages
@@ -27,9 +29,7 @@ from .images.retrieve import (
     duplicates,
     retrieve,
 )
-from .layout import PairToJudge, open_log, verify
-from .mine import PAIRS, Funnel, MineSettings, mine_pairs
-from .page import render_page
+from .mining.mine_source import PAIRS, Funnel, MineSettings, mine_pairs
 
 STAGES = ("pairs", "images", "layout", "all")
 """How far a run goes; `all` means `layout`."""

@@ -9,15 +9,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..eval.store.shards import owns_row, shard_log
-from ..eval.workers.farm import Scale, farm
-from ..progress import Progress
-from ..storage import RecordLog, read_records
-from .captions.gate import REASONS
-from .captions.parser import installed_model, single_threaded
-from .errors import CorpusError
-from .shards import UNLIKE, Job, MineShards, ShardEntry, ShardSettings
-from .sources import list_shards
+from ...eval.store.shards import owns_row, shard_log
+from ...eval.workers.farm import Scale, farm
+from ...progress import Progress
+from ...storage import RecordLog, read_records
+from ..captions.gate import REASONS
+from ..captions.parser import installed_model, single_threaded
+from ..errors import CorpusError
+from ..sources.shards import list_shards
+from .mine_shard import UNLIKE, Job, MineShards, ShardEntry, ShardSettings
 
 PAIRS = "pairs"
 """Folder of the pairs, one parquet file per shard."""

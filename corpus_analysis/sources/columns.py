@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 COLUMNS = ("caption", "url", "width", "height", "uid", "similarity", "image")
 """Our names for the columns of a source; only captions, and addresses or images, are required."""

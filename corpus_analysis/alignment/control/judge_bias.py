@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...eval.stats.clusters import cluster_interval
-from ...eval.stats.correction import ppi
-from ...eval.stats.intervals import NOTHING, Interval
-from ..alignment import JudgedPair
-from ..layout import ASPECTS
-from .boxed import BoxedPair, side
+from ....eval.stats.clusters import cluster_interval
+from ....eval.stats.correction import ppi
+from ....eval.stats.intervals import NOTHING, Interval
+from ..layout_judge import ASPECTS
+from ..rates import JudgedPair
+from .boxed_pairs import BoxedPair, side
 
 
 @dataclass(frozen=True)

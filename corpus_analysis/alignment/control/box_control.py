@@ -10,21 +10,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import UsageError
-from ...eval.core import without_nan
-from ...eval.detectors.instances import BoxedImage, Instances
-from ...eval.engine.costs import Cost
-from ...eval.judges import Answering, open_judge
-from ...progress import Progress, silent
-from ...storage import Lock, write_json, write_whole
-from ..alignment import JudgedPair
-from ..captioning.people import PersonsCaption, read_people
-from ..captions.extract import CaptionPair
-from ..captions.miner import Mined, Miner, MinerSettings
-from ..captions.parser import installed_model
-from ..layout import PairToJudge, open_log, verify
-from .boxed import UNBOXED, BoxedPair, match
-from .judged import JudgeHabit, habit
+from ....errors import UsageError
+from ....eval.core import without_nan
+from ....eval.detectors.instances import BoxedImage, Instances
+from ....eval.engine.costs import Cost
+from ....eval.judges import Answering, open_judge
+from ....progress import Progress, silent
+from ....storage import Lock, write_json, write_whole
+from ...captioning.people import PersonsCaption, read_people
+from ...captions.extract import CaptionPair
+from ...captions.miner import Mined, Miner, MinerSettings
+from ...captions.parser import installed_model
+from ..layout_judge import PairToJudge, open_log, verify
+from ..rates import JudgedPair
+from .boxed_pairs import UNBOXED, BoxedPair, match
+from .judge_bias import JudgeHabit, habit
 from .page import render_control
 from .subsets import SUBSETS, LeftFirst, groups, subsets
 

@@ -18,16 +18,16 @@ from typing import Literal
 
 import numpy as np
 
-from ..eval.stats.clusters import cluster_interval
-from ..eval.stats.intervals import Interval
-from ..schema import Struct
-from ..tables import parse, read_json, read_rows
-from .captions.extract import CaptionMention, CaptionPair
-from .captions.miner import Miner, MinerSettings
-from .captions.prefilter import COORDINATORS, PUNCTUATION
-from .columns import SourceError
+from ...eval.stats.clusters import cluster_interval
+from ...eval.stats.intervals import Interval
+from ...schema import Struct
+from ...tables import parse, read_json, read_rows
+from ..captions.extract import CaptionMention, CaptionPair
+from ..captions.miner import Miner, MinerSettings
+from ..captions.prefilter import COORDINATORS, PUNCTUATION
+from ..sources.columns import SourceError
 
-GOLD = Path(__file__).parent / "gold" / "captions.jsonl"
+GOLD = Path(__file__).parents[1] / "gold" / "captions.jsonl"
 """The reading that ships with the package."""
 
 Half = Literal["tuned", "held-out"]

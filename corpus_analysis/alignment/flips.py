@@ -19,19 +19,19 @@ import yaml
 from PIL import ImageOps
 from PIL.Image import Image
 
-from ..errors import UsageError
-from ..eval.core import ORIGINAL, PROBES, Judge, Question
-from ..images import ImageError, open_image
-from ..progress import Progress
-from ..storage import whole_folder, write_whole
-from ..tables import write_rows
-from .alignment import SIDES
-from .captions.ontology import FOLDER, OntologyError
+from ...errors import UsageError
+from ...eval.core import ORIGINAL, PROBES, Judge, Question
+from ...images import ImageError, open_image
+from ...progress import Progress
+from ...storage import whole_folder, write_whole
+from ...tables import write_rows
+from ..captions.ontology import FOLDER, OntologyError
+from ..errors import CorpusError
+from ..images.retrieve import ImageSource, image_path
+from ..pipeline import IMAGES
 from .dataset import FOLDER as DATASET
-from .errors import CorpusError
-from .images.retrieve import ImageSource, image_path
-from .layout import read_prompt
-from .run import IMAGES
+from .layout_judge import read_prompt
+from .rates import SIDES
 
 COUNT = 2_000
 """Default number of pairs, as in the paper; each gives two images."""

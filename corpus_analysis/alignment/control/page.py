@@ -10,8 +10,8 @@ from ..page import STYLE, interval, percent
 from .subsets import SUBSETS, LeftFirst
 
 if TYPE_CHECKING:
-    from .judged import JudgeHabit, JudgeMeasure
-    from .run import BoxControl
+    from .box_control import BoxControl
+    from .judge_bias import JudgeHabit, JudgeMeasure
 
 _MEASURES = {
     "said": "first-mentioned on the left, says the judge",

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...eval.detectors.instances import BoxedImage
-from ...eval.geometry.boxes import Box, intersection, is_apart, is_beside
-from ..captions.extract import CaptionMention, CaptionPair
-from ..captions.ontology import CaptionEntity, Ontology
+from ....eval.detectors.instances import BoxedImage
+from ....eval.geometry.boxes import Box, intersection, is_apart, is_beside
+from ...captions.extract import CaptionMention, CaptionPair
+from ...captions.ontology import CaptionEntity, Ontology
 
 How = Literal["single", "group", "touching", "largest"]
 """`single`: the image has one box of the class; `group`: the words are plural and mean all of them;

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ..eval.core import FAILURES, PROBES
-from ..eval.stats.bootstrap import cluster_bootstrap
-from ..eval.stats.intervals import Interval, wilson
-from .captions.ontology import Ontology, distinct
-from .layout import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
+from ...eval.core import FAILURES, PROBES
+from ...eval.stats.bootstrap import cluster_bootstrap
+from ...eval.stats.intervals import Interval, wilson
+from ..captions.ontology import Ontology, distinct
+from .layout_judge import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
 
 RESAMPLES = 2_000
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..schema import canonical
-from .captions.miner import Mined
+from ...schema import canonical
+from ..captions.miner import Mined
 
 if TYPE_CHECKING:
     import pyarrow as pa

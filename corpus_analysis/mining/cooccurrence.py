@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..progress import Progress, silent
-from .captions.ontology import plural
-from .captions.parser import load_parser
-from .captions.text import normalize, readable
-from .sources import SourceSettings, list_shards, read_shard
+from ...progress import Progress, silent
+from ..captions.ontology import plural
+from ..captions.parser import load_parser
+from ..captions.text import normalize, readable
+from ..sources.shards import SourceSettings, list_shards, read_shard
 
 STEPS = 3
 """Most arcs of the parse between two linked words: bridge, made, of, glass."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from ..eval.core import PROBES
-from .alignment import Alignment, Rate
+from ...eval.core import PROBES
+from .rates import Alignment, Rate
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c2330; max-width: 860px; margin: 2rem auto;
