@@ -39,16 +39,16 @@ def seen(drawable: Drawable, layout: Any) -> dict[str, list[tuple[float, float]]
     return found
 
 
-@pytest.mark.parametrize("name", sorted(BANKS.drawables))
-def test_every_depicted_pair_shows_its_layouts(name: str) -> None:
-    drawable = BANKS.drawables[name]
-    for layout, before in (("right", True), ("swapped", False)):
-        ((left,), (right,)) = seen(drawable, layout).values()
-        assert (left[0] < right[0]) == before and abs(left[0] - right[0]) > 0.04, layout
-    assert sorted(map(len, seen(drawable, "missing").values())) == [0, 1]
-    assert sorted(map(len, seen(drawable, "doubled").values())) == [1, 2]
-    ((left,), (right,)) = seen(drawable, "above").values()
-    assert abs(left[1] - right[1]) > 2 * abs(left[0] - right[0])
+def test_every_depicted_pair_shows_its_layouts() -> None:
+    for name, drawable in sorted(BANKS.drawables.items()):
+        for layout, before in (("right", True), ("swapped", False)):
+            ((left,), (right,)) = seen(drawable, layout).values()
+            assert (left[0] < right[0]) == before, (name, layout)
+            assert abs(left[0] - right[0]) > 0.04, (name, layout)
+        assert sorted(map(len, seen(drawable, "missing").values())) == [0, 1], name
+        assert sorted(map(len, seen(drawable, "doubled").values())) == [1, 2], name
+        ((left,), (right,)) = seen(drawable, "above").values()
+        assert abs(left[1] - right[1]) > 2 * abs(left[0] - right[0]), name
 
 
 def test_a_wrong_key_does_not_change_the_image() -> None:
