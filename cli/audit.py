@@ -42,7 +42,7 @@ def sample(
 
     Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
     """
-    from ..eval.people.sample import write_sample
+    from ..eval.people.checker_audit import write_sample
 
     print(f"{write_sample(verdicts, n, out, seed, manifest or ())} images in {out}")
 
@@ -60,7 +60,7 @@ def analyze(
 
     Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
     """
-    from ..eval.people.sample import analyze_files
+    from ..eval.people.checker_audit import analyze_files
 
     print_analysis(analyze_files(verdicts, labels, out, sample), json)
 
@@ -79,7 +79,7 @@ def calibrate(
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
     from ..eval.geometry.boxes import Size
-    from ..eval.people.calibrate import calibrate_files
+    from ..eval.people.checker_settings import calibrate_files
 
     pixels = Size.parse(size)
     found = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
@@ -117,7 +117,7 @@ def serve(
 
     Example: `counterprior audit serve runs/plain runs/lora --kind quality --out ratings`
     """
-    from ..eval.people.drawn import open_audit
+    from ..eval.people.sampling import open_audit
     from ..eval.people.serve import serve as serve_page
 
     serve_page(open_audit(rows, kind, out, n=n, seed=seed), port)

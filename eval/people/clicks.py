@@ -1,4 +1,4 @@
-"""What people clicked or labeled: files read back, compared, and merged into decisions."""
+"""Reads the clicks and labels of human annotators, compares them, and merges them into decisions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, flo
 def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str, Any]:
     """One row a task: what most say of each field, every vote and every note.
 
-    A field on which people are evenly split stands in `split` of the result and not in the row; a
+    A field on which the annotators are evenly split is listed in `split` of the result and not in the row; a
     row of which nothing is decided is left out. Raises RowError for two files of one name.
     """
     everyone: dict[str, Clicks] = {}
@@ -95,7 +95,7 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
 
 
 def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
-    """Merges the labels or decisions of several people into one file; returns their agreement.
+    """Merges the labels or decisions of several annotators into one file; returns their agreement.
 
     Raises RowError for an annotator with two files, UsageError for ratings.
     """

@@ -1,4 +1,4 @@
-"""What people are asked, by kind of review, and where the rows to review come from."""
+"""Forms by kind of review, and the rows to review."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...tables import RowError, read_rows, read_yaml
 
 
 class ReviewField(BaseModel, frozen=True):
-    """One thing to decide about a row."""
+    """One decision about a row."""
 
     name: str
     """Key in the label."""
     title: str
-    """What is asked."""
+    """Question on the page."""
     options: tuple[tuple[str, str], ...]
     """Value and the key that chooses it."""
 
@@ -33,7 +33,7 @@ class ReviewForm(BaseModel, frozen=True):
     key: tuple[str, ...]
     """Columns that together name a row; they stand in every label."""
     fields: tuple[ReviewField, ...]
-    """What is decided, in order; a row is done when all are."""
+    """Decisions, in order; a row is done when all are made."""
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
     shown: tuple[str, ...] = ()
@@ -46,15 +46,15 @@ class ReviewForm(BaseModel, frozen=True):
     """Whether images are sent as pixels alone, without what their files say of their making."""
 
     def name(self, record: Mapping[str, Any]) -> str:
-        """The task that a label is of. Raises KeyError for a label of another form."""
+        """Returns the task of a label. Raises KeyError for a label of another form."""
         parts = [str(record[column]) for column in self.key]
         return "/".join([*parts, *(str(record[c]) for c in self.part if c in record)])
 
 
 _ADMIN_COLUMNS = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
-"""What a release says of a row besides its content, and who else has read it."""
-_PLACE = ("image", "images", "level")
-"""What is shown otherwise than as a text of its own."""
+"""Columns of a release besides the content of a row, its reviewers among them."""
+_SHOWN_APART = ("image", "images", "level")
+"""Columns that are not shown as a text of their own."""
 
 FORMS = TypeAdapter(dict[str, ReviewForm]).validate_python(
     tomllib.loads(resources.files(__package__).joinpath("forms.toml").read_text("utf-8"))
@@ -64,7 +64,7 @@ side, CF-World's review, review of the bank."""
 
 
 def open_form(kind: str) -> ReviewForm:
-    """The form of a kind of review. Raises UsageError for none."""
+    """Returns the form of a kind of review. Raises UsageError for an unknown kind."""
     if kind not in FORMS:
         raise UsageError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
     return FORMS[kind]
@@ -75,7 +75,7 @@ class ReviewTask:
     """One row to review."""
 
     key: tuple[tuple[str, str], ...]
-    """Column and value of what names it; unique in the audit."""
+    """Column and value that name the row; unique in the audit."""
     texts: tuple[tuple[str, str], ...]
     """Column and text, shown in this order."""
     images: tuple[Path, ...]
@@ -122,15 +122,15 @@ def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
 def row_texts(
     row: Mapping[str, Any], form: ReviewForm, level: str = ""
 ) -> tuple[tuple[str, str], ...]:
-    """Column and text of all that is shown of a row."""
-    columns = form.shown or [c for c in row if c not in (*_ADMIN_COLUMNS, *form.key, *_PLACE)]
+    """Returns column and text of everything that the page shows of a row."""
+    columns = form.shown or [c for c in row if c not in (*_ADMIN_COLUMNS, *form.key, *_SHOWN_APART)]
     return tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
 
 
 def _key(
     row: Mapping[str, Any], form: ReviewForm, path: Path, number: int
 ) -> tuple[tuple[str, str], ...]:
-    """Column and value of all that names a row."""
+    """Returns column and value of everything that names a row."""
     key = []
     for column in form.key:
         values = (row.get(name) for name in (column, *form.aliases))
@@ -193,7 +193,7 @@ def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def shuffled(tasks: Sequence[ReviewTask], annotator: str) -> list[ReviewTask]:
-    """The order in which somebody sees the tasks: random, another for everyone, always the same."""
+    """Returns an annotator's order of the tasks: random, but the same at every start."""
     order = sorted(tasks, key=lambda task: task.id)
     random.Random(f"audit {annotator}").shuffle(order)
     return order

@@ -1,8 +1,8 @@
 """`counterprior audit gate`: the L1 threshold that best matches human acceptance.
 
-CF-World counts a group only if its L1 score (the plain scene) is at least 0.5. Here people say
-which images they accept as drawings of the plain scene. Every threshold of a grid is compared with
-their answers: which agrees best, how certain that is, and how well the choice holds on other laws.
+CF-World counts a group only if its L1 score (the plain scene) is at least 0.5. Here human
+annotators accept or reject images as drawings of the plain scene. Every threshold of a grid is
+compared with their labels: which agrees best, with its interval, and on laws held out.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from ..suites.worlds import (
     premise_ratio,
     score_table,
 )
-from .calibrate import REPEATS, fold_rounds
+from .checker_settings import REPEATS, fold_rounds
 
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Thresholds that are tried, 0.05 to 0.95."""
 _NEAREST = np.array(sorted(range(len(GRID)), key=lambda place: abs(GRID[place] - GATE)))
 """Places of the grid, those nearest to the published gate first."""
 FEW = 10
-"""Accepted or rejected images below which the choice hangs on single ones."""
+"""Accepted or rejected images below which the choice depends on single labels."""
 
 
 class GateSample(NamedTuple):
-    """The L1 images that both judge and people speak of."""
+    """The L1 images that have both a judge's score and a human label."""
 
     scores: Array
     """Shape (n,): S in [0, 1]."""
     accepted: NDArray[np.bool_]
-    """Shape (n,): whether people accept the image."""
+    """Shape (n,): whether the annotators accept the image."""
     laws: NDArray[np.str_]
     """Shape (n,): the law of its group; images of one law stay together."""
 
@@ -56,9 +56,9 @@ class GateSample(NamedTuple):
 def calibrate_run(
     folder: Path, labels: Path, question: str = ACCEPTED, folds: int = 5
 ) -> dict[str, Any]:
-    """Judge -> its best threshold and what is known of it; undefined numbers are None.
+    """Returns judge -> best threshold with its statistics; undefined numbers are None.
 
-    folder: a judged run of a suite with a gate; labels: people's `yes` or `no` for some of its L1
+    folder: a judged run of a suite with a gate; labels: human `yes` or `no` for some of its L1
     images, under the name of the question. Raises RunError for a run of another suite or an
     unjudged one, DataError for labels that no threshold can be compared with.
     """
@@ -87,9 +87,9 @@ def calibrate_run(
 def labeled_images(
     judged: Sequence[Outcome], labels: Mapping[str, str]
 ) -> tuple[GateSample, dict[str, int]]:
-    """What can be calibrated on, and how many labels can't be used, by reason.
+    """Returns the images to calibrate on, and how many labels can't be used, by reason.
 
-    labels: case -> `yes`, `no` or another answer to whether people accept the image.
+    labels: case -> `yes`, `no` or another answer to whether the image is acceptable.
     """
     kept: list[tuple[float, bool, str]] = []
     left_out: Counter[str] = Counter()
@@ -116,13 +116,15 @@ def calibrate(labeled: GateSample, folds: int = 5, seed: int = 0) -> dict[str, A
     """The threshold with the highest kappa, its interval, and its kappa on laws held out.
 
     Among equally good ones, the threshold nearest to the published gate is chosen. Raises DataError
-    where people accept all images or none, UsageError for fewer laws than folds.
+    where all images are accepted or none, UsageError for fewer laws than folds.
     """
     n, accepted = len(labeled.scores), int(labeled.accepted.sum())
     if not 0 < accepted < n:
         raise DataError(
-            f"people accept {accepted} of {n} labeled L1 images: label good and bad ones, else "
-            f"no threshold is better than another"
+            f"annotators accept {accepted} of {n} labeled L1 images, so no threshold is better "
+            f"than another",
+            "label good and bad images",
+            code="one-sided-labels",
         )
     cells = _cells(labeled)
     drawn = cluster_bootstrap(
@@ -166,13 +168,13 @@ def calibrate(labeled: GateSample, folds: int = 5, seed: int = 0) -> dict[str, A
 
 
 def _cells(labeled: GateSample) -> Array:
-    """Shape (n, T, 4): of each image and threshold, which cell of the 2 x 2 table it is in.
+    """Shape (n, T, 4): the cell of the 2 x 2 table for each image and threshold.
 
-    The cells are both accept, the gate alone, people alone, neither.
+    The cells are accepted by both, by the gate alone, by the annotators alone, by neither.
     """
     passes = labeled.scores[:, None] >= np.array(GRID)
-    people = labeled.accepted[:, None]
-    cells = [passes & people, passes & ~people, ~passes & people, ~passes & ~people]
+    humans = labeled.accepted[:, None]
+    cells = [passes & humans, passes & ~humans, ~passes & humans, ~passes & ~humans]
     return np.stack(cells, axis=-1).astype(float)
 
 
@@ -180,8 +182,8 @@ def _kappas(tables: Array) -> Array:
     """Cohen's kappa of 2 x 2 tables of shape (..., 4), counts or shares; NaN where undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = tables / tables.sum(axis=-1, keepdims=True)
-        both, gate, people, neither = np.moveaxis(share, -1, 0)
-        chance = (both + gate) * (both + people) + (neither + gate) * (neither + people)
+        both, gate, humans, neither = np.moveaxis(share, -1, 0)
+        chance = (both + gate) * (both + humans) + (neither + gate) * (neither + humans)
         return np.where(chance < 1, (both + neither - chance) / (1 - chance), np.nan)
 
 
@@ -219,12 +221,12 @@ def _prr(judged: Sequence[Outcome], gate: float) -> float:
 
 
 def _warnings(chosen: float, accepted: int, rejected: int) -> list[str]:
-    """What the calibration can't know."""
+    """Limits of the calibration: the edge of the grid, too few labels."""
     found = []
     if chosen in (GRID[0], GRID[-1]):
         end = "smallest" if chosen == GRID[0] else "largest"
         found.append(f"{chosen} is the {end} of the grid: the best threshold may lie beyond it")
     for what, count in (("accepted", accepted), ("rejected", rejected)):
         if count < FEW:
-            found.append(f"people {what} {count} images only: the choice hangs on single ones")
+            found.append(f"only {count} {what} images: the choice depends on single labels")
     return found

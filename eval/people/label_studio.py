@@ -28,10 +28,10 @@ from ...storage import read_records, write_json, write_whole
 from ...tables import RowError, parse_as, read_json, write_rows
 from ..engine.run import Run
 from ..results.judge_card import labels_of
-from .drawn import SAMPLE, DrawnSample, open_audit
 from .forms import ReviewForm, ReviewTask, open_form, shuffled
+from .page_media import media_for_page
+from .sampling import SAMPLE, LabelingSample, open_audit
 from .serve import check_name
-from .shown import shown
 
 TASKS = "tasks.json"
 CONFIG = "label_config.xml"
@@ -137,7 +137,7 @@ def _verdicts_by_task(kind: str, folder: Path) -> dict[str, dict[str, str]]:
             "predictions are a judge's answers: only --kind judge on runs has them",
             code="no-predictions",
         )
-    sample = DrawnSample.read(folder / SAMPLE)
+    sample = LabelingSample.read(folder / SAMPLE)
     verdicts: dict[tuple[str, str, str], dict[str, str]] = {}
     for name, root in sample.runs:
         run = Run.open(Path(root))
@@ -150,7 +150,7 @@ def _verdicts_by_task(kind: str, folder: Path) -> dict[str, dict[str, str]]:
 
 def _copy_image(image: Path, form: ReviewForm, folder: Path) -> str:
     """Puts an image where Label Studio reads it; its name is its digest, which tells nothing."""
-    data, media_type = shown(image, form.blind, folder)
+    data, media_type = media_for_page(image, form.blind, folder)
     suffix = media_type.removeprefix("image/").replace("jpeg", "jpg")
     name = f"{hashlib.sha256(data).hexdigest()}.{suffix}"
     path = folder / IMAGES / name

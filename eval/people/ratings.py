@@ -1,4 +1,4 @@
-"""`counterprior audit ratings`: what people said of image quality, run against run.
+"""`counterprior audit ratings`: human ratings of image quality, run against run.
 
 An item's rating is the mean over its annotators. Runs are compared on the same cases: a mean
 difference with an interval over clusters, and a rank or sign test over clusters, since images of
@@ -23,8 +23,8 @@ from ..stats.clusters import cluster_interval
 from ..stats.comparison import holm, mcnemar
 from ..stats.intervals import Interval
 from .clicks import Clicks, agreement, read_clicks
-from .drawn import SAMPLE, DrawnItem, DrawnSample
 from .forms import ReviewForm
+from .sampling import SAMPLE, LabelingSample, SampledItem
 
 SIDES = {"left": 1.0, "same": 0.0, "right": -1.0}
 """Which image is better, of two side by side."""
@@ -42,7 +42,7 @@ def analyze_ratings(folder: Path) -> dict[str, Any]:
             f"{folder} has no {SAMPLE}: label with `counterprior audit serve RUN... --kind quality "
             f"--out {folder}` first"
         )
-    sample = DrawnSample.read(path)
+    sample = LabelingSample.read(path)
     if not sample.form.blind:
         raise UsageError(f"{path} is a sample for {sample.kind}, not for ratings")
     everyone = {
@@ -71,7 +71,7 @@ def _numbers(form: ReviewForm, name: str, item: str, everyone: Mapping[str, Clic
 
 
 def _rated(
-    sample: DrawnSample, items: Mapping[str, DrawnItem], everyone: Mapping[str, Clicks]
+    sample: LabelingSample, items: Mapping[str, SampledItem], everyone: Mapping[str, Clicks]
 ) -> dict[str, Any]:
     """Mean ratings of each run, and of every two runs the difference on the same cases."""
     fields: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def signed_rank(values: Array) -> float:
 
 
 def _compared(
-    sample: DrawnSample, items: Mapping[str, DrawnItem], everyone: Mapping[str, Clicks]
+    sample: LabelingSample, items: Mapping[str, SampledItem], everyone: Mapping[str, Clicks]
 ) -> dict[str, Any]:
     """Of every two runs: how often each is preferred, whichever side it stood on."""
     fields: dict[str, Any] = {}

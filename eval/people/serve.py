@@ -1,4 +1,4 @@
-"""`counterprior audit serve`: a local page on which people label, one click on disk at a time.
+"""`counterprior audit serve`: a local page for human annotators; every click is on disk at once.
 
 Loopback only, and nothing without the random token of this start. The page needs no package and no
 network. Each annotator has a file of clicks in the folder; the last click on a field counts.
@@ -25,7 +25,7 @@ from ...errors import UsageError
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
-from .shown import shown
+from .page_media import media_for_page
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _MOST = 20_000
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(audit.agreement())
         elif path == "/image":
             file = audit.image(query["task"], int(query["index"]))
-            data, kind = shown(file, audit.form.blind, audit.folder)
+            data, kind = media_for_page(file, audit.form.blind, audit.folder)
             self._send(HTTPStatus.OK, data, kind, _FILE_HEADERS)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"nothing here")

@@ -37,8 +37,8 @@ from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.methods.candidates import read_candidates
 from counterprior.eval.methods.tuning.pairs import read_flips
 from counterprior.eval.people.clicks import read_clicks
-from counterprior.eval.people.drawn import DrawnSample
 from counterprior.eval.people.forms import open_form, read_tasks
+from counterprior.eval.people.sampling import LabelingSample
 from counterprior.eval.publishing.publication import read_publication
 from counterprior.eval.results.corrected import read_cards
 from counterprior.eval.results.judge_check import read_checks
@@ -174,7 +174,7 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
         plain([{"card": {}}]),
         lambda p: list(read_cards(p)),
     ),
-    "sample of runs": ("sample.json", plain(SAMPLE), DrawnSample.read),
+    "sample of runs": ("sample.json", plain(SAMPLE), LabelingSample.read),
     "rows to label": (
         "t.yaml",
         b"- {sample_id: a, prompt: p}\n",

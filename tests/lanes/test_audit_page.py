@@ -20,8 +20,8 @@ from scored import cases, image_run
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.people.clicks import read_clicks
-from counterprior.eval.people.drawn import open_audit
 from counterprior.eval.people.forms import FORMS
+from counterprior.eval.people.sampling import open_audit
 from counterprior.eval.people.serve import AuditServer
 from counterprior.images import encode_png
 

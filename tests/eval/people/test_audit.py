@@ -18,9 +18,15 @@ from counterprior.eval.geometry.checker.recorded import CheckerSample, read_samp
 from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.judges.checker.analyze import analyze, human_verdicts
 from counterprior.eval.judges.human import HumanJudge
-from counterprior.eval.people.calibrate import GRID, Decision, GridSetting, calibrate, objective
+from counterprior.eval.people.checker_audit import analyze_files, draw, read_candidates, sample
+from counterprior.eval.people.checker_settings import (
+    GRID,
+    Decision,
+    GridSetting,
+    calibrate,
+    objective,
+)
 from counterprior.eval.people.clicks import merge
-from counterprior.eval.people.sample import analyze_files, draw, read_candidates, sample
 from counterprior.eval.results.agree import human_scores
 from counterprior.labels import Label, read_labels
 from counterprior.tables import RowError

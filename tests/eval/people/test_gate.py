@@ -1,4 +1,4 @@
-"""`audit gate`: the threshold that people's acceptance speaks for, and how surely."""
+"""`audit gate`: the threshold that agrees best with human acceptance, and its uncertainty."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ from counterprior.eval.stats.agreement import cohen_kappa, confusion
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> GateSample:
+def gate_sample(cut: float, noise: float, n: int = 400, seed: int = 3) -> GateSample:
     """Scores anywhere in [0, 1], accepted from `cut` on, save for a share of slips; 40 laws."""
     rng = np.random.default_rng(seed)
     scores = rng.random(n)
@@ -29,8 +29,8 @@ def people(cut: float, noise: float, n: int = 400, seed: int = 3) -> GateSample:
     return GateSample(scores, accepted, np.array([f"law{number % 40}" for number in range(n)]))
 
 
-def test_the_threshold_that_people_use_is_found() -> None:
-    labeled = people(0.7, 0.05)
+def test_finds_the_threshold_of_the_annotators() -> None:
+    labeled = gate_sample(0.7, 0.05)
     found = calibrate(labeled)
     assert found["chosen"]["threshold"] == 0.7
     low, high = found["chosen"]["threshold_95"]
@@ -47,8 +47,8 @@ def test_the_threshold_that_people_use_is_found() -> None:
         assert point["agreement"] == pytest.approx(np.mean(np.array(passes) == said))
 
 
-def test_labels_that_say_nothing_of_the_score_are_worth_nothing_held_out() -> None:
-    found = calibrate(people(0.5, 0.5))
+def test_labels_unrelated_to_the_score_have_no_kappa_held_out() -> None:
+    found = calibrate(gate_sample(0.5, 0.5))
     held_out = found["cross_validated"]
     assert held_out["kappa"] < 0.05 < held_out["optimism"]
     assert len(held_out["chosen_share"]) > 3
@@ -64,14 +64,14 @@ def test_of_equally_good_thresholds_the_published_one_is_chosen() -> None:
 
 
 def test_an_edge_and_few_labels_are_named() -> None:
-    found = calibrate(people(0.97, 0, n=200))
+    found = calibrate(gate_sample(0.97, 0, n=200))
     assert found["chosen"]["threshold"] == GRID[-1]
     edge, few = found["warnings"]
     assert "0.95 is the largest of the grid" in edge and "accepted" in few
 
 
 def test_order_changes_nothing() -> None:
-    labeled = people(0.6, 0.2, n=120)
+    labeled = gate_sample(0.6, 0.2, n=120)
     order = np.random.default_rng(0).permutation(120)
     assert calibrate(GateSample(*(part[order] for part in labeled))) == calibrate(labeled)
 
@@ -79,12 +79,14 @@ def test_order_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("labeled", "folds", "reason"),
     [
-        (people(0, 0, n=8), 2, "people accept 8 of 8"),
-        (people(2, 0, n=8), 2, "people accept 0 of 8"),
-        (people(0.5, 0, n=8), 9, "9 folds for the labeled images of 8 laws"),
+        (gate_sample(0, 0, n=8), 2, "annotators accept 8 of 8"),
+        (gate_sample(2, 0, n=8), 2, "annotators accept 0 of 8"),
+        (gate_sample(0.5, 0, n=8), 9, "9 folds for the labeled images of 8 laws"),
     ],
 )
-def test_what_can_not_be_calibrated_says_why(labeled: GateSample, folds: int, reason: str) -> None:
+def test_refuses_one_sided_labels_and_too_many_folds(
+    labeled: GateSample, folds: int, reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         calibrate(labeled, folds)
 

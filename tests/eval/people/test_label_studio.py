@@ -16,9 +16,9 @@ from counterprior.cli.main import app
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
-from counterprior.eval.people.drawn import SAMPLE, DrawnSample, open_audit
 from counterprior.eval.people.forms import FORMS
 from counterprior.eval.people.label_studio import export_tasks, import_labels, labeling_config
+from counterprior.eval.people.sampling import SAMPLE, LabelingSample, open_audit
 from counterprior.eval.results.judge_card import labels_of
 from counterprior.labels import read_labels
 
@@ -69,7 +69,7 @@ def test_a_project_and_back_by_command(run: Path, tmp_path: Path) -> None:
         assert task["data"]["text"].startswith("prompt: ")
         for one in task["data"]["options"]:  # the question speaks of digits, which vary
             assert f"{one['hotkey']} = {one['value']}" in task["data"]["text"]
-    sample = DrawnSample.read(out / SAMPLE)
+    sample = LabelingSample.read(out / SAMPLE)
     drawn = [item.task("judge").id for item in sample.items]
     order = [task["data"]["item"] for task in tasks]
     assert order != drawn and sorted(order) == sorted(drawn)  # that of the draw tells the label

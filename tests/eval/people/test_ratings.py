@@ -20,8 +20,8 @@ from scored import cases, image_run
 
 from counterprior.errors import UsageError
 from counterprior.eval.people.clicks import merge
-from counterprior.eval.people.drawn import SAMPLE, DrawnSample, drawn_sample, open_audit
 from counterprior.eval.people.ratings import analyze_ratings, signed_rank
+from counterprior.eval.people.sampling import SAMPLE, LabelingSample, draw_sample, open_audit
 from counterprior.eval.people.serve import AuditServer
 from counterprior.eval.stats.agreement import krippendorff_alpha
 from counterprior.storage import RecordLog
@@ -44,7 +44,7 @@ def runs(tmp_path: Path) -> list[Path]:
 
 def rate(folder: Path, who: str, said: Callable[[int, str], str], fields: tuple[str, ...]) -> None:
     """Labels of one annotator. said: from case number and runs to a value."""
-    sample = DrawnSample.read(folder / SAMPLE)
+    sample = LabelingSample.read(folder / SAMPLE)
     with RecordLog(folder / f"{who}.jsonl") as log:
         for item in sample.items:
             number = next(i for i, case in enumerate(ASKED) if case.id == item.case)
@@ -78,25 +78,25 @@ def test_the_page_of_ratings_is_blind(runs: list[Path], tmp_path: Path) -> None:
         assert shown.size == (24, 24) and not shown.info
     assert b"secret" not in image
     # Both images of a case are in it, far apart in the order in which they are seen.
-    sample = DrawnSample.read(tmp_path / "labels" / SAMPLE)
+    sample = LabelingSample.read(tmp_path / "labels" / SAMPLE)
     assert set(Counter(item.case for item in sample.items).values()) == {2}
     assert [task.id for task in audit.tasks] != [task["id"] for task in told["tasks"]]
 
 
 def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path: Path) -> None:
-    first = drawn_sample(runs, "quality", tmp_path / "a", 10, seed=3)
-    assert drawn_sample(runs, "quality", tmp_path / "a", 10, seed=3) == first
-    assert drawn_sample(runs, "quality", tmp_path / "b", 10, seed=3).items == first.items
-    other = drawn_sample(runs, "quality", tmp_path / "c", 10, seed=4)
+    first = draw_sample(runs, "quality", tmp_path / "a", 10, seed=3)
+    assert draw_sample(runs, "quality", tmp_path / "a", 10, seed=3) == first
+    assert draw_sample(runs, "quality", tmp_path / "b", 10, seed=3).items == first.items
+    other = draw_sample(runs, "quality", tmp_path / "c", 10, seed=4)
     assert {item.case for item in other.items} != {item.case for item in first.items}
     with pytest.raises(UsageError, match="was drawn with other settings"):
-        drawn_sample(runs, "quality", tmp_path / "a", 11, seed=3)
+        draw_sample(runs, "quality", tmp_path / "a", 11, seed=3)
     with pytest.raises(UsageError, match="can't draw 41 of 40 cases"):
-        drawn_sample(runs, "quality", tmp_path / "d", 41)
+        draw_sample(runs, "quality", tmp_path / "d", 41)
     with pytest.raises(UsageError, match="two runs are needed"):
-        drawn_sample(runs[:1], "compare", tmp_path / "d", 4)
+        draw_sample(runs[:1], "compare", tmp_path / "d", 4)
     with pytest.raises(UsageError, match="given twice"):
-        drawn_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
+        draw_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
     with pytest.raises(UsageError, match="is not a run: --n"):
         open_audit([tmp_path / "rows.jsonl"], "quality", tmp_path / "d", n=4)
     with pytest.raises(UsageError, match="folders of runs, or one file"):
@@ -105,7 +105,7 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
 
 def test_a_known_difference_is_found(runs: list[Path], tmp_path: Path) -> None:
     folder = tmp_path / "labels"
-    drawn_sample(runs, "quality", folder, 40)
+    draw_sample(runs, "quality", folder, 40)
     for who in ("ann", "bo"):
         rng = random.Random(who)
 
@@ -132,7 +132,7 @@ def test_a_known_difference_is_found(runs: list[Path], tmp_path: Path) -> None:
 
 def test_sides_do_not_count_in_comparisons(runs: list[Path], tmp_path: Path) -> None:
     folder = tmp_path / "labels"
-    sample = drawn_sample(runs, "compare", folder, 40)
+    sample = draw_sample(runs, "compare", folder, 40)
     shown = Counter(item.runs[0] for item in sample.items)
     assert shown == {"secretbase": 20, "secrettuned": 20}
 
@@ -149,7 +149,7 @@ def test_sides_do_not_count_in_comparisons(runs: list[Path], tmp_path: Path) -> 
     assert pair["second_better"] >= 20 and 0.35 < pair["preference"] <= 0.75
     assert pair["interval"][0] > 0 and pair["p_value"] < 0.01 and pair["sign_test"] < 0.01
     other = tmp_path / "other"
-    drawn_sample(runs[::-1], "compare", other, 40)
+    draw_sample(runs[::-1], "compare", other, 40)
     rate(other, "ann", said, FIELDS)
     (turned,) = analyze_ratings(other)["fields"]["overall"]["pairs"]
     assert turned["first"] == "secrettuned" and turned["preference"] < -0.35
@@ -159,7 +159,7 @@ def test_what_can_not_be_analyzed_says_why(runs: list[Path], tmp_path: Path) -> 
     with pytest.raises(UsageError, match=r"has no sample\.json: label with"):
         analyze_ratings(tmp_path)
     folder = tmp_path / "labels"
-    drawn_sample(runs, "quality", folder, 5)
+    draw_sample(runs, "quality", folder, 5)
     with pytest.raises(ValueError, match="nobody has labeled anything yet"):
         analyze_ratings(folder)
     with RecordLog(folder / "ann.jsonl") as log:
@@ -191,7 +191,7 @@ def test_the_rank_test_is_wilcoxons() -> None:
 
 def test_the_commands_draw_and_show(runs: list[Path], tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "labels"
-    drawn_sample(runs, "quality", folder, 40)
+    draw_sample(runs, "quality", folder, 40)
     rate(folder, "ann", lambda number, run: "6" if run == "secrettuned" else "3", FIELDS)
     shown = cli("audit", "ratings", folder)
     assert shown.returncode == 0, shown.stderr

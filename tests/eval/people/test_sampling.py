@@ -15,9 +15,9 @@ from counterprior.clips import clip_frames, encode_mp4, read_clip
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
-from counterprior.eval.people.drawn import OF_CLIPS, SAMPLE, DrawnSample, open_audit
+from counterprior.eval.people.page_media import media_for_page
+from counterprior.eval.people.sampling import CLIP_PREAMBLE, SAMPLE, LabelingSample, open_audit
 from counterprior.eval.people.serve import AuditServer
-from counterprior.eval.people.shown import shown
 from counterprior.eval.results.scoring import ScoreSettings, score_run, score_runs
 from counterprior.images import ImageError
 from counterprior.labels import read_labels
@@ -41,7 +41,7 @@ def test_a_judges_questions_are_drawn_with_its_words_and_answers(
     runs: list[Path], tmp_path: Path
 ) -> None:
     audit = open_audit(runs, "judge", tmp_path / "labels", n=16)
-    sample = DrawnSample.read(tmp_path / "labels" / SAMPLE)
+    sample = LabelingSample.read(tmp_path / "labels" / SAMPLE)
     assert len(audit.tasks) == len(sample.items) == 16
     assert set(Counter(item.runs[0] for item in sample.items)) == {"weak", "strong"}
     # Every answer stands for as many as its stratum has for each that was drawn of it.
@@ -77,7 +77,7 @@ def test_images_for_verdicts_come_from_every_run_and_group(
     runs: list[Path], tmp_path: Path
 ) -> None:
     audit = open_audit(runs, "verdict", tmp_path / "labels", n=20)
-    sample = DrawnSample.read(tmp_path / "labels" / SAMPLE)
+    sample = LabelingSample.read(tmp_path / "labels" / SAMPLE)
     assert set(Counter(item.runs[0] for item in sample.items).values()) <= {9, 10, 11}
     audit.click("ann", audit.tasks[0].id, {"human_verdict": "PASS"})
     (label,) = read_labels(tmp_path / "labels" / "ann.jsonl")
@@ -100,7 +100,7 @@ def test_clips_are_drawn_played_and_labeled(clips: Path, tmp_path: Path) -> None
     shown = audit.state("ann")["tasks"]
     assert len(shown) == 2 and all(task["clips"] == (0,) for task in shown)
     asked = dict(shown[0]["texts"])["asked"]
-    assert asked.startswith(OF_CLIPS) and "left" in asked and "write" in asked.lower()
+    assert asked.startswith(CLIP_PREAMBLE) and "left" in asked and "write" in asked.lower()
     with AuditServer(audit) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -119,7 +119,7 @@ def test_clips_are_drawn_played_and_labeled(clips: Path, tmp_path: Path) -> None
     # A label stands beside the verdict of most frames, and comes back to `score`.
     run = Run.open(clips)
     most = {o.case.id: o.label("order") for o in outcomes(run, run.judges()[0])}
-    for task, item in zip(audit.tasks, DrawnSample.read(folder / SAMPLE).items, strict=True):
+    for task, item in zip(audit.tasks, LabelingSample.read(folder / SAMPLE).items, strict=True):
         audit.click("ann", task.id, {"label": most[item.case]})
     (judged,) = score_run(clips, ScoreSettings(labels=folder / "ann.jsonl"))
     agreement = judged.result.card.agreement["order"]
@@ -135,13 +135,13 @@ def test_a_blind_page_tells_nothing_of_a_clip_but_its_frames(clips: Path, tmp_pa
     made = encode_mp4(frames, 8).data + struct.pack(">I4s", 8 + len(secret), b"free") + secret
     film = tmp_path / "film.mp4"
     film.write_bytes(made)
-    assert shown(film, False, tmp_path) == (made, "video/mp4")
+    assert media_for_page(film, False, tmp_path) == (made, "video/mp4")
     kinds = set()
     for file in (film, task.images[0]):
-        data, kind = shown(file, True, tmp_path)
+        data, kind = media_for_page(file, True, tmp_path)
         kinds.add(kind)
         assert secret not in data and read_clip(data).frames == 3
     assert kinds == {"video/mp4"}
     film.write_bytes(made[:900])
     with pytest.raises(ImageError, match=r"(is no readable clip|breaks off|holds no)"):
-        shown(film, True, tmp_path)
+        media_for_page(film, True, tmp_path)

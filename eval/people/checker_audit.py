@@ -1,12 +1,13 @@
-"""`counterprior audit sample` and `analyze`: which images people should look at, and what they say.
+"""`counterprior audit sample` and `analyze`: a checker's verdicts against human annotators.
 
-The draw has what the checker said in it, for the analysis; `audit serve` never shows it.
+The sample holds the checker's verdicts for the analysis; `audit serve` never shows them.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +19,10 @@ from ...labels import check_labels, read_labels
 from ...storage import write_json
 from ...tables import RowError, parse, read_rows, write_rows
 from ..judges.checker.analyze import analyze
+from .sampling import Stratum, stratified
 
 BINS = 5
-"""Confidence is cut into so many equal bins."""
+"""Number of equal bins of confidence."""
 SEED = 42
 """As published."""
 
@@ -58,7 +60,7 @@ class _ImageRow(BaseModel, frozen=True):
 class _DrawnRow(BaseModel, frozen=True):
     sample_id: str
     weight: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Images that it stands for; published samples don't say."""
+    """Images that it represents; published samples don't say."""
 
 
 def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
@@ -82,62 +84,40 @@ def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
 def draw(
     candidates: Sequence[AuditCandidate], n: int, seed: int = SEED
 ) -> list[tuple[AuditCandidate, float]]:
-    """`n` candidates in random order, each with its weight (images it stands for).
+    """Draws `n` candidates in random order, each with its weight (images it represents).
 
-    Strata (method x relation x verdict) get equal shares as far as they reach, so that rare ones
-    are seen; within a stratum the confidence bins take turns. The draw does not depend on the
-    order of the candidates. Raises UsageError for fewer candidates than `n`.
+    Strata are method x relation x verdict; within a stratum the confidence bins take turns. The
+    draw does not depend on the order of the candidates. Raises UsageError for fewer candidates
+    than `n`.
     """
     if not 0 < n <= len(candidates):
         raise UsageError(f"cannot draw {n} of {len(candidates)} images: choose a smaller --n")
     rng = random.Random(seed)
-    strata: dict[tuple[str, ...], list[AuditCandidate]] = {}
-    for candidate in sorted(candidates, key=lambda c: c.sample_id):
+    strata: dict[Stratum, list[AuditCandidate]] = {}
+    for candidate in sorted(candidates, key=lambda candidate: candidate.sample_id):
         strata.setdefault(candidate.stratum, []).append(candidate)
-    names = sorted(strata)
-    share = equal_shares({name: len(strata[name]) for name in names}, n, rng)
-    drawn = []
-    for name in names:
-        chosen = _by_turns(strata[name], share[name], rng)
-        drawn += [(one, len(strata[name]) / share[name]) for one in chosen]
+    drawn = stratified(strata, n, rng, partial(_by_turns, rng=rng))
     rng.shuffle(drawn)
     return drawn
-
-
-def equal_shares(
-    sizes: Mapping[tuple[str, ...], int], n: int, rng: random.Random
-) -> dict[tuple[str, ...], int]:
-    """Equal shares of n; what a small stratum cannot fill goes to the others."""
-    share = dict.fromkeys(sizes, 0)
-    left = n
-    while left:
-        open_ = [name for name in sizes if share[name] < sizes[name]]
-        each, rest = divmod(left, len(open_))
-        extra = set(rng.sample(open_, rest)) if not each else set()
-        for name in open_:
-            more = min(each or int(name in extra), sizes[name] - share[name])
-            share[name] += more
-            left -= more
-    return share
 
 
 def _by_turns(
     stratum: Sequence[AuditCandidate], n: int, rng: random.Random
 ) -> list[AuditCandidate]:
-    """`n` of a stratum: one of each confidence bin in turn, at random within a bin."""
+    """Draws `n` of a stratum: one of each confidence bin in turn, at random within a bin."""
     bins: dict[int, list[AuditCandidate]] = {}
     for candidate in stratum:
         bins.setdefault(candidate.bin, []).append(candidate)
     for members in bins.values():
         rng.shuffle(members)
     turns = zip_longest(*(reversed(bins[number]) for number in sorted(bins)))
-    return [one for turn in turns for one in turn if one is not None][:n]
+    return [candidate for turn in turns for candidate in turn if candidate is not None][:n]
 
 
 def sample(
     verdicts: Iterable[str], n: int, seed: int = SEED, manifests: Sequence[Path] = ()
 ) -> list[dict[str, Any]]:
-    """The rows of the audit, in the order in which people see them.
+    """Returns the rows of the audit, in the order in which annotators see them.
 
     verdicts: files, see `read_candidates`; manifests: rows of sample_id, image_path and prompt, for
     `audit serve`. Raises RowError where manifests are given and one of the images is in none.
@@ -151,20 +131,22 @@ def sample(
     for row, weight in draw(read_candidates(verdicts), n, seed):
         relation = row.relation.replace("_", " ")
         image, prompt = shown.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
-        told = row.model_dump(include={"method", "relation", "verdict_raw", "conf"})
+        verdict = row.model_dump(include={"method", "relation", "verdict_raw", "conf"})
         head = {"sample_id": row.sample_id, "image": image, "prompt": prompt}
-        rows.append({**head, **told, "weight": weight})
-    if manifests and (bare := [row["sample_id"] for row in rows if not row["image"]]):
-        raise RowError(f"no manifest lists {len(bare)} of the images, the first {bare[0]!r}")
+        rows.append({**head, **verdict, "weight": weight})
+    if manifests and (unlisted := [row["sample_id"] for row in rows if not row["image"]]):
+        raise RowError(
+            f"no manifest lists {len(unlisted)} of the images, the first {unlisted[0]!r}"
+        )
     return rows
 
 
 def analyze_files(
     verdicts: Sequence[str], labels: Path, out: Path | None, drawn: Path | None = None
 ) -> dict[str, Any]:
-    """Compares the checker with people, over all runs together.
+    """Compares the checker with human annotators, over all runs together.
 
-    drawn: what `audit sample` wrote, to weight each image by what it stands for; a published
+    drawn: what `audit sample` wrote, to weight each image by what it represents; a published
         sample, without weights, only says which images were drawn. Raises RowError for labels of
         images that are in no run, or not in the sample.
     """
@@ -186,7 +168,7 @@ def analyze_files(
 def write_sample(
     verdicts: Iterable[str], n: int, out: Path, seed: int = SEED, manifests: Sequence[Path] = ()
 ) -> int:
-    """Writes what `sample` draws; returns how many rows."""
+    """Writes the rows that `sample` draws; returns how many."""
     rows = sample(verdicts, n, seed, manifests)
     write_rows(out, rows)
     return len(rows)

@@ -1,4 +1,4 @@
-"""`counterprior audit calibrate`: the checker's settings that suit people's labels best.
+"""`counterprior audit calibrate`: the checker's settings that fit human labels best.
 
 The published calibration chose the settings and reported them on the same 200 labels, and its
 optimum lies on the grid's edge. Here the same choice is also made on some prompts and reported on
@@ -48,7 +48,7 @@ GRID = tuple(GridSetting(*point) for point in product(MARGINS, SCORES, TAUS))
 
 
 class Decision(NamedTuple):
-    """An image under one setting, and what people say."""
+    """A verdict on one image under one setting, with the human label."""
 
     verdict: str
     """The checker's."""
@@ -64,7 +64,7 @@ class Objective(NamedTuple):
     false_pass: float
     """Human FAIL among kept PASS, human UNDECIDABLE in the denominator; 1 where none is kept."""
     risk: float
-    """Wrong ones among kept verdicts that people decided; 0 where nothing is kept."""
+    """Wrong verdicts among kept ones with a human decision; 0 where nothing is kept."""
     coverage: float
     """Kept verdicts among all labeled images."""
     j: float
@@ -80,7 +80,7 @@ def objective(decisions: Sequence[Decision]) -> Objective:
     false_pass = sum(d.human == "FAIL" for d in passes) / len(passes) if passes else 1.0
     scored = [d for d in kept if d.human != "UNDECIDABLE"]
     wrong = sum(d.verdict != d.human for d in scored)
-    # As published: nothing kept is no risk, but kept verdicts that people decided none of are all.
+    # As published: the risk is 0 if nothing is kept, 1 if no kept verdict has a human decision.
     risk = wrong / len(scored) if scored else float(bool(kept))
     coverage = len(kept) / len(decisions)
     j = _WEIGHTS[0] * false_pass + _WEIGHTS[1] * risk + _WEIGHTS[2] * (1 - coverage)

@@ -18,7 +18,7 @@ CLIPS = "clips"
 """Folder of clips that were encoded anew, by the SHA-256 of the file they are of."""
 
 
-def shown(file: Path, blind: bool, folder: Path) -> tuple[bytes, str]:
+def media_for_page(file: Path, blind: bool, folder: Path) -> tuple[bytes, str]:
     """Bytes and media type of an image or a clip.
 
     folder: where encoded clips are kept. Raises ImageError for a file that can't be shown,

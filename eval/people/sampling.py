@@ -1,7 +1,7 @@
-"""What people label of runs: drawn once, kept beside their clicks, and never told to them.
+"""Draws what human annotators label: equal shares of strata, each item with its weight.
 
-`OUT/sample.json` says which run and case each item of the page is. The page has the items' names
-alone, which are digests.
+A draw from runs is written once, to `OUT/sample.json` beside the annotators' clicks. It records the
+run and case of each item. The page has only the items' names, which are digests.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import DataError, UsageError
 from ...storage import write_json
@@ -25,28 +25,30 @@ from ..engine.run import HEADER, Run, RunError
 from ..results.judge_card import labels_of
 from ..results.names import short_names
 from .forms import FORMS, ReviewForm, ReviewTask, open_form
-from .gold import is_release, release_tasks
-from .sample import equal_shares
+from .release_tasks import is_release, release_tasks
 from .serve import Audit
 
 SAMPLE = "sample.json"
-MOST = {"quality": 100, "compare": 100, "judge": 400, "verdict": 200}
-"""What can be drawn from runs, and how many where nobody says: cases of which each run has an image
+DEFAULT_SIZES = {"quality": 100, "compare": 100, "judge": 400, "verdict": 200}
+"""Kinds that can be drawn from runs -> how many by default: cases of which each run has an image
 (quality, compare), answers of each question (judge), images (verdict)."""
 
-OF_CLIPS = (
+Item = TypeVar("Item")
+Stratum = tuple[str, ...]
+
+CLIP_PREAMBLE = (
     "This is a clip. What is asked of the picture: answer with what most of the clip shows.\n"
 )
-"""Before the judge's question, where people answer it of a clip: their label stands beside the
-verdict of most frames."""
+"""Precedes the judge's question about a clip: the label is compared with the verdict of most
+frames."""
 
 
 @dataclass(frozen=True)
-class DrawnItem:
-    """One thing to label."""
+class SampledItem:
+    """One image, pair of images or answer to label."""
 
     id: str
-    """A digest, which tells the annotator nothing."""
+    """A digest, which reveals nothing to the annotator."""
     case: str
     cluster: str
     """Narrowest cluster of the case."""
@@ -58,20 +60,20 @@ class DrawnItem:
     files: tuple[str, ...]
     """Path of each."""
     frames: tuple[int, ...] = ()
-    """Of each that is a clip, how many it has; 0 of an image. Empty in older samples."""
+    """Number of frames of each clip, 0 for an image. Empty in older samples."""
     source: str = ""
     """Path of the image that was edited; empty for text-to-image."""
     question: str = ""
-    """Name of the judge's question, where one is asked."""
+    """Name of the judge's question, if any."""
     asked: str = ""
     """Its text."""
     answers: tuple[tuple[str, str], ...] = ()
     """Its labels, each with the digit that stands for it in the text."""
     weight: float = 1.0
-    """How many it stands for."""
+    """How many items of its stratum it represents."""
 
     def task(self, kind: str) -> ReviewTask:
-        """What the page shows of it."""
+        """Returns the task that the page shows."""
         image = ("image", self.images[0])
         key: tuple[tuple[str, str], ...] = (("item", self.id),)
         if kind == "judge":
@@ -91,21 +93,21 @@ class DrawnItem:
 
 
 @dataclass(frozen=True)
-class DrawnSample:
-    """What was drawn, of what, and how."""
+class LabelingSample:
+    """The drawn items, and the runs and settings that they were drawn from."""
 
     kind: str
-    """One of `MOST`."""
+    """One of `DEFAULT_SIZES`."""
     runs: tuple[tuple[str, str], ...]
     """Name and folder of each; the base run first."""
     n: int | None
-    """How many were asked for; None for `MOST`, or all where there are fewer."""
+    """Size as set with --n; None: that of `DEFAULT_SIZES`, or all where there are fewer."""
     seed: int
-    items: Sequence[DrawnItem]
+    items: Sequence[SampledItem]
 
     @property
     def names(self) -> list[str]:
-        """Of the runs."""
+        """Names of the runs."""
         return [name for name, _ in self.runs]
 
     @property
@@ -114,18 +116,20 @@ class DrawnSample:
 
     @property
     def tasks(self) -> list[ReviewTask]:
-        """What the page shows."""
+        """The tasks that the page shows."""
         return [item.task(self.kind) for item in self.items]
 
     def save(self, path: Path) -> None:
         write_json(path, asdict(self))
 
     @classmethod
-    def read(cls, path: Path) -> DrawnSample:
+    def read(cls, path: Path) -> LabelingSample:
         """Raises DataError for a file that holds no sample."""
         try:
             plain = json.loads(path.read_text("utf-8"))
-            items = [DrawnItem(**{n: _tuples(v) for n, v in one.items()}) for one in plain["items"]]
+            items = [
+                SampledItem(**{n: _tuples(v) for n, v in one.items()}) for one in plain["items"]
+            ]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
         except (OSError, *MALFORMED) as error:
             raise DataError(f"{path}: is not a sample of runs ({error})") from None
@@ -138,13 +142,13 @@ def _tuples(value: Any) -> Any:
 def open_audit(
     paths: Sequence[Path], kind: str, folder: Path, n: int | None = None, seed: int = 0
 ) -> Audit:
-    """The audit of rows in one file or of a release, or of images drawn from runs.
+    """Opens the audit of rows in one file or of a release, or of images drawn from runs.
 
     Raises UsageError where runs and files are mixed, and for a draw from a file.
     """
     runs = [path for path in paths if is_run(path)]
     if runs and len(runs) == len(paths):
-        sample = drawn_sample(paths, kind, folder, n, seed)
+        sample = draw_sample(paths, kind, folder, n, seed)
         return Audit.of(sample.form, sample.tasks, folder)
     if runs or len(paths) > 1:
         raise UsageError("give folders of runs, or one file of rows")
@@ -163,12 +167,12 @@ def is_run(path: Path) -> bool:
     return (path / HEADER).is_file()
 
 
-def drawn_sample(
+def draw_sample(
     roots: Sequence[Path], kind: str, folder: Path, n: int | None = None, seed: int = 0
-) -> DrawnSample:
-    """The sample in the folder; drawn and put there where there is none.
+) -> LabelingSample:
+    """Reads the folder's sample, or draws and writes it if there is none.
 
-    Raises UsageError for a sample that was drawn otherwise: labels belong to their sample.
+    Raises UsageError for a sample drawn with other settings: labels belong to their sample.
     """
     path = folder / SAMPLE
     names = short_names([root.resolve() for root in roots])
@@ -176,21 +180,20 @@ def drawn_sample(
     if len({folder for _, folder in runs}) < len(roots):
         raise UsageError("a run is given twice")
     if path.exists():
-        found = DrawnSample.read(path)
-        asked = (kind, runs, n, seed)
-        if (found.kind, found.runs, found.n, found.seed) != asked:
+        sample = LabelingSample.read(path)
+        if (sample.kind, sample.runs, sample.n, sample.seed) != (kind, runs, n, seed):
             raise UsageError(
-                f"{path} was drawn with other settings ({found.kind}, --n {found.n}, "
-                f"--seed {found.seed}, of {', '.join(found.names)}): choose another --out"
+                f"{path} was drawn with other settings ({sample.kind}, --n {sample.n}, "
+                f"--seed {sample.seed}, of {', '.join(sample.names)}): choose another --out"
             )
-        return found
+        return sample
     opened = {name: Run.open(Path(root)) for name, root in runs}
     _check_alike(opened)
-    if kind not in MOST:
-        raise UsageError(f"{kind} is not drawn from runs: choose from {', '.join(MOST)}")
+    if kind not in DEFAULT_SIZES:
+        raise UsageError(f"{kind} is not drawn from runs: choose from {', '.join(DEFAULT_SIZES)}")
     draw = {"quality": _ratings, "compare": _pairs, "judge": _questions, "verdict": _verdicts}[kind]
     items = draw(opened, n, random.Random(f"{kind} {seed}"))
-    sample = DrawnSample(kind, runs, n, seed, items)
+    sample = LabelingSample(kind, runs, n, seed, items)
     sample.save(path)
     return sample
 
@@ -207,22 +210,22 @@ def _shared(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[
     """`n` of the cases of which every run has an image, in random order."""
     present = [run.present() for run in runs.values()]
     cases = next(iter(runs.values())).cases()
-    known = [case for case in cases if all(case.id in images for images in present)]
-    n = min(len(known), MOST["quality"]) if n is None else n
-    if not 0 < n <= len(known):
+    shared = [case for case in cases if all(case.id in images for images in present)]
+    n = min(len(shared), DEFAULT_SIZES["quality"]) if n is None else n
+    if not 0 < n <= len(shared):
         raise UsageError(
-            f"can't draw {n} of {len(known)} cases of which every run has an image: choose a "
+            f"can't draw {n} of {len(shared)} cases of which every run has an image: choose a "
             f"smaller --n"
         )
-    return rng.sample(known, n)
+    return rng.sample(shared, n)
 
 
-def _ratings(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[DrawnItem]:
+def _ratings(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """Every run's image of each drawn case, one at a time."""
     return [_item(runs, case, (name,)) for case in _shared(runs, n, rng) for name in runs]
 
 
-def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[DrawnItem]:
+def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """Every two runs' images of each drawn case, side by side; half of them exchanged."""
     if len(runs) < 2:
         raise UsageError("two runs are needed to compare their images")
@@ -237,44 +240,46 @@ def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[D
     return items
 
 
-def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: Any) -> DrawnItem:
-    made = [runs[name].images()[case.id] for name in names]
-    parts = zip(names, made, strict=True)
+def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: Any) -> SampledItem:
+    images = [runs[name].images()[case.id] for name in names]
     root = runs[names[0]].root.resolve()
-    return DrawnItem(
+    return SampledItem(
         id=hashlib.sha256(json.dumps([case.id, *names]).encode()).hexdigest()[:16],
         case=case.id,
         cluster=case.clusters[0],
         prompt=case.prompt,
         runs=names,
-        images=tuple(image.sha256 for image in made),
-        files=tuple(str(runs[n].image_path(image).resolve()) for n, image in parts),
-        frames=tuple(image.frames for image in made),
+        images=tuple(image.sha256 for image in images),
+        files=tuple(
+            str(runs[name].image_path(image).resolve())
+            for name, image in zip(names, images, strict=True)
+        ),
+        frames=tuple(image.frames for image in images),
         source=str(root / case.source) if case.source else "",
         **more,
     )
 
 
-def _verdicts(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[DrawnItem]:
+def _verdicts(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """`n` images over all runs: each run and each of its groups as often as it has them."""
-    strata: dict[tuple[str, ...], list[DrawnItem]] = {}
+    strata: dict[Stratum, list[SampledItem]] = {}
     for name, run in runs.items():
         present = run.present()
         for case in (case for case in run.cases() if case.id in present):
             group = [f"{column}={value}" for column, value in sorted(case.groups.items())[:1]]
             strata.setdefault((name, *group), []).append(_item(runs, case, (name,)))
-    return _drawn(strata, n or MOST["verdict"], rng)
+    return _drawn(strata, n or DEFAULT_SIZES["verdict"], rng)
 
 
-def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[DrawnItem]:
+def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """`n` answers of each question over all runs, every label of every run as often as it is there.
 
     By the labels of each run's first judge, so that rare ones are seen.
     """
-    strata: dict[str, dict[tuple[str, ...], list[DrawnItem]]] = {}
+    strata: dict[str, dict[Stratum, list[SampledItem]]] = {}
     for name, run in runs.items():
         log = run.chosen_judges(())[0]
-        said = labels_of(log.present(run.present()))
+        labels = labels_of(log.present(run.present()))
         persona = log.identity.get("persona", "standard")
         asking = Asking(run.root, run.header.suite, persona, (ORIGINAL,))
         suite = asking.open_suite()
@@ -282,7 +287,7 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
             for case in evaluation.cases:
                 row, image = evaluation.rows[case.row], run.images()[case.id]
                 for question in asking.planned(suite, row, case, image):  # of each frame alike
-                    label = said.get((case.id, question.name))
+                    label = labels.get((case.id, question.name))
                     if label is None:
                         continue
                     item = _item(
@@ -290,39 +295,69 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
                         case,
                         (name,),
                         question=question.name,
-                        asked=(OF_CLIPS if image.frames else "") + question.prompt.strip(),
+                        asked=(CLIP_PREAMBLE if image.frames else "") + question.prompt.strip(),
                         answers=tuple((label, digit) for digit, label in question.answers.items()),
                     )
-                    part = strata.setdefault(question.name, {})
-                    part.setdefault((name, label), []).append(item)
+                    strata.setdefault(question.name, {}).setdefault((name, label), []).append(item)
     return [
         item
         for question in sorted(strata)
-        for item in _drawn(strata[question], n or MOST["judge"], rng)
+        for item in _drawn(strata[question], n or DEFAULT_SIZES["judge"], rng)
     ]
 
 
 def _drawn(
-    strata: Mapping[tuple[str, ...], Sequence[DrawnItem]], n: int, rng: random.Random
-) -> list[DrawnItem]:
-    """At most `n`, equal shares of each stratum as far as it reaches, each with its weight.
+    strata: Mapping[Stratum, Sequence[SampledItem]], n: int, rng: random.Random
+) -> list[SampledItem]:
+    """At most `n` items, at random within a stratum, each with its weight.
 
     An image that is the same in two runs is asked about once, as of the first.
     """
     seen: set[tuple[str, str, str]] = set()
-    distinct: dict[tuple[str, ...], list[DrawnItem]] = {}
-    for name, items in strata.items():
+    distinct: dict[Stratum, list[SampledItem]] = {}
+    for stratum, items in strata.items():
         for item in items:
             key = (item.case, item.question, item.images[0])
             if key not in seen:
-                distinct.setdefault(name, []).append(item)
+                distinct.setdefault(stratum, []).append(item)
             seen.add(key)
-    strata = distinct
-    sizes = {name: len(strata[name]) for name in sorted(strata)}
-    share = equal_shares(sizes, min(n, sum(sizes.values())), rng)
-    found = []
-    for name in (name for name in sizes if share[name]):
-        weight = sizes[name] / share[name]
-        ordered = sorted(strata[name], key=lambda item: item.id)
-        found += [replace(item, weight=weight) for item in rng.sample(ordered, share[name])]
-    return found
+    for items in distinct.values():
+        items.sort(key=lambda item: item.id)
+    n = min(n, sum(map(len, distinct.values())))
+    weighted = stratified(distinct, n, rng, rng.sample)
+    return [replace(item, weight=weight) for item, weight in weighted]
+
+
+def stratified(
+    strata: Mapping[Stratum, Sequence[Item]],
+    n: int,
+    rng: random.Random,
+    choose: Callable[[Sequence[Item], int], Sequence[Item]],
+) -> list[tuple[Item, float]]:
+    """Draws `n` items, equal shares of the strata; each with its weight (items it represents).
+
+    What a small stratum can't fill goes to the others, so that rare ones are seen. choose: picks so
+    many items of one stratum.
+    """
+    sizes = {stratum: len(strata[stratum]) for stratum in sorted(strata)}
+    shares = _equal_shares(sizes, n, rng)
+    return [
+        (item, size / shares[stratum])
+        for stratum, size in sizes.items()
+        for item in choose(strata[stratum], shares[stratum])
+    ]
+
+
+def _equal_shares(sizes: Mapping[Stratum, int], n: int, rng: random.Random) -> dict[Stratum, int]:
+    """Stratum -> its share of `n`."""
+    share = dict.fromkeys(sizes, 0)
+    left = n
+    while left:
+        open_ = [name for name in sizes if share[name] < sizes[name]]
+        each, rest = divmod(left, len(open_))
+        extra = set(rng.sample(open_, rest)) if not each else set()
+        for name in open_:
+            more = min(each or int(name in extra), sizes[name] - share[name])
+            share[name] += more
+            left -= more
+    return share

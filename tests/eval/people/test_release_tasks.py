@@ -14,7 +14,7 @@ from counterprior.builders.suites import t2i_correctness
 from counterprior.builders.votes import read_votes
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.people.clicks import merge
-from counterprior.eval.people.drawn import open_audit
+from counterprior.eval.people.sampling import open_audit
 from counterprior.images import open_image
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
