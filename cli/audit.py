@@ -1,4 +1,4 @@
-"""Audit verdicts and mined pairs: compare them with people's labels.
+"""Audit verdicts and mined pairs: compare them with human labels.
 
 Example: `counterprior audit sample gligen=verdicts.jsonl --n 200 --out sample.jsonl`
 """
@@ -56,7 +56,7 @@ def analyze(
     out: Annotated[Path | None, Output(help="JSON with the curves.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare checker and people: confusion, kappa, risk and coverage, annotators' agreement.
+    """Compare checker and annotators: confusion, kappa, risk and coverage, agreement.
 
     Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
     """
@@ -172,7 +172,7 @@ def ratings(
     folder: Annotated[Path, Argument(help="Folder of the labels, as `audit serve` wrote it.")],
     json: Json = False,
 ) -> None:
-    """Show people's ratings of image quality: means, paired differences, tests, agreement.
+    """Show human ratings of image quality: means, paired differences, tests, agreement.
 
     Example: `counterprior audit ratings ratings`
     """
@@ -187,7 +187,7 @@ def judges(
     judge: JudgeNames = None,
     json: Json = False,
 ) -> None:
-    """Compare judges with people over runs and metrics: confusion, kappa, differences of scores.
+    """Compare judges with human labels over runs and metrics: confusion, kappa, score differences.
 
     Example: `counterprior audit judges runs/a runs/b --labels labels/ann.jsonl`
     """

@@ -67,8 +67,8 @@ Features = Annotated[
     list[str] | None,
     Model("--features", help="Also FID or KID: inception:FILE, clip:MODEL; repeatable."),
 ]
-LabelsFile = Annotated[Path, Input(help="File of people's labels.")]
-SomeLabels = Annotated[Path | None, Input(help="File of people's labels of some cases.")]
+LabelsFile = Annotated[Path, Input(help="File of human labels.")]
+SomeLabels = Annotated[Path | None, Input(help="File of human labels of some cases.")]
 JudgeNames = Annotated[
     list[str] | None, Model("--judge", help="Only this judge, by kind or name; repeatable.")
 ]

@@ -1,1 +1,1 @@
-"""Human audit: draw what to label, label it in a browser, analyze the labels, calibrate by them."""
+"""Human annotators: samples to label, the page to label on, and settings that fit the labels."""

@@ -1,4 +1,4 @@
-"""Reads the clicks and labels of human annotators, compares them, and merges them into decisions."""
+"""Clicks and labels of human annotators: read, compared, and merged into decisions."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, flo
 def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str, Any]:
     """One row a task: what most say of each field, every vote and every note.
 
-    A field on which the annotators are evenly split is listed in `split` of the result and not in the row; a
-    row of which nothing is decided is left out. Raises RowError for two files of one name.
+    A field on which the annotators are evenly split is listed in `split` of the result and not in
+    the row; a row without any decision is left out. Raises RowError for two files of one name.
     """
     everyone: dict[str, Clicks] = {}
     for path in files:

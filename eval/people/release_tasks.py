@@ -24,7 +24,7 @@ def is_release(path: Path) -> bool:
 
 
 def release_tasks(root: Path, form: ReviewForm, folder: Path) -> list[ReviewTask]:
-    """Every row of the configs whose gold images the annotators vote by, those without an image too.
+    """Returns every row of the configs with gold images for annotators, those without an image too.
 
     Images are written to `folder/images`, by their digests. Raises ReleaseError for a damaged
     release, DataError for one without such a config.
