@@ -17,7 +17,7 @@ from ..clips.frames import USUAL, FrameChoice
 from ..core import Case, Judge, Question, Verdict, is_mirrored
 from ..judges import CallPlan, as_judge
 from ..questions.asking import ask_together
-from ..store.verdicts import Answered, OpenQuestion, answers
+from ..store.verdicts import Answered, OpenQuestion, VerdictLog, answers
 from ..suites import open_suite
 from ..suites.base import Suite
 from ..workers.farm import Numbered, check_same
@@ -75,9 +75,17 @@ class Asking:
     def planned(self, suite: Suite[Any], row: Row, case: Case, image: MadeImage) -> list[Question]:
         """All questions about a case's image, or its clip's frames, over blank images: what is
         asked does not depend on pixels, so only what is needed is decoded."""
-        blank = self._questions(suite, row, case, [_BLANK] * 2)
+        blank = self._questions(suite, row, case, [_BLANK] * (2 if case.source else 1))
         of_frames = [[replace(q, frame=n) for q in blank] for n in numbers_of(self.choice, image)]
         return self._asked(of_frames)
+
+    def left(
+        self, suite: Suite[Any], row: Row, case: Case, image: MadeImage, log: VerdictLog | None
+    ) -> tuple[list[Question], int]:
+        """The planned questions that have no verdict in a log, and how many have one."""
+        planned = self.planned(suite, row, case, image)
+        left = [q for q in planned if log is None or log.needs(OpenQuestion(q, image.sha256))]
+        return left, len(planned) - len(left)
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         """The open questions about an image, a clip or a text. Raises ImageError where it can't be

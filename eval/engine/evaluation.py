@@ -87,8 +87,8 @@ class Evaluation:
     """By id."""
     cases: Sequence[Case]
     """In the order of the config; of a shard, its own."""
-    lock: RunLock
-    """Keeps other processes out."""
+    lock: RunLock | None
+    """Keeps other processes out; None for a look at a run, which writes nothing."""
 
     @classmethod
     def start(
@@ -104,24 +104,9 @@ class Evaluation:
         part that this process makes and judges. Raises RunError for a folder of another run,
         InUseError for one that another process writes.
         """
-        suite = open_suite(settings.suite)
         found = found or read_rows(settings.data, settings.suite, settings.revision)
-        rows = RowIndex(sample_rows(found.rows, settings.limit, suite.together))
-        cases = (
-            replace(case, source=source_name(row))
-            for row in rows.values()
-            for case in suite.cases(row, settings.seeds)
-            if not settings.variants or case.variant in settings.variants
-        )
-        header = RunHeader(
-            suite=settings.suite,
-            data=settings.data,
-            rows_sha256=found.digest,
-            rows=len(rows),
-            seeds=settings.seeds,
-            limit=settings.limit,
-            generator=dict(generator),
-        )
+        suite, rows, cases = _plan(settings, found)
+        header = _header(settings, found, len(rows), generator)
         lock = RunLock(settings.out, shard)
         try:
             run = Run(settings.out, header, shard)
@@ -161,11 +146,23 @@ class Evaluation:
         evaluation._look_again()
         return evaluation
 
+    @classmethod
+    def look(cls, settings: RunSettings, found: Rows, run: Run | None = None) -> Evaluation:
+        """A run as it would be started, without starting it: nothing is written or locked.
+
+        run: what is there of it.
+        """
+        suite, rows, cases = _plan(settings, found)
+        if run is None:
+            run = Run(settings.out, _header(settings, found, len(rows), {}))
+        return cls(run, suite, rows, list(cases), None)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.lock.release()
+        if self.lock is not None:
+            self.lock.release()
 
     def check_sources(self) -> None:
         """Raises RunError where no row to edit has a seed image."""
@@ -178,12 +175,16 @@ class Evaluation:
     def check_generator(self, generator: Maker) -> None:
         """Raises UsageError where a generator can't tell two cases apart, or has others, and where
         a method can't work on the rows of this suite."""
+        self.check_cases(generator, self.run.cases())
+        if isinstance(generator, Method) and len(self.cases):
+            generator.check_request(self._store().request(self._full(self.cases[0])))
+
+    def check_cases(self, generator: Maker, cases: Iterable[Case]) -> None:
+        """Raises UsageError where a generator can't tell two of the cases apart, or has others."""
         if isinstance(generator, MadeForRows):
             generator.check_rows(self.run.header.suite, self.run.header.rows_sha256)
         if isinstance(generator, Checked):
-            generator.check([self._full(case) for case in self.run.cases()])
-        if isinstance(generator, Method) and len(self.cases):
-            generator.check_request(self._store().request(self._full(self.cases[0])))
+            generator.check([self._full(case) for case in cases])
 
     def make(
         self,
@@ -312,11 +313,10 @@ class Evaluation:
             if image is None or image.status != "made":
                 continue
             row = self.rows[case.row]
-            planned = asking.planned(suite, row, case, image)
-            names = [q.id for q in planned if log.needs(OpenQuestion(q, image.sha256))]
-            tally.known += len(planned) - len(names)
-            if names:
-                yield CaseToJudge(row, case, image, frozenset(names))
+            left, known = asking.left(suite, row, case, image, log)
+            tally.known += known
+            if left:
+                yield CaseToJudge(row, case, image, frozenset(q.id for q in left))
 
     def _in_threads(
         self,
@@ -346,6 +346,23 @@ class Evaluation:
         with closing(farm(task, work, scale)) as found:
             for _, image in found:
                 yield image
+
+    def expected(self) -> Iterator[tuple[Case, MadeImage]]:
+        """Every case of which judges will see an image, with its fields and that image.
+
+        The image has no digest where it is yet to be made. A file that a generator found counts as
+        made while it is the recorded one.
+        """
+        replaced, images = self.run.replacement(), self.run.images()
+        for case in self.cases:
+            image = images.get(case.id)
+            if lacks_source(self.rows[case.row]) or (image and image.status == "refused"):
+                continue
+            settled = self._is_settled(case, replaced) or (
+                image is not None and image.stamp is not None and not replaced(image)
+            )
+            made = image is not None and image.status == "made" and settled
+            yield self._full(case), image if made and image else MadeImage(case.id, "made")
 
     def open_cases(self) -> Iterator[Case]:
         """The cases that nothing is made of yet, with the fields of their rows."""
@@ -476,6 +493,33 @@ def outcomes_of(
         verdicts = of_case.get(None) or clip_verdicts(frames)
         found.append(Outcome(case, verdicts, status, frames))
     return found
+
+
+def _plan(settings: RunSettings, found: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
+    """The suite of a run, the rows that it samples, and their cases."""
+    suite = open_suite(settings.suite)
+    rows = RowIndex(sample_rows(found.rows, settings.limit, suite.together))
+    cases = (
+        replace(case, source=source_name(row))
+        for row in rows.values()
+        for case in suite.cases(row, settings.seeds)
+        if not settings.variants or case.variant in settings.variants
+    )
+    return suite, rows, cases
+
+
+def _header(
+    settings: RunSettings, found: Rows, rows: int, generator: Mapping[str, str]
+) -> RunHeader:
+    return RunHeader(
+        suite=settings.suite,
+        data=settings.data,
+        rows_sha256=found.digest,
+        rows=rows,
+        seeds=settings.seeds,
+        limit=settings.limit,
+        generator=dict(generator),
+    )
 
 
 def lacks_source(row: Row) -> bool:

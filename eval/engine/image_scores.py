@@ -32,7 +32,7 @@ from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_iden
 from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
 from .frames import numbers_of, shown_frames
-from .run import Run, RunError
+from .run import MadeImage, Run, RunError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -172,13 +172,15 @@ class ScoreLog:
         time. Raises UsageError for a frame that a clip doesn't have."""
         present, images = run.present(cases), run.images()
         return {
-            case.id: [
-                PairToScore(case.id, case.prompt, present[case.id], number)
-                for number in numbers_of(self.choice, images[case.id])
-            ]
-            for case in cases
-            if case.id in present
+            case.id: self.pairs_of(case, images[case.id]) for case in cases if case.id in present
         }
+
+    def pairs_of(self, case: Case, image: MadeImage) -> list[PairToScore]:
+        """The pairs of one image, or of a clip's frames. Raises UsageError as `pairs`."""
+        return [
+            PairToScore(case.id, case.prompt, image.sha256, number)
+            for number in numbers_of(self.choice, image)
+        ]
 
     def of_cases(self, run: Run, cases: Sequence[Case]) -> dict[str, ScoredPair]:
         """Case -> what the scorer made of its present image, or of its clip: the mean of its

@@ -216,7 +216,7 @@ class _Session:
     ) -> None:
         """The steps of all round trips, each model opened for many of them at a time."""
         runs = [
-            run for run in _runs(cells) if run.start and (run.generator, run.model) in generators
+            run for run in runs_of(cells) if run.start and (run.generator, run.model) in generators
         ]
 
         def wanted() -> Iterator[TripCase]:
@@ -235,7 +235,7 @@ class _Session:
         """(Name, model) -> those that have images to make; none is loaded yet."""
         found: dict[tuple[str, str], Maker] = {}
         known = self.study.models.read()["generators"]
-        for model, own in _grouped(cells, lambda cell: (cell.generator, cell.model)):
+        for model, own in cells_by(cells, lambda cell: (cell.generator, cell.model)):
             spec = model[1]
             if all(_is_same(known, c.run, spec) and self._is_made(c) for c in own):
                 continue
@@ -245,20 +245,20 @@ class _Session:
             except CounterpriorError as error:
                 self._fail(own, error)
                 continue
-            for cell in _runs(own):
+            for cell in runs_of(own):
                 self.study.models.remember("generators", cell.run, spec, identity)
             found[model] = generator
         return found
 
     def _count_images(self, cells: Sequence[Cell]) -> None:
         """Counts what all images so far have cost under the cap, before the first call."""
-        for cell in _runs(cells):
+        for cell in runs_of(cells):
             if (run := self.study.run_of(cell)) is not None:
                 count_images(self.plan, run)
 
     def _generate(self, cells: Sequence[Cell], generator: Maker) -> None:
         """The images of one generator, on all of its suites."""
-        left = _runs(cells)
+        left = runs_of(cells)
         for number, run in enumerate(left):
             of_run = [cell for cell in cells if cell.suite == run.suite]
             alone = bool(run.methods or run.start)
@@ -396,13 +396,14 @@ def _release() -> None:
         torch.cuda.empty_cache()
 
 
-def _grouped(
+def cells_by(
     cells: Sequence[Cell], key: Callable[[Cell], tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], list[Cell]]]:
+    """Cells by key, in the order of the first of each."""
     for value in dict.fromkeys(map(key, cells)):
         yield value, [cell for cell in cells if key(cell) == value]
 
 
-def _runs(cells: Iterable[Cell]) -> list[Cell]:
+def runs_of(cells: Iterable[Cell]) -> list[Cell]:
     """One cell of every run."""
     return list({cell.folder: cell for cell in reversed(list(cells))}.values())[::-1]

@@ -12,6 +12,8 @@ import pytest
 import study_doubles as doubles
 import yaml
 
+from counterprior.eval.core import GeneratorError
+from counterprior.eval.store.shards import RunLock
 from counterprior.eval.studies.preflight import PROBED, plan_study
 from counterprior.eval.studies.runner import run_study
 
@@ -43,6 +45,25 @@ def test_a_plan_counts_what_is_then_done(text_release: Path, tmp_path: Path) -> 
     more = plan_study(file, out, changes=["generators.blue=python:study_doubles:painter?name=blue"])
     assert {p.name for p in more.images if p.count} == {"blue"}
     assert sum(p.count for p in more.questions) == asked
+
+
+def test_refused_images_have_no_questions(text_release: Path, tmp_path: Path) -> None:
+    refused = iter([True])
+
+    def refuse() -> None:
+        if next(refused, False):
+            raise GeneratorError("not this one", status="refused")
+
+    file, out = written(tmp_path, text_release), tmp_path / "out"
+    asked = sum(part.count for part in plan_study(file).questions)
+    doubles.BEFORE[:] = [refuse]
+    run_study(file, out)
+    done = sum(n for name, n in doubles.DID.items() if name.startswith("ann "))
+    assert 0 < done < asked
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with RunLock(out, kind="study"):  # a study that is at work can be planned
+        assert not plan_study(file, out).parts
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
 def test_a_probe_measures_time_and_disk_and_leaves_nothing(
