@@ -17,10 +17,10 @@ from ..progress import Progress, silent
 from ..schema import Row, SeededRow
 from ..specs import Spec
 from .bank import DEFAULT_BANK, BankError, read_entries
+from .build_result import Build, BuiltConfig, Erratum, ReviewRound, SeedCheck, read_changes
 from .consistency import LICENSE, TEXTS
 from .constrained import ConstrainedPair
 from .counterfactual import CounterfactualScene
-from .manifest import Build, BuiltConfig, Erratum, ReviewRound, SeedCheck, read_changes
 from .seeds import RENDERER, checked_seeds, described, draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..schema import Row, canonical, row_digest, rows_digest, to_record
-from .manifest import Build, BuiltConfig, Division, Holdout
+from .build_result import Build, BuiltConfig, Division, Holdout
 from .suite import Group
 from .suites import SUITES
 

@@ -20,7 +20,7 @@ from ..progress import Progress
 from ..scenes.looks import look
 from ..schema import EncodedImage, Entity, SeededRow
 from ..specs import Spec
-from .manifest import SeedCheck
+from .build_result import SeedCheck
 
 if TYPE_CHECKING:
     from ..eval.studies.seeding import SeedSettings

@@ -12,13 +12,13 @@ from typing import Generic, NamedTuple, TypeVar
 from ..schema import Consistency, Row, Struct
 from .attributes import AttributePair, Counted, read_attributes, read_counts
 from .bank import DEFAULT_BANK, read_entries
+from .build_result import Composition
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
 from .counterfactual import Law, read_laws
 from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
 from .facts import FactTables, read_facts
 from .languages import Language, read_languages
-from .manifest import Composition
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy

@@ -14,13 +14,13 @@ from ..eval.publishing.publication import (
 )
 from ..release import Change, ReleaseError, read_checksums
 from .diff import diff
-from .facts import MANIFEST, read_facts
-from .rules import check_drops, check_licenses
-from .stamp import Mark, link, stamp
+from .manifest import MANIFEST, read_manifest
+from .push_checks import check_drops, check_licenses
+from .version_stamp import Mark, link, stamp
 from .versions import Bump
 
 if TYPE_CHECKING:
-    from .plan import PushSettings
+    from .push_plan import PushSettings
 
 
 class Content(Protocol):
@@ -59,13 +59,13 @@ class ReleaseContent:
     compared: tuple[str, ...] | None = None
 
     def is_secret(self, folder: Path) -> bool:
-        return read_facts(folder).private
+        return read_manifest(folder).private
 
     def stamp(self, folder: Path, out: Path, mark: Mark, published: Path | None) -> None:
         stamp(folder, out, mark, published)
 
     def newest(self, folder: Path) -> Change:
-        return read_facts(folder).changes[0]
+        return read_manifest(folder).changes[0]
 
     def demanded(self, published: Path, folder: Path) -> Bump:
         return diff(published, folder).bump

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from ..schema import SPLIT, description, feature_dict, part_descriptions
-from .facts import ConfigFacts, Facts
+from .manifest import ConfigManifest, Manifest
 
 CONFORMS_TO = [
     "http://mlcommons.org/croissant/1.1",
@@ -48,27 +48,27 @@ _DATA_TYPES = {
 }
 
 
-def render_croissant(facts: Facts, rai: dict[str, Any]) -> str:
+def render_croissant(manifest: Manifest, rai: dict[str, Any]) -> str:
     """The document as JSON text; `rai` holds its RAI and PROV properties."""
     document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        "name": "counterprior-holdout" if facts.private else "counterprior",
+        "name": "counterprior-holdout" if manifest.private else "counterprior",
         "description": "Does an image generator follow the prompt, or its prior? Prompts, "
         "constrained pairs, edits and seed images that tell the two apart.",
-        "url": facts.url,
-        "license": ["https://spdx.org/licenses/" + name for name in _licenses(facts)],
-        "version": facts.version,
-        "datePublished": facts.date,
-        "citeAs": f"counterprior {facts.version}, the counterprior maintainers, {facts.url}",
+        "url": manifest.url,
+        "license": ["https://spdx.org/licenses/" + name for name in _licenses(manifest)],
+        "version": manifest.version,
+        "datePublished": manifest.date,
+        "citeAs": f"counterprior {manifest.version}, the counterprior maintainers, {manifest.url}",
         "creator": {"@type": "sc:Organization", "name": "The counterprior maintainers"},
         "keywords": ["text-to-image", "image editing", "benchmark", "spatial reasoning", "bias"],
-        "inLanguage": facts.languages,
+        "inLanguage": manifest.languages,
         "isLiveDataset": False,
         **rai,
-        "distribution": [_file_object(config, facts) for config in facts.configs],
-        "recordSet": [_record_set(config) for config in facts.configs],
+        "distribution": [_file_object(config, manifest) for config in manifest.configs],
+        "recordSet": [_record_set(config) for config in manifest.configs],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -78,25 +78,25 @@ def record_set_id(config: str) -> str:
     return f"{config}_{SPLIT}"
 
 
-def _licenses(facts: Facts) -> list[str]:
-    return sorted({part for c in facts.configs for part in c.license.split(" AND ")})
+def _licenses(manifest: Manifest) -> list[str]:
+    return sorted({part for c in manifest.configs for part in c.license.split(" AND ")})
 
 
-def _file_object(config: ConfigFacts, facts: Facts) -> dict[str, Any]:
+def _file_object(config: ConfigManifest, manifest: Manifest) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": config.file,
         "name": config.file,
         "description": f"Rows of config {config.name}, split {SPLIT}.",
         # The tag never moves, so the URL always returns the same file.
-        "contentUrl": f"{facts.url}/resolve/{facts.tag}/{config.file}",
+        "contentUrl": f"{manifest.url}/resolve/{manifest.tag}/{config.file}",
         "contentSize": f"{config.bytes} B",
         "encodingFormat": "application/x-parquet",
         "sha256": config.sha256,
     }
 
 
-def _record_set(config: ConfigFacts) -> dict[str, Any]:
+def _record_set(config: ConfigManifest) -> dict[str, Any]:
     record_set = record_set_id(config.name)
     return {
         "@type": "cr:RecordSet",
@@ -111,14 +111,14 @@ def _record_set(config: ConfigFacts) -> dict[str, Any]:
     }
 
 
-def _rows(config: ConfigFacts) -> str:
+def _rows(config: ConfigManifest) -> str:
     rows = f"{config.rows} rows ({config.status})"
     if config.elsewhere:
         rows += f", {config.elsewhere} more in the other part of a hold-out"
     return rows
 
 
-def _field(config: ConfigFacts, record_set: str, name: str, feature: Any) -> dict[str, Any]:
+def _field(config: ConfigManifest, record_set: str, name: str, feature: Any) -> dict[str, Any]:
     field: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{record_set}/{name}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..release import Problem, iter_records
 from .croissant import record_set_id
-from .facts import Facts
+from .manifest import Manifest
 
 CROISSANT = "croissant.json"
 
@@ -21,13 +21,13 @@ MINIMUM = (
 """Core and responsible-AI properties that NeurIPS 2026 requires of a dataset."""
 
 
-def record_problems(root: Path, facts: Facts) -> Iterator[Problem]:
+def record_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
     """Problems of the document, then of every RecordSet, row by row; needs mlcroissant."""
     import mlcroissant
 
     try:
         document = json.loads((root / CROISSANT).read_text(encoding="utf-8"))
-        mapping = {config.file: str(root / config.file) for config in facts.configs}
+        mapping = {config.file: str(root / config.file) for config in manifest.configs}
         dataset = mlcroissant.Dataset(jsonld=document, mapping=mapping)
     except Exception as error:
         # mlcroissant raises whatever its readers raise; each means a faulty document or file.
@@ -38,7 +38,7 @@ def record_problems(root: Path, facts: Facts) -> Iterator[Problem]:
             yield Problem(CROISSANT, "property is missing", field=name)
     for issue in sorted(dataset.metadata.ctx.issues.warnings):
         yield Problem(CROISSANT, f"warning: {issue}")
-    for config in facts.configs:
+    for config in manifest.configs:
         yield from _compare(dataset, root, config.name)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ..release import iter_records, read_checksums
 from ..schema import row_digest
-from .facts import read_facts
+from .manifest import read_manifest
 from .versions import BUMPS, Bump
 
 
@@ -80,7 +80,7 @@ class ReleaseDiff:
 
 def diff(old: Path, new: Path) -> ReleaseDiff:
     """Compares two release folders. Raises ReleaseError if one of them is not a release."""
-    configs = [{config.name for config in read_facts(root).configs} for root in (old, new)]
+    configs = [{config.name for config in read_manifest(root).configs} for root in (old, new)]
     names = sorted(configs[0] | configs[1])
     files = [
         {name: entry["sha256"] for name, entry in read_checksums(root)["files"].items()}

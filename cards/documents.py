@@ -1,4 +1,4 @@
-"""Renders the texts of a release from its facts: the same facts always give the same bytes."""
+"""Renders the texts of a release from its manifest: one manifest always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import yaml
 
 from ..eval.publishing.card import headline_cells, plain_cell, size_category, table
 from ..schema import CANARY, SPLIT, card_features, feature_dict, image_columns
-from .citing import bibtex, cff_references, paper_links
+from .citations import bibtex, cff_references, paper_links
 from .croissant import render_croissant
-from .facts import ConfigFacts, Facts
+from .manifest import ConfigManifest, Manifest
 
 SAMPLE_COLUMNS = 3
 
@@ -46,20 +46,20 @@ GATE = {
 """What the Hub asks anyone who requests access to a gated hold-out."""
 
 
-def render_documents(facts: Facts) -> dict[str, str]:
+def render_documents(manifest: Manifest) -> dict[str, str]:
     """Every text file of the release except manifest and checksums, by path."""
-    values = _values(facts)
+    values = _values(manifest)
     documents = {
         name: _template(name).substitute(values)
         for name in ("README.md", "datasheet.md", "CANARY.md", "LICENSE", "CITATION.cff")
     }
-    documents["README.md"] = f"---\n{_front_matter(facts)}---\n\n{documents['README.md']}"
-    documents["CHANGELOG.md"] = _changelog(facts)
-    documents["ERRATA.md"] = _errata(facts)
-    if not facts.private and any(c.status == "complete" for c in facts.configs):
-        documents["eval.yaml"] = _eval_yaml(facts)
+    documents["README.md"] = f"---\n{_front_matter(manifest)}---\n\n{documents['README.md']}"
+    documents["CHANGELOG.md"] = _changelog(manifest)
+    documents["ERRATA.md"] = _errata(manifest)
+    if not manifest.private and any(c.status == "complete" for c in manifest.configs):
+        documents["eval.yaml"] = _eval_yaml(manifest)
     rai = yaml.safe_load(_template("rai.yaml").substitute(values))
-    documents["croissant.json"] = render_croissant(facts, rai)
+    documents["croissant.json"] = render_croissant(manifest, rai)
     return documents
 
 
@@ -67,71 +67,71 @@ def _template(name: str) -> Template:
     return Template(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))
 
 
-def _values(facts: Facts) -> dict[str, str]:
-    default = _default(facts)
+def _values(manifest: Manifest) -> dict[str, str]:
+    default = _default(manifest)
     return {
-        **_given(facts),
-        **_seeds(facts),
-        "title": _title(facts),
-        "version": facts.version,
-        "date": facts.date,
-        "tag": facts.tag,
-        "url": facts.url,
-        "repo_id": facts.repo_id,
-        "rows": f"{facts.rows:,}",
-        "config_count": str(len(facts.configs)),
-        "images": f"{sum(c.pictures for c in facts.configs if c.name != GIVEN):,}",
-        "seed": WITHHELD if facts.seed is None else str(facts.seed),
-        "seed_images": _generator(facts),
-        "bank_sha256": facts.bank_sha256,
+        **_given(manifest),
+        **_seeds(manifest),
+        "title": _title(manifest),
+        "version": manifest.version,
+        "date": manifest.date,
+        "tag": manifest.tag,
+        "url": manifest.url,
+        "repo_id": manifest.repo_id,
+        "rows": f"{manifest.rows:,}",
+        "config_count": str(len(manifest.configs)),
+        "images": f"{sum(c.pictures for c in manifest.configs if c.name != GIVEN):,}",
+        "seed": WITHHELD if manifest.seed is None else str(manifest.seed),
+        "seed_images": _generator(manifest),
+        "bank_sha256": manifest.bank_sha256,
         "canary": CANARY,
         "default_config": default.name,
         "default_field": next(iter(default.example)),
-        "configs": _config_table(facts),
-        "previews": _previews(facts),
-        "holdout": _holdout(facts),
-        "notice": (PRIVATE if facts.private else "") + _people(facts),
-        "read_by": _read_by(facts),
-        "links": _links(facts),
-        "baselines": _baselines(facts),
-        "papers": paper_links(facts),
-        "bibtex": bibtex(facts, _title(facts)),
-        "references": cff_references(facts),
-        "breakdowns": _breakdowns(facts),
-        "examples": _examples(facts),
-        "samples": _samples(facts),
-        "reviewed": _reviewed(facts),
-        "review_rounds": _review_rounds(facts),
-        "compositions": _compositions(facts),
-        "languages": _languages(facts),
-        **{f"made_with_{name}": version for name, version in facts.made_with.items()},
+        "configs": _config_table(manifest),
+        "previews": _previews(manifest),
+        "holdout": _holdout(manifest),
+        "notice": (PRIVATE if manifest.private else "") + _people(manifest),
+        "read_by": _read_by(manifest),
+        "links": _links(manifest),
+        "baselines": _baselines(manifest),
+        "papers": paper_links(manifest),
+        "bibtex": bibtex(manifest, _title(manifest)),
+        "references": cff_references(manifest),
+        "breakdowns": _breakdowns(manifest),
+        "examples": _examples(manifest),
+        "samples": _samples(manifest),
+        "reviewed": _reviewed(manifest),
+        "review_rounds": _review_rounds(manifest),
+        "compositions": _compositions(manifest),
+        "languages": _languages(manifest),
+        **{f"made_with_{name}": version for name, version in manifest.made_with.items()},
     }
 
 
-def _given(facts: Facts) -> dict[str, str]:
+def _given(manifest: Manifest) -> dict[str, str]:
     """What the documents say about user-provided images, by placeholder; empty without any."""
-    images = sum(c.pictures for c in facts.configs if c.name == GIVEN)
+    images = sum(c.pictures for c in manifest.configs if c.name == GIVEN)
     texts = yaml.safe_load(_template("given_images.yaml").substitute(given=f"{images:,}"))
     return {f"given_{name}": text if images else "" for name, text in texts.items()}
 
 
-def _seeds(facts: Facts) -> dict[str, str]:
+def _seeds(manifest: Manifest) -> dict[str, str]:
     """What the documents say about seed images, by placeholder."""
-    made = facts.seed_images.get("kind", RENDERER) != RENDERER
-    texts = yaml.safe_load(_template("seed_images.yaml").substitute(generator=_generator(facts)))
+    made = manifest.seed_images.get("kind", RENDERER) != RENDERER
+    texts = yaml.safe_load(_template("seed_images.yaml").substitute(generator=_generator(manifest)))
     return {
         **{f"seed_{name}": text for name, text in texts["made" if made else "drawn"].items()},
-        "seed_check": _seed_check(facts),
+        "seed_check": _seed_check(manifest),
     }
 
 
-def _seed_check(facts: Facts) -> str:
+def _seed_check(manifest: Manifest) -> str:
     """How a judge chose the seed images, as a point of a list; empty where nobody judged."""
-    check = facts.seed_check
+    check = manifest.seed_check
     if check is None:
         return ""
     why = ", ".join(f"{reason} {count:,}" for reason, count in check.refused.items())
-    without = {c.name: c.rows - c.pictures for c in facts.configs if _lacks_seeds(c)}
+    without = {c.name: c.rows - c.pictures for c in manifest.configs if _lacks_seeds(c)}
     rows = ", ".join(f"`{name}` {count:,}" for name, count in without.items())
     said = {
         "judge": _identity(check.judge),
@@ -144,44 +144,44 @@ def _seed_check(facts: Facts) -> str:
     return _template("seed_check.md").substitute(said)
 
 
-def _lacks_seeds(config: ConfigFacts) -> bool:
+def _lacks_seeds(config: ConfigManifest) -> bool:
     """Whether rows of a config of edits have no seed image."""
     return "seed_image" in image_columns(config.name) and config.pictures < config.rows
 
 
-def _people(facts: Facts) -> str:
+def _people(manifest: Manifest) -> str:
     """Opens the card until people have read every row."""
-    read = facts.read_by_people
+    read = manifest.read_by_people
     count = sum(read.values())
-    if count == facts.rows:
+    if count == manifest.rows:
         return ""
     if not read:
         return f"> **No human has reviewed these rows.** {CHECKED_BY}\n\n"
     where = ", ".join(f"`{name}` {n:,}" for name, n in read.items())
-    said = f"People have reviewed {count:,} of the {facts.rows:,} rows ({where})."
+    said = f"People have reviewed {count:,} of the {manifest.rows:,} rows ({where})."
     return f"> **{said}** {CHECKED_BY}\n\n"
 
 
-def _read_by(facts: Facts) -> str:
+def _read_by(manifest: Manifest) -> str:
     """Who has read the rows besides code and models, as a clause."""
-    count = sum(facts.read_by_people.values())
+    count = sum(manifest.read_by_people.values())
     if not count:
         return "no human has reviewed them"
     return "people have reviewed " + (
-        "all of them" if count == facts.rows else f"{count:,} of {facts.rows:,} rows"
+        "all of them" if count == manifest.rows else f"{count:,} of {manifest.rows:,} rows"
     )
 
 
-def _links(facts: Facts) -> str:
+def _links(manifest: Manifest) -> str:
     """The package's pages as a sentence; empty where its metadata names none."""
-    if not facts.links:
+    if not manifest.links:
         return ""
-    return " Its pages: " + ", ".join(f"[{n}]({url})" for n, url in facts.links.items()) + "."
+    return " Its pages: " + ", ".join(f"[{n}]({url})" for n, url in manifest.links.items()) + "."
 
 
-def _baselines(facts: Facts) -> str:
+def _baselines(manifest: Manifest) -> str:
     """A section of the card; empty without a published study of these rows."""
-    if not facts.baselines:
+    if not manifest.baselines:
         return ""
     header = ["config", "generator", "judge", "score", "value", "95 %", "n", "left out", "study"]
     rows = [
@@ -192,7 +192,7 @@ def _baselines(facts: Facts) -> str:
             *headline_cells(one.headline),
             f"[{one.study}]({hub_page(one.study)})",
         ]
-        for one in facts.baselines
+        for one in manifest.baselines
     ]
     return f"\n## Baselines\n\n{BASELINES}\n\n{table(header, rows)}\n"
 
@@ -203,41 +203,41 @@ def hub_page(address: str) -> str:
     return f"https://huggingface.co/datasets/{name}/tree/{tag}"
 
 
-def _default(facts: Facts) -> ConfigFacts:
+def _default(manifest: Manifest) -> ConfigManifest:
     """The config that `load_dataset` returns if none is named."""
-    by_name = {config.name: config for config in facts.configs}
-    return by_name.get("t2i_homogenization", facts.configs[0])
+    by_name = {config.name: config for config in manifest.configs}
+    return by_name.get("t2i_homogenization", manifest.configs[0])
 
 
-def _title(facts: Facts) -> str:
-    return "counterprior hold-out" if facts.private else "counterprior"
+def _title(manifest: Manifest) -> str:
+    return "counterprior hold-out" if manifest.private else "counterprior"
 
 
-def _generator(facts: Facts) -> str:
-    if not facts.seed_images:
+def _generator(manifest: Manifest) -> str:
+    if not manifest.seed_images:
         return "no generator (this build has none)"
-    return _identity(facts.seed_images)
+    return _identity(manifest.seed_images)
 
 
 def _identity(who: dict[str, str]) -> str:
     return "`" + ", ".join(f"{k}={v}" for k, v in sorted(who.items())) + "`"
 
 
-def _config_table(facts: Facts) -> str:
+def _config_table(manifest: Manifest) -> str:
     header = ["config", "rows", "of", "status", "from", "what it asks"]
     rows = [
         [f"`{c.name}`", f"{c.rows:,}", f"{c.planned:,}", c.status, c.source, c.summary]
-        for c in facts.configs
+        for c in manifest.configs
     ]
-    if facts.holdout is not None:
-        header.insert(2, "public" if facts.private else "held out")
-        for c, row in zip(facts.configs, rows, strict=True):
+    if manifest.holdout is not None:
+        header.insert(2, "public" if manifest.private else "held out")
+        for c, row in zip(manifest.configs, rows, strict=True):
             row.insert(2, f"{c.elsewhere:,}")
     return table(header, rows)
 
 
-def _previews(facts: Facts) -> str:
-    previews = [c for c in facts.configs if c.status == "preview"]
+def _previews(manifest: Manifest) -> str:
+    previews = [c for c in manifest.configs if c.status == "preview"]
     if not previews:
         return "All configs are complete."
     lines = []
@@ -252,58 +252,58 @@ def _previews(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def _holdout(facts: Facts) -> str:
+def _holdout(manifest: Manifest) -> str:
     """A section of card and datasheet; empty if nothing is held out."""
-    if facts.holdout is None:
+    if manifest.holdout is None:
         return ""
-    text = _template("holdout_private.md" if facts.private else "holdout.md")
-    values = facts.holdout.model_dump(exclude={"private", "fraction"})
-    return text.substitute(values, share=f"{100 * facts.holdout.fraction:g} %").rstrip("\n")
+    text = _template("holdout_private.md" if manifest.private else "holdout.md")
+    values = manifest.holdout.model_dump(exclude={"private", "fraction"})
+    return text.substitute(values, share=f"{100 * manifest.holdout.fraction:g} %").rstrip("\n")
 
 
-def _breakdowns(facts: Facts) -> str:
+def _breakdowns(manifest: Manifest) -> str:
     return table(
         ["config", "by", "rows"],
         [
             [f"`{c.name}`", column, ", ".join(f"{value} {n:,}" for value, n in counts.items())]
-            for c in facts.configs
+            for c in manifest.configs
             for column, counts in c.breakdown.items()
         ],
     )
 
 
-def _examples(facts: Facts) -> str:
+def _examples(manifest: Manifest) -> str:
     return "\n".join(
         f"* `{c.name}`: " + " · ".join(f"{name}: “{text}”" for name, text in c.example.items())
-        for c in facts.configs
+        for c in manifest.configs
     )
 
 
-def _samples(facts: Facts) -> str:
-    if not facts.samples:
+def _samples(manifest: Manifest) -> str:
+    if not manifest.samples:
         return "*This build has no seed images.*"
     lines = []
-    for start in range(0, len(facts.samples), SAMPLE_COLUMNS):
-        part = facts.samples[start : start + SAMPLE_COLUMNS]
+    for start in range(0, len(manifest.samples), SAMPLE_COLUMNS):
+        part = manifest.samples[start : start + SAMPLE_COLUMNS]
         images = [f"![seed image]({sample.file})" for sample in part]
         captions = [f"*{sample.caption}*" for sample in part]
         lines += [images, captions] if start else [images, ["---"] * len(part), captions]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _reviewed(facts: Facts) -> str:
+def _reviewed(manifest: Manifest) -> str:
     return table(
         ["config", "checked by"],
         [
             [f"`{c.name}`", ", ".join(f"{who} {n:,}" for who, n in c.reviewed.items())]
-            for c in facts.configs
+            for c in manifest.configs
         ],
     )
 
 
-def _compositions(facts: Facts) -> str:
+def _compositions(manifest: Manifest) -> str:
     tables = []
-    for c in facts.configs:
+    for c in manifest.configs:
         if c.composition is None:
             continue
         columns = list(c.tabulated["all"])
@@ -315,44 +315,44 @@ def _compositions(facts: Facts) -> str:
     return "\n\n".join(tables)
 
 
-def _review_rounds(facts: Facts) -> str:
+def _review_rounds(manifest: Manifest) -> str:
     rounds = []
-    for r in facts.reviews:
+    for r in manifest.reviews:
         revised = f"{r.mended} ({r.mended / r.read:.0%})"
         dropped = f"{r.dropped} ({r.dropped / r.read:.1%})"
         rounds.append([r.content, r.by, f"{r.read:,}", revised, dropped])
     return table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
 
 
-def _languages(facts: Facts) -> str:
+def _languages(manifest: Manifest) -> str:
     """Which texts are not English, as part of a sentence."""
-    others = [c.name for c in facts.configs if len(c.breakdown.get("language", {})) > 1]
+    others = [c.name for c in manifest.configs if len(c.breakdown.get("language", {})) > 1]
     return f"English, except in {', '.join(others)}" if others else "English only"
 
 
-def _errata(facts: Facts) -> str:
+def _errata(manifest: Manifest) -> str:
     head = (
         "# Errata\n\n"
         "Ids never change. A retired row stays but is no longer scored; a removed row is gone.\n\n"
     )
-    if not facts.errata:
+    if not manifest.errata:
         return head + "None so far.\n"
     rows = [
         [f"`{e.config}`", e.version, e.row and f"`{e.row}`", e.entry, e.status, e.reason]
-        for e in facts.errata
+        for e in manifest.errata
     ]
     return head + table(["config", "since", "row", "entry", "status", "why"], rows) + "\n"
 
 
-def _changelog(facts: Facts) -> str:
+def _changelog(manifest: Manifest) -> str:
     parts = ["# Changelog\n"]
-    for change in facts.changes:
+    for change in manifest.changes:
         notes = "".join(f"* {note}\n" for note in change.notes)
         parts.append(f"## {change.version} ({change.date})\n\n{notes}")
     return "\n".join(parts)
 
 
-def _eval_yaml(facts: Facts) -> str:
+def _eval_yaml(manifest: Manifest) -> str:
     """Registers the repository as a benchmark on the Hub (Hub docs, evaluation results).
 
     Leaves out the optional `evaluation_framework`: the Hub accepts a fixed list of names and may
@@ -364,7 +364,7 @@ def _eval_yaml(facts: Facts) -> str:
             "description": "Does an image generator follow the prompt, or its prior?",
             "tasks": [
                 {"id": c.name, "config": c.name, "split": SPLIT}
-                for c in facts.configs
+                for c in manifest.configs
                 if c.status == "complete"
             ],
         },
@@ -373,38 +373,38 @@ def _eval_yaml(facts: Facts) -> str:
     )
 
 
-def _front_matter(facts: Facts) -> str:
-    default = _default(facts)
-    licenses = sorted({part.lower() for c in facts.configs for part in c.license.split(" AND ")})
+def _front_matter(manifest: Manifest) -> str:
+    default = _default(manifest)
+    licenses = sorted({part.lower() for c in manifest.configs for part in c.license.split(" AND ")})
     data = {
-        "pretty_name": _title(facts),
-        "language": facts.languages,
+        "pretty_name": _title(manifest),
+        "language": manifest.languages,
         "license": licenses,
         "task_categories": ["text-to-image", "image-to-image"],
         "tags": ["benchmark", "bias", "spatial-reasoning", "counterfactual", "synthetic"],
-        "size_categories": [size_category(facts.rows)],
+        "size_categories": [size_category(manifest.rows)],
         "annotations_creators": ["machine-generated"],
         "source_datasets": ["original"],
-        "configs": [_config_yaml(c, facts, c is default) for c in facts.configs],
-        "dataset_info": [_info_yaml(c) for c in facts.configs],
-        **(GATE if facts.private else {}),
+        "configs": [_config_yaml(c, manifest, c is default) for c in manifest.configs],
+        "dataset_info": [_info_yaml(c) for c in manifest.configs],
+        **(GATE if manifest.private else {}),
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _config_yaml(config: ConfigFacts, facts: Facts, default: bool) -> dict[str, Any]:
+def _config_yaml(config: ConfigManifest, manifest: Manifest, default: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "config_name": config.name,
         "data_files": [{"split": SPLIT, "path": config.file}],
         # `datasets` keys its cache of a local folder on this YAML, not on the data; the digest
         # makes the key change with the rows.
-        "version": facts.version,
+        "version": manifest.version,
         "description": f"rows sha256 {config.rows_sha256}",
     }
     return entry | ({"default": True} if default else {})
 
 
-def _info_yaml(config: ConfigFacts) -> dict[str, Any]:
+def _info_yaml(config: ConfigManifest) -> dict[str, Any]:
     return {
         "config_name": config.name,
         "features": card_features(feature_dict(config.name)),

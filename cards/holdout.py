@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..builders.manifest import Division, Holdout
+from ..builders.build_result import Division, Holdout
 from ..release import Problem, ReleaseError, iter_records, verify
 from ..schema import ROWS, Row
-from .facts import MANIFEST, Facts, read_facts
+from .manifest import MANIFEST, Manifest, read_manifest
 from .validate import CheckRows, ReleaseReport
 
 Divide = Callable[[Mapping[str, Sequence[Row]], float], Division]
@@ -26,8 +26,8 @@ def verify_holdout(
     The rows of both are merged and split again, which must reproduce the folders and their
     commitments. Raises ReleaseError if a folder is not a release, or not the right part of one.
     """
-    facts, hidden = _facts(public, False), _facts(private, True)
-    commitment = _commitment(facts)
+    manifest, hidden = _read_part(public, False), _read_part(private, True)
+    commitment = _commitment(manifest)
     problems = [p for root in (public, private) for p in _of(root, verify(root))]
     if _commitment(hidden).model_copy(update={"private": False}) != commitment:
         problems.append(
@@ -35,8 +35,8 @@ def verify_holdout(
         )
     if problems:
         return ReleaseReport(f"{public} and {private}", tuple(problems))
-    parts = _rows(public, facts), _rows(private, hidden)
-    problems += [*_overlaps(*parts, private), *_counts(public, facts, parts[1])]
+    parts = _rows(public, manifest), _rows(private, hidden)
+    problems += [*_overlaps(*parts, private), *_counts(public, manifest, parts[1])]
     problems += _counts(private, hidden, parts[0])
     whole = {
         name: [*rows.values(), *parts[1].get(name, {}).values()] for name, rows in parts[0].items()
@@ -50,17 +50,17 @@ def verify_holdout(
     return ReleaseReport(f"{public} and {private}", tuple(problems))
 
 
-def _facts(root: Path, private: bool) -> Facts:
-    facts = read_facts(root)
-    if facts.holdout is None or facts.private != private:
+def _read_part(root: Path, private: bool) -> Manifest:
+    manifest = read_manifest(root)
+    if manifest.holdout is None or manifest.private != private:
         wanted = "private" if private else "public"
         raise ReleaseError(f"{root} is not the {wanted} part of a release built with --holdout")
-    return facts
+    return manifest
 
 
-def _commitment(facts: Facts) -> Holdout:
-    assert facts.holdout is not None, "see _facts"
-    return facts.holdout
+def _commitment(manifest: Manifest) -> Holdout:
+    assert manifest.holdout is not None, "see _read_part"
+    return manifest.holdout
 
 
 def _of(root: Path, problems: Sequence[Problem]) -> Iterator[Problem]:
@@ -68,14 +68,14 @@ def _of(root: Path, problems: Sequence[Problem]) -> Iterator[Problem]:
         yield Problem(f"{root}/{problem.file}", problem.message, problem.row, problem.field)
 
 
-def _rows(root: Path, facts: Facts) -> RowsById:
+def _rows(root: Path, manifest: Manifest) -> RowsById:
     try:
         return {
             config.name: {
                 record["id"]: ROWS[config.name].model_validate(record)
                 for record in iter_records(root, config.name)
             }
-            for config in facts.configs
+            for config in manifest.configs
         }
     except (KeyError, ValueError) as error:
         raise ReleaseError(f"{root}: run `counterprior validate` on it first ({error})") from None
@@ -89,8 +89,8 @@ def _overlaps(public: RowsById, private: RowsById, root: Path) -> Iterator[Probl
             yield Problem(f"{root}/{name}", "is not a config of the public release")
 
 
-def _counts(root: Path, facts: Facts, other: RowsById) -> Iterator[Problem]:
-    for config in facts.configs:
+def _counts(root: Path, manifest: Manifest, other: RowsById) -> Iterator[Problem]:
+    for config in manifest.configs:
         found = len(other.get(config.name, {}))
         if config.elsewhere != found:
             message = f"says {config.elsewhere}, but the other folder has {found}"

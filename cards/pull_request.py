@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from .errors import HubError
+from .push_checks import SIGNATURE, some
 from .remote import Repository, Tree, is_passing
-from .rules import SIGNATURE, some
 
 EVAL = "eval.yaml"
 """Registers a dataset as a benchmark, with its tasks."""

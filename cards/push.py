@@ -19,7 +19,8 @@ from ..progress import Progress, silent
 from ..release import Problem, ReleaseError
 from .diff import diff
 from .errors import HubError
-from .plan import Plan
+from .push_checks import SIGNATURE, some
+from .push_plan import Plan
 from .remote import (
     CONFLICT,
     STALE_PARENT,
@@ -29,7 +30,6 @@ from .remote import (
     is_passing,
     status_of,
 )
-from .rules import SIGNATURE, some
 
 Verify = Callable[[Repository, str], list[str]]
 """Given a repository and a commit, lists what is wrong with what a reader gets."""

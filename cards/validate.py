@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..builders.manifest import ReviewRound
+from ..builders.build_result import ReviewRound
 from ..release import (
     CHECKSUMS,
     Problem,
@@ -28,13 +28,13 @@ from ..release import (
 from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
-from .facts import MANIFEST, ConfigFacts, Facts, counted, read_facts
+from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest
 
 Rebuild = Callable[[str, int | None], list[Row] | None]
 """Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
 
 ToldOfConfig = Callable[[str, list[Row]], Mapping[str, Any]]
-"""Given a config and all its rows, fields of its `ConfigFacts` that the bank decides."""
+"""Given a config and all its rows, fields of its `ConfigManifest` that the bank decides."""
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
 """Given a config, its rows and whether they are complete, lists what is wrong with them: row id,
@@ -91,47 +91,49 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
     manifest or checksums.
     """
     refuse_pipes(root)
-    facts = read_facts(root)
-    problems, notes = integrity(root, facts)
+    manifest = read_manifest(root)
+    problems, notes = integrity(root, manifest)
     if (root / ".gitattributes").exists():
         message = "is the Hub's own file and would change how it stores the others: remove it"
         problems.append(Problem(".gitattributes", message))
     compared = ""
     if origin is not None:
-        if skipped := not_comparable(facts, origin):
+        if skipped := not_comparable(manifest, origin):
             notes.append(skipped)
         else:
-            found, compared = origin_problems(root, facts, origin)
+            found, compared = origin_problems(root, manifest, origin)
             problems += found
-    for config in facts.configs:
+    for config in manifest.configs:
         problems += _config_problems(root, config, check_rows)
-        if config.elsewhere and facts.holdout is None:
+        if config.elsewhere and manifest.holdout is None:
             message = f"says {config.elsewhere}, but without a hold-out all rows are here"
             problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
     return ReleaseReport(str(root), tuple(problems), tuple(notes), compared)
 
 
-def integrity(root: Path, facts: Facts) -> tuple[list[Problem], list[str]]:
+def integrity(root: Path, manifest: Manifest) -> tuple[list[Problem], list[str]]:
     """Whether bytes, rows, checksums, manifest, documents and Croissant agree.
 
     Returns what is wrong and what could not be checked.
     """
     problems = verify(root)
     notes = []
-    problems += _checksum_problems(root, facts)
-    made_with = facts.made_with["counterprior"]
+    problems += _checksum_problems(root, manifest)
+    made_with = manifest.made_with["counterprior"]
     if made_with == metadata.version("counterprior"):
-        problems += _document_problems(root, facts)
+        problems += _document_problems(root, manifest)
     else:
         notes.append(f"documents not compared: counterprior {made_with} rendered them")
     if util.find_spec("mlcroissant") is None:
         notes.append("Croissant records not iterated: install counterprior[croissant]")
     else:
-        problems += record_problems(root, facts)
+        problems += record_problems(root, manifest)
     return problems, notes
 
 
-def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> Iterator[Problem]:
+def _config_problems(
+    root: Path, config: ConfigManifest, check_rows: CheckRows
+) -> Iterator[Problem]:
     if config.name not in ROWS:
         yield Problem(
             MANIFEST,
@@ -176,25 +178,25 @@ def _config_problems(root: Path, config: ConfigFacts, check_rows: CheckRows) -> 
         yield from _fact_problems(config, rows, len(records))
 
 
-def not_comparable(facts: Facts, origin: Origin) -> str:
+def not_comparable(manifest: Manifest, origin: Origin) -> str:
     """Why rows can't be compared with a bank; empty where they can."""
-    bank = f"bank {facts.bank_sha256[:12]}"
-    if origin.sha256 != facts.bank_sha256:
+    bank = f"bank {manifest.bank_sha256[:12]}"
+    if origin.sha256 != manifest.bank_sha256:
         return f"rows not compared with the {bank} that they are of; give it with --bank"
-    made_with = facts.made_with["counterprior"]
+    made_with = manifest.made_with["counterprior"]
     if made_with != metadata.version("counterprior"):
         return f"rows not compared with their {bank}: counterprior {made_with} built them"
     return ""
 
 
-def origin_problems(root: Path, facts: Facts, origin: Origin) -> tuple[list[Problem], str]:
+def origin_problems(root: Path, manifest: Manifest, origin: Origin) -> tuple[list[Problem], str]:
     """Where rows are not those that the bank gives, and what was compared with what."""
     problems: list[Problem] = []
     skipped = []
-    if origin.reviews is not None and facts.reviews != list(origin.reviews):
+    if origin.reviews is not None and manifest.reviews != list(origin.reviews):
         problems.append(Problem(MANIFEST, "are not those of the bank", field="reviews"))
-    for config in facts.configs:
-        expected = origin.rebuild(config.name, facts.seed)
+    for config in manifest.configs:
+        expected = origin.rebuild(config.name, manifest.seed)
         if expected is None:
             skipped.append(config.name)
             continue
@@ -206,11 +208,14 @@ def origin_problems(root: Path, facts: Facts, origin: Origin) -> tuple[list[Prob
             released = list(iter_records(root, config.name))
             problems += differences(config, released, expected, origin)
     without = f" (not {', '.join(skipped)}: their seed is secret)" if skipped else ""
-    return problems, f"rows compared with bank {facts.bank_sha256[:12]}{without}, seed images not"
+    return (
+        problems,
+        f"rows compared with bank {manifest.bank_sha256[:12]}{without}, seed images not",
+    )
 
 
 def differences(
-    config: ConfigFacts, released: list[dict[str, Any]], expected: list[Row], origin: Origin
+    config: ConfigManifest, released: list[dict[str, Any]], expected: list[Row], origin: Origin
 ) -> Iterator[Problem]:
     """Where the rows of a config are not those that the bank gives, field by field."""
     drawn = {*image_columns(config.name), "image_sha256"}
@@ -263,7 +268,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
+def _image_problems(
+    config: ConfigManifest, record: dict[str, Any], label: str
+) -> Iterator[Problem]:
     from ..images import ImageError, opened
 
     for name in image_columns(config.name):
@@ -285,7 +292,9 @@ def _image_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> 
                 yield Problem(config.file, f"is {mode}, not RGB", row=label, field=name)
 
 
-def _canary_problems(config: ConfigFacts, record: dict[str, Any], label: str) -> Iterator[Problem]:
+def _canary_problems(
+    config: ConfigManifest, record: dict[str, Any], label: str
+) -> Iterator[Problem]:
     """The canary is in its own column, unchanged, and in no other."""
     if record.get("canary") != CANARY:
         yield Problem(config.file, f"must be {CANARY}", row=label, field="canary")
@@ -303,22 +312,22 @@ def _holds_canary(value: Any) -> bool:
     return isinstance(value, list) and any(map(_holds_canary, value))
 
 
-def _fact_problems(config: ConfigFacts, rows: list[Row], count: int) -> Iterator[Problem]:
+def _fact_problems(config: ConfigManifest, rows: list[Row], count: int) -> Iterator[Problem]:
     """Where the manifest and the rows disagree."""
     planned = config.planned - config.elsewhere
-    facts = counted(rows, planned, config.breakdown, config.composition)
-    facts["rows"] = count
-    for name, value in facts.items():
+    manifest = counted(rows, planned, config.breakdown, config.composition)
+    manifest["rows"] = count
+    for name, value in manifest.items():
         if getattr(config, name) != value:
             message = f"says {getattr(config, name)}, but the rows give {value}"
             yield Problem(MANIFEST, message, row=config.name, field=name)
 
 
-def _checksum_problems(root: Path, facts: Facts) -> Iterator[Problem]:
+def _checksum_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
     checksums = read_checksums(root)
-    if checksums.get("version") != facts.version:
+    if checksums.get("version") != manifest.version:
         yield Problem(CHECKSUMS, f"is of version {checksums.get('version')}", field="version")
-    for config in facts.configs:
+    for config in manifest.configs:
         entry = checksums["files"].get(config.file, {})
         for name in ("sha256", "bytes", "rows", "rows_sha256"):
             if entry.get(name) != getattr(config, name):
@@ -326,9 +335,9 @@ def _checksum_problems(root: Path, facts: Facts) -> Iterator[Problem]:
                 yield Problem(CHECKSUMS, message, row=config.file, field=name)
 
 
-def _document_problems(root: Path, facts: Facts) -> Iterator[Problem]:
+def _document_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
     """The first line of each document that differs from what the manifest renders."""
-    for name, expected in render_documents(facts).items():
+    for name, expected in render_documents(manifest).items():
         try:
             found = (root / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

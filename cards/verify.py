@@ -36,7 +36,7 @@ from ..release import (
 from ..schema import SPLIT
 from .croissant_records import CROISSANT
 from .errors import HubError
-from .facts import MANIFEST, Facts, read_facts
+from .manifest import MANIFEST, Manifest, read_manifest
 from .remote import Repository, Tree
 from .validate import ReleaseReport, integrity
 from .versions import Version
@@ -73,9 +73,9 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
             report = check_publication(root)
             found = _loading(read_publication(root), str(root), None) if settings.load else ()
             return ReleaseReport(report.checked, (*report.problems, *found), report.notes)
-        facts = read_facts(root)
-        problems, notes = integrity(root, facts)
-        loaded = _load_problems(facts, str(root), None) if settings.load else ()
+        manifest = read_manifest(root)
+        problems, notes = integrity(root, manifest)
+        loaded = _load_problems(manifest, str(root), None) if settings.load else ()
         return ReleaseReport(settings.path_or_repo, (*problems, *loaded), tuple(notes))
     if means_folder(settings.path_or_repo):
         raise ReleaseError(no_release(settings.path_or_repo))
@@ -89,17 +89,17 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
         root = Path(temporary) / "release"
         try:
             repository.download(commit, root)
-            facts = read_facts(root)
+            manifest = read_manifest(root)
         except HubError as error:
             if error.reason != "damaged-file":
                 raise
             return ReleaseReport(name, (Problem(repository.name, str(error)),))
         except ReleaseError as error:
             raise ReleaseError(str(error).replace(str(root), name)) from None
-        problems, notes = integrity(root, facts)
-        problems += _address_problems(root, facts, settings)
+        problems, notes = integrity(root, manifest)
+        problems += _address_problems(root, manifest, settings)
     if settings.load:
-        problems += _load_problems(facts, repository.name, commit)
+        problems += _load_problems(manifest, repository.name, commit)
     return ReleaseReport(name, tuple(problems), tuple(notes))
 
 
@@ -118,22 +118,24 @@ def check_publication(root: Path) -> ReleaseReport:
     return ReleaseReport(str(root), tuple(problems), tuple(notes))
 
 
-def _address_problems(root: Path, facts: Facts, settings: VerifySettings) -> Iterator[Problem]:
+def _address_problems(
+    root: Path, manifest: Manifest, settings: VerifySettings
+) -> Iterator[Problem]:
     """The manifest names this repository; Croissant points at exactly the files in it."""
-    if facts.repo_id != settings.path_or_repo:
-        message = f"says {facts.repo_id!r}, but it is in {settings.path_or_repo!r}"
+    if manifest.repo_id != settings.path_or_repo:
+        message = f"says {manifest.repo_id!r}, but it is in {settings.path_or_repo!r}"
         yield Problem(MANIFEST, message, field="repo_id")
-    if Version.of_tag(settings.revision or "") and facts.tag != settings.revision:
-        message = f"says {facts.version}, but the tag is {settings.revision}"
+    if Version.of_tag(settings.revision or "") and manifest.tag != settings.revision:
+        message = f"says {manifest.version}, but the tag is {settings.revision}"
         yield Problem(MANIFEST, message, field="changes")
     try:
         document: dict[str, Any] = json.loads((root / CROISSANT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return  # already reported: its bytes differ
     objects = {entry.get("@id"): entry for entry in document.get("distribution", [])}
-    for config in facts.configs:
+    for config in manifest.configs:
         expected = {
-            "contentUrl": f"{facts.url}/resolve/{facts.tag}/{config.file}",
+            "contentUrl": f"{manifest.url}/resolve/{manifest.tag}/{config.file}",
             "contentSize": f"{(root / config.file).stat().st_size} B",
             "sha256": sha256_file(root / config.file),
         }
@@ -144,9 +146,9 @@ def _address_problems(root: Path, facts: Facts, settings: VerifySettings) -> Ite
                 yield Problem(CROISSANT, message, config.file, name)
 
 
-def _load_problems(facts: Facts, path_or_repo: str, commit: str | None) -> Iterator[Problem]:
+def _load_problems(manifest: Manifest, path_or_repo: str, commit: str | None) -> Iterator[Problem]:
     """What goes wrong when a reader with an empty cache loads each config."""
-    for config in facts.configs:
+    for config in manifest.configs:
         with TemporaryDirectory() as cache:
             try:
                 load(path_or_repo, config.name, revision=commit, cache_dir=cache)

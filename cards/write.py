@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from ..builders.manifest import Build
+from ..builders.build_result import Build
 from ..release import CHECKSUMS, ReleaseError, foreign_files, read_checksums, sha256_file
 from ..schema import SeededRow
 from ..storage import whole_folder, write_whole
 from .baselines import Baseline
 from .documents import SAMPLE_COLUMNS, render_documents
-from .facts import MANIFEST, CardSample, Facts, collect, write_facts
+from .manifest import MANIFEST, CardSample, Manifest, collect, write_manifest
 from .parquet import write_parquet
-from .rules import some
+from .push_checks import some
 
 
 def staged(out: Path) -> AbstractContextManager[Path]:
@@ -50,7 +50,7 @@ def _check_ours(out: Path) -> None:
 
 def write_releases(
     make: Callable[[], Sequence[Build]], outs: Sequence[Path], baselines: Sequence[Baseline] = ()
-) -> dict[Path, Facts]:
+) -> dict[Path, Manifest]:
     """Writes the parts of a build to their folders, replacing the releases there.
 
     `make` is called once all folders are locked. If it or a write fails, every folder stays as it
@@ -71,22 +71,25 @@ def _private(build: Build) -> bool:
     return build.holdout is not None and build.holdout.private
 
 
-def write_release(build: Build, root: Path, baselines: Sequence[Baseline] = ()) -> Facts:
-    """Writes every file of the release into the empty folder `root`; returns its facts."""
+def write_release(build: Build, root: Path, baselines: Sequence[Baseline] = ()) -> Manifest:
+    """Writes every file of the release into the empty folder `root`; returns its manifest."""
     written = {
         config.name: write_parquet(config.name, config.rows, root) for config in build.configs
     }
-    facts = collect(build, written, _write_samples(build, root), baselines)
-    write_texts(facts, root)
-    return facts
+    manifest = collect(build, written, _write_samples(build, root), baselines)
+    write_texts(manifest, render_documents(manifest), root)
+    return manifest
 
 
-def write_texts(facts: Facts, root: Path) -> None:
-    """Writes manifest, documents and checksums of a release whose data are already in `root`."""
-    write_facts(facts, root)
-    for name, text in render_documents(facts).items():
+def write_texts(manifest: Manifest, documents: Mapping[str, str], root: Path) -> None:
+    """Writes manifest, documents and checksums of a release whose data are already in `root`.
+
+    documents: path -> text, as rendered from the manifest.
+    """
+    write_manifest(manifest, root)
+    for name, text in documents.items():
         write_whole(root / name, text)
-    _write_checksums(facts, root)
+    _write_checksums(manifest, root)
 
 
 def _write_samples(build: Build, root: Path) -> list[CardSample]:
@@ -107,8 +110,8 @@ def _write_samples(build: Build, root: Path) -> list[CardSample]:
     return samples
 
 
-def _write_checksums(facts: Facts, root: Path) -> None:
-    logical = {c.file: {"rows": c.rows, "rows_sha256": c.rows_sha256} for c in facts.configs}
+def _write_checksums(manifest: Manifest, root: Path) -> None:
+    logical = {c.file: {"rows": c.rows, "rows_sha256": c.rows_sha256} for c in manifest.configs}
     files = {}
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         name = path.relative_to(root).as_posix()
@@ -117,5 +120,5 @@ def _write_checksums(facts: Facts, root: Path) -> None:
             "bytes": path.stat().st_size,
             **logical.get(name, {}),
         }
-    text = json.dumps({"version": facts.version, "files": files}, indent=1)
+    text = json.dumps({"version": manifest.version, "files": files}, indent=1)
     write_whole(root / CHECKSUMS, text + "\n")

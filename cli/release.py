@@ -226,8 +226,8 @@ def push(
     Example: `counterprior push dist/counterprior --repo-id NAMESPACE/NAME --version 1.0.0
     --dry-run`
     """
-    from ..cards.plan import PushSettings, planned
     from ..cards.push import execute
+    from ..cards.push_plan import PushSettings, planned
 
     settings = PushSettings(
         **asdict(hub),
@@ -273,8 +273,8 @@ def publish(
     Example: `counterprior publish study --repo-id NAMESPACE/NAME --license cc-by-4.0 --dry-run`
     """
     from ..cards.content import PublicationContent
-    from ..cards.plan import PushSettings, planned
     from ..cards.push import execute
+    from ..cards.push_plan import PushSettings, planned
     from ..cards.verify import check_publication
     from ..eval.publishing.building import PublishSettings, build_publication
     from ..eval.publishing.members import folder_of

@@ -11,9 +11,9 @@ from .console import WRONG, console, print_json, print_note, table
 if TYPE_CHECKING:
     from ..builders.census import BankCensus, WorldsCensus
     from ..cards.diff import ReleaseDiff
-    from ..cards.facts import Facts
-    from ..cards.plan import Plan
+    from ..cards.manifest import Manifest
     from ..cards.pull_request import PullRequest
+    from ..cards.push_plan import Plan
     from ..cards.validate import ReleaseReport
 
 
@@ -85,7 +85,7 @@ def _print_worlds(found: WorldsCensus) -> None:
     print_note(f"{found.drawn['all']} groups of altered worlds have gold images{left}")
 
 
-def print_configs(facts: Facts, out: Path) -> None:
+def print_configs(facts: Manifest, out: Path) -> None:
     """Prints a table of configs: their status, rows made and planned, images and size."""
     numbers = ("rows", "planned", "images", "kB")
     title = f"counterprior {facts.version} in {out}"
@@ -96,7 +96,7 @@ def print_configs(facts: Facts, out: Path) -> None:
     console(width=100).print(shown)
 
 
-def print_seeds(facts: Facts) -> None:
+def print_seeds(facts: Manifest) -> None:
     """Prints how many seed images a judge kept and refused; nothing where nobody judged."""
     if facts.seed_check is None:
         return

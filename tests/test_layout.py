@@ -53,7 +53,7 @@ MAY_IMPORT = {
         "eval.studies.seeding",
     },
     "corpus_analysis": {*FOUNDATION, "release", "agents", "eval", "scenes"},
-    "cards": {*FOUNDATION, "release", "builders.manifest", "eval.publishing"},
+    "cards": {*FOUNDATION, "release", "builders.build_result", "eval.publishing"},
 }
 """The design's table: a room, and what it may import besides itself."""
 

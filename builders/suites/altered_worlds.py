@@ -10,9 +10,9 @@ from typing import Any
 
 from ...schema import AlteredWorld, KeyedQuestion, Provenance, Row
 from ..bank import BankError
+from ..build_result import Composition
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from ..worlds import KEYED, PHRASINGS, shortened, time_clause, world_prompts
 from .counterfactual import GROUPS, groups

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...scenes.vector import VectorStyle
 from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
+from ..build_result import Composition
 from ..checks import equal_fault
 from ..gold import LEAST_DIFFERENCE, LOOKED, difference, draw_gold, terms
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from ..world_drawings import DRAWN, DrawnGroup
 from ..world_looks import recognized, undecided

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...schema import Counterfactual, Provenance
+from ..build_result import Composition
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law, near_duplicates, prompts
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 
 GROUPS = 1_091

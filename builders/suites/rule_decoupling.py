@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 
 from ...schema import Provenance, RuleDecoupling
+from ..build_result import Composition
 from ..checks import duplicate_faults, equal_fault, text_faults
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 
 RULES = 33

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from ...schema import Provenance, T2ICorrectness
+from ..build_result import Composition
 from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
 from ..constrained import ConstrainedPair, layout_faults, pair_prompt, unordered_faults
 from ..facts import FactError
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from ..votes import HUMAN, said_of
 

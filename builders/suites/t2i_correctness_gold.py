@@ -10,10 +10,10 @@ from itertools import combinations
 
 from ...scenes.vector import VectorStyle
 from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2ICorrectnessGold
+from ..build_result import Composition
 from ..checks import equal_fault
 from ..depictions import LAYOUTS, Drawable
 from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, difference, draw_gold, style_of, terms
-from ..manifest import Composition
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
 

@@ -22,7 +22,7 @@ import pytest
 from forking import ForkingCommand
 
 from counterprior.builders.build import BuildSettings, build
-from counterprior.builders.manifest import Build, ReviewRound
+from counterprior.builders.build_result import Build, ReviewRound
 from counterprior.cards.write import staged, write_release
 from counterprior.release import CHECKSUMS
 from counterprior.schema import Row

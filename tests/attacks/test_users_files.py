@@ -24,7 +24,7 @@ from published import CC, publish, published_run
 
 from counterprior.agents.budget import PriceTable
 from counterprior.agents.spending import Charge, SpendingLog
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.clips import read_clip
 from counterprior.corpus_analysis.captioning.people import read_people
 from counterprior.eval.captioners import as_captioner
@@ -208,7 +208,7 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
     "manifest of a release": (
         "manifest.json",
         plain({"repo_id": "a/b"}),
-        lambda p: read_facts(p.parent),
+        lambda p: read_manifest(p.parent),
     ),
     "publication": (
         "publication.json",

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.build_result import read_changes
 from counterprior.builders.constrained import ConstrainedPair, pair_faults, read_pairs
 from counterprior.builders.counterfactual import Law, law_faults, near_duplicates, prompts
-from counterprior.builders.manifest import read_changes
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suite import Banks
 from counterprior.builders.taxonomy import GROUP_SIZES, Taxonomy

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import counterprior
 from counterprior.builders.build import BuildSettings, build, row_checks
+from counterprior.builders.build_result import Build, Erratum
 from counterprior.builders.holdout import (
     Secret,
     divide,
@@ -30,7 +31,6 @@ from counterprior.builders.holdout import (
     read_secret,
     split,
 )
-from counterprior.builders.manifest import Build, Erratum
 from counterprior.builders.suite import Group
 from counterprior.builders.suites import SUITES
 from counterprior.cards.holdout import verify_holdout

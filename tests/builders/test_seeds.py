@@ -16,7 +16,7 @@ from counterprior.builders.seeds import draw_seeds
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES
 from counterprior.cards.diff import diff
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.cli import release
 from counterprior.cli.options import CallOptions
 from counterprior.errors import UsageError
@@ -149,7 +149,7 @@ def test_a_release_has_only_seed_images_that_the_judge_affirmed(
     lacking = [r for r in records if not r["seed_image"]]
     assert {r["seed_source"] for r in lacking} == {"none"}
     assert {r["seed_source"] for r in having} == {"render"}
-    facts = read_facts(out)
+    facts = read_manifest(out)
     assert facts.seed_check is not None and facts.configs[0].status == "preview"
     assert (facts.seed_check.scenes, facts.seed_check.kept) == (4, len(having))
     assert sum(facts.seed_check.refused.values()) == len(lacking)

@@ -28,7 +28,7 @@ from counterprior.builders.world_drawings import (
 )
 from counterprior.builders.world_looks import read_world_looks
 from counterprior.builders.worlds import KEYED
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import Origin, differences
 from counterprior.release import iter_records, verify
 from counterprior.schema import AlteredWorldGold
@@ -83,7 +83,7 @@ def test_a_group_has_both_worlds_in_two_styles_and_its_questions(tmp_path: Path)
 
 def test_a_release_is_drawn_again_from_its_bank(release: Path, tmp_path: Path) -> None:
     assert verify(release) == []
-    config = next(one for one in read_facts(release).configs if one.name == GOLD)
+    config = next(one for one in read_manifest(release).configs if one.name == GOLD)
     records = list(iter_records(release, GOLD))
 
     def problems(bank: Path) -> list[tuple[str | None, str | None]]:

@@ -14,11 +14,11 @@ from releases import ATTRIBUTES, RULES, small_release
 from typer.testing import CliRunner
 
 from counterprior.builders.build import row_checks
-from counterprior.cards import facts as card_facts
+from counterprior.cards import manifest as card_facts
 from counterprior.cards.baselines import Baseline, of_rows, read_baselines
-from counterprior.cards.citing import PAPERS
+from counterprior.cards.citations import PAPERS
 from counterprior.cards.documents import render_documents
-from counterprior.cards.facts import Facts, read_facts
+from counterprior.cards.manifest import Manifest, read_manifest
 from counterprior.cards.validate import validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
@@ -63,7 +63,7 @@ def test_the_first_screen_says_who_has_read_the_rows(release: Path, tmp_path: Pa
 
 
 def test_the_card_cites_the_papers_of_its_configs_and_no_others(release: Path) -> None:
-    facts = read_facts(release)
+    facts = read_manifest(release)
     documents = render_documents(facts)
     card, citation = documents["README.md"], yaml.safe_load(documents["CITATION.cff"])
     assert [one["url"] for one in citation["references"]] == ["https://arxiv.org/abs/2606.24548"]
@@ -92,7 +92,7 @@ def test_the_package_is_linked_where_its_metadata_says_so(
             assert name == "Project-URL"
             return ["Source, https://example.org/src", "Documentation, https://example.org/docs"]
 
-    facts = read_facts(release)
+    facts = read_manifest(release)
     assert "Its pages" not in render_documents(facts.model_copy(update={"links": {}}))["README.md"]
     monkeypatch.setattr(card_facts.metadata, "metadata", lambda name: Told())
     linked = facts.model_copy(update={"links": card_facts.package_links()})
@@ -111,9 +111,9 @@ def test_prompts_and_images_come_first_and_administration_last() -> None:
 
 def test_eval_yaml_names_what_can_be_scored(release: Path) -> None:
     assert set(ROWS) <= set(SUITES)  # so any complete config can be
-    facts = read_facts(release)
+    facts = read_manifest(release)
 
-    def previews(*names: str) -> Facts:
+    def previews(*names: str) -> Manifest:
         configs = [
             c.model_copy(update={"status": "preview"}) if c.name in names else c
             for c in facts.configs
@@ -147,7 +147,7 @@ def as_of(study: Path, config: str, rows_sha256: str, limit: int | None = None) 
 def test_a_published_study_of_these_rows_is_the_baseline_table(
     release: Path, study: Path, tmp_path: Path
 ) -> None:
-    digest = read_facts(release).configs[0].rows_sha256
+    digest = read_manifest(release).configs[0].rows_sha256
     with pytest.raises(UsageError, match="is not published: push it"):
         read_baselines([study])
     as_of(study, RULES, digest)

@@ -18,10 +18,10 @@ from releases import ATTRIBUTES, RULES, revised, small_release
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import row_checks
-from counterprior.builders.manifest import Build, Holdout
+from counterprior.builders.build_result import Build, Holdout
 from counterprior.cards.errors import HubError
-from counterprior.cards.plan import planned
 from counterprior.cards.push import execute
+from counterprior.cards.push_plan import planned
 from counterprior.cards.remote import Repository
 from counterprior.cards.validate import ReleaseReport, validate
 from counterprior.release import parquet_path

@@ -14,7 +14,7 @@ from PIL import Image
 
 import counterprior
 from counterprior.cards.documents import render_documents
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.eval.publishing import publication
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, card_features, feature_dict, features
@@ -202,7 +202,7 @@ def test_eval_yaml_registers_the_complete_configs(text_release: Path) -> None:
     assert list(found) == ["name", "description", "tasks"]
     names = datasets.get_dataset_config_names(str(text_release))
     assert found["tasks"] == [{"id": name, "config": name, "split": "test"} for name in names]
-    facts = read_facts(text_release)
+    facts = read_manifest(text_release)
     preview = facts.configs[0].model_copy(update={"status": "preview"})
     changed = facts.model_copy(update={"configs": [preview, *facts.configs[1:]]})
     tasks = yaml.safe_load(render_documents(changed)["eval.yaml"])["tasks"]

@@ -17,7 +17,7 @@ import pytest
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import as_released, bank_digest, rebuilt, row_checks
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import (
     Origin,
     differences,
@@ -304,7 +304,7 @@ SOME = 40
 
 def test_every_field_of_every_config_is_compared_with_the_bank(full_release: Path) -> None:
     tried, missed = 0, []
-    for config in read_facts(full_release).configs:
+    for config in read_manifest(full_release).configs:
         records = list(islice(iter_records(full_release, config.name), SOME))
         expected = (SHIPPED.rebuild(config.name, 0) or [])[:SOME]
         assert not list(differences(config, records, expected, SHIPPED))
@@ -335,16 +335,16 @@ def test_exchanged_rows_are_found(release: Path) -> None:
     ):
         folder = Path(shutil.copytree(release, release.with_name(f"r{message[:4]}")))
         rewrite(folder, "spatial_uc", change)
-        found, note = origin_problems(folder, read_facts(folder), SHIPPED)
+        found, note = origin_problems(folder, read_manifest(folder), SHIPPED)
         assert any(message in p.message for p in found), message
         assert f"bank {SHIPPED.sha256[:12]}" in note
 
 
 def test_another_bank_or_version_is_said_and_not_compared(release: Path) -> None:
     other = replace(SHIPPED, sha256="0" * 64)
-    assert "give it with --bank" in not_comparable(read_facts(release), other)
+    assert "give it with --bank" in not_comparable(read_manifest(release), other)
     assert any("--bank" in note for note in validate(release, row_checks(), other).notes)
-    facts = read_facts(release)
+    facts = read_manifest(release)
     older = facts.model_copy(update={"made_with": facts.made_with | {"counterprior": "0.0.1"}})
     assert "counterprior 0.0.1 built them" in not_comparable(older, SHIPPED)
     assert not not_comparable(facts, SHIPPED)

@@ -15,7 +15,7 @@ from releases import small_release
 
 from counterprior.builders import suite
 from counterprior.builders.build import as_released
-from counterprior.cards.facts import read_facts
+from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
 from counterprior.eval.api import evaluate
@@ -178,7 +178,7 @@ def test_the_images_are_those_of_the_release(release: Path, tmp_path: Path) -> N
 
 
 def test_validate_compares_the_pixels_with_the_bank(release: Path) -> None:
-    config = next(one for one in read_facts(release).configs if one.name == GOLD)
+    config = next(one for one in read_manifest(release).configs if one.name == GOLD)
     records = list(iter_records(release, GOLD))
     rows = [T2ICorrectnessGold.model_validate(record) for record in records]
     origin = Origin("", lambda name, seed: None, as_released)

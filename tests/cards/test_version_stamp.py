@@ -12,12 +12,12 @@ from releases import ATTRIBUTES, RULES, revised, small_release
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import row_checks
-from counterprior.builders.manifest import Build, Erratum
+from counterprior.builders.build_result import Build, Erratum
 from counterprior.cards.diff import diff
 from counterprior.cards.errors import HubError
-from counterprior.cards.facts import read_facts
-from counterprior.cards.stamp import Mark, stamp
+from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import validate
+from counterprior.cards.version_stamp import Mark, stamp
 from counterprior.cards.versions import BUMPS, Bump, Version, check_above, check_step, latest
 from counterprior.errors import UsageError
 from counterprior.release import Change, iter_records
@@ -114,10 +114,10 @@ def test_the_notes_of_the_bank_come_first_where_they_are_of_this_version(
         return replace(build, changes=(change,))
 
     build = small_release(tmp_path / "next", (RULES, ATTRIBUTES), facts=noted)
-    mine = read_facts(restamped(tmp_path, first, build, "1.1.0")).changes[0]
+    mine = read_manifest(restamped(tmp_path, first, build, "1.1.0")).changes[0]
     assert mine.notes == ["A mended bank.", "attribute_decoupling: new, 200 rows"]
     assert mine.date == FIRST.date
-    other = read_facts(restamped(tmp_path, first, build, "1.2.0")).changes[0]
+    other = read_manifest(restamped(tmp_path, first, build, "1.2.0")).changes[0]
     assert other.notes == ["attribute_decoupling: new, 200 rows"]
 
 
@@ -140,7 +140,7 @@ def test_every_edited_and_removed_row_is_an_erratum_and_stays_one(
     build = small_release(tmp_path / "next", (RULES,), change, explained)
     rows = [record["id"] for record in iter_records(first, RULES)]
     second = restamped(tmp_path, first, build, "2.0.0")
-    found = {e.row: e for e in read_facts(second).errata}
+    found = {e.row: e for e in read_manifest(second).errata}
     assert set(found) == {rows[0], rows[100], rows[-1]}
     assert (found[rows[0]].status, found[rows[0]].reason) == ("revised", reason)
     assert (found[rows[100]].status, found[rows[100]].reason) == ("retired", "Changed: status.")
@@ -150,4 +150,4 @@ def test_every_edited_and_removed_row_is_an_erratum_and_stays_one(
     assert all(f"| `{RULES}` | 2.0.0 | `{row}` |" in text for row in found)
     third = tmp_path / "third"
     stamp(build, third, replace(FIRST, version="2.0.1"), second)
-    assert read_facts(third).errata == read_facts(second).errata
+    assert read_manifest(third).errata == read_manifest(second).errata

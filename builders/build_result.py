@@ -1,4 +1,4 @@
-"""What a build gives to the cards: rows, and the facts that the release's documents state."""
+"""The result of a build, which `cards` writes: rows, and what the release's documents state."""
 
 from __future__ import annotations
 

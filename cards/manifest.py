@@ -1,4 +1,4 @@
-"""The facts of a release: everything its documents state, in one file, `manifest.json`.
+"""The manifest of a release: everything its documents state, in one file, `manifest.json`.
 
 README card, datasheet, Croissant, citation and changelog are rendered from it alone, so they
 can't disagree about a number.
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..builders.manifest import (
+from ..builders.build_result import (
     Build,
     Composition,
     Erratum,
@@ -39,7 +39,7 @@ HUMAN = "human"
 """In `review` of a row that people accepted as it is."""
 
 
-class ConfigFacts(Struct):
+class ConfigManifest(Struct):
     """One config as released."""
 
     name: str
@@ -91,7 +91,7 @@ class CardSample(Struct):
     """The edit instruction for it."""
 
 
-class Facts(Struct):
+class Manifest(Struct):
     """Everything that the documents of a release state."""
 
     repo_id: str
@@ -108,7 +108,7 @@ class Facts(Struct):
     """Digest of the bank that the rows were made from."""
     made_with: dict[str, str]
     """Versions of the packages that decide the bytes."""
-    configs: list[ConfigFacts]
+    configs: list[ConfigManifest]
     """In the order of the card."""
     samples: list[CardSample]
     """Images in the card."""
@@ -171,13 +171,13 @@ def collect(
     written: dict[str, WrittenParquet],
     samples: list[CardSample],
     baselines: Sequence[Baseline] = (),
-) -> Facts:
-    """The facts of a build whose parquet files have been written.
+) -> Manifest:
+    """Returns the manifest of a build whose parquet files have been written.
 
-    baselines: of any rows; only those of the build's own rows become facts.
+    baselines: of any rows; only those of the build's own rows are recorded.
     """
     private = build.holdout is not None and build.holdout.private
-    return Facts(
+    return Manifest(
         repo_id=f"{REPO_ID}-holdout" if private else REPO_ID,
         changes=list(build.changes),
         seed=build.seed,
@@ -186,7 +186,7 @@ def collect(
         bank_sha256=build.bank_sha256,
         made_with={n: metadata.version(n) for n in ("counterprior", "pyarrow", "pillow")},
         configs=[
-            ConfigFacts(
+            ConfigManifest(
                 name=config.name,
                 planned=config.planned,
                 elsewhere=config.elsewhere,
@@ -216,7 +216,7 @@ def collect(
 def counted(
     rows: Sequence[Row], planned: int, breakdown: Iterable[str], composition: Composition | None
 ) -> dict[str, Any]:
-    """The facts that follow from a config's rows, of which `planned` belong in this folder."""
+    """Counts a config's rows for its entry; `planned` of them belong in this folder."""
     columns = image_columns(rows[0].suite)
     images = sum(getattr(row, column) is not None for row in rows for column in columns)
     lacking = len(rows) < planned or images < len(rows) * len(columns)
@@ -259,18 +259,18 @@ def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[st
     return {**{name: line(some) for name, some in sorted(lines.items())}, "all": line(rows)}
 
 
-def write_facts(facts: Facts, root: Path) -> None:
+def write_manifest(manifest: Manifest, root: Path) -> None:
     """Writes `manifest.json`, keys in the order in which the documents show them."""
-    text = json.dumps(facts.model_dump(), indent=2, ensure_ascii=False)
+    text = json.dumps(manifest.model_dump(), indent=2, ensure_ascii=False)
     write_whole(root / MANIFEST, text + "\n")
 
 
-def read_facts(root: Path) -> Facts:
+def read_manifest(root: Path) -> Manifest:
     """Reads the manifest of a release folder. Raises ReleaseError if it can't be used."""
     path = root / MANIFEST
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Facts.model_validate(data)
+        return Manifest.model_validate(data)
     except FileNotFoundError:
         raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The rules that refuse a push: each has a name and says what to do."""
+"""Checks that refuse a push; each has a name and a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from .diff import ReleaseDiff, rows_by_id
 from .documents import render_documents
 from .errors import HubError
-from .facts import read_facts
+from .manifest import read_manifest
 from .remote import Commit, Repository, Tree, local_files
 from .validate import ReleaseReport
 from .versions import Version
@@ -44,7 +44,7 @@ def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
     dropped = sorted({*local_files(published)} - {*local_files(stamped)})
     if not dropped:
         return
-    last, new = (Version.parse(read_facts(root).version) for root in (published, stamped))
+    last, new = (Version.parse(read_manifest(root).version) for root in (published, stamped))
     if not allowed or new.bump_from(last) != "MAJOR":
         raise HubError(
             "dropped-file",
@@ -55,7 +55,7 @@ def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
 
 def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
     """Raises HubError if published data would change their license."""
-    before, after = read_facts(published), read_facts(stamped)
+    before, after = read_manifest(published), read_manifest(stamped)
     old, new = ({config.name: config.license for config in f.configs} for f in (before, after))
     changed = [
         f"{name} was {old[name]} and is {new[name]}"

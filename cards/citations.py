@@ -1,4 +1,4 @@
-"""Whom to cite: links and BibTeX for the card, references for CITATION.cff, all from one list."""
+"""Citations: links and BibTeX for the card, references for CITATION.cff, all from one list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from ..schema import Struct
-from .facts import Facts
+from .manifest import Manifest
 
 
 class Paper(Struct):
@@ -41,35 +41,35 @@ PAPERS = TypeAdapter(tuple[Paper, ...]).validate_python(
 """In the order of the card."""
 
 
-def cited(facts: Facts) -> dict[Paper, list[str]]:
+def cited(manifest: Manifest) -> dict[Paper, list[str]]:
     """Each paper that a config comes from -> these configs."""
     named = {
-        paper: [c.name for c in facts.configs if re.search(rf"\b{paper.name}\b", c.source)]
+        paper: [c.name for c in manifest.configs if re.search(rf"\b{paper.name}\b", c.source)]
         for paper in PAPERS
     }
     return {paper: configs for paper, configs in named.items() if configs}
 
 
-def paper_links(facts: Facts) -> str:
+def paper_links(manifest: Manifest) -> str:
     """A list in Markdown: each paper, and the configs that come from it."""
     return "\n".join(
         f"* {paper.name}: [{paper.title}]({paper.url}) "
         f"([on the Hub](https://huggingface.co/papers/{paper.arxiv})): "
         + ", ".join(f"`{name}`" for name in configs)
-        for paper, configs in cited(facts).items()
+        for paper, configs in cited(manifest).items()
     )
 
 
-def bibtex(facts: Facts, title: str) -> str:
+def bibtex(manifest: Manifest, title: str) -> str:
     """The dataset and its papers, as BibTeX."""
     entries = [
         _entry(
             "counterprior",
             title=f"{title}: does an image generator follow the prompt, or its prior?",
             author="The counterprior maintainers",
-            year=facts.date[:4],
-            version=facts.version,
-            url=facts.url,
+            year=manifest.date[:4],
+            version=manifest.version,
+            url=manifest.url,
         )
     ]
     entries += [
@@ -82,7 +82,7 @@ def bibtex(facts: Facts, title: str) -> str:
             archivePrefix="arXiv",
             url=paper.url,
         )
-        for paper in cited(facts)
+        for paper in cited(manifest)
     ]
     return "\n\n".join(entries)
 
@@ -96,7 +96,7 @@ def _entry(key: str, **fields: str) -> str:
     return "\n".join([f"@misc{{{key},", *lines, "}"])
 
 
-def cff_references(facts: Facts) -> str:
+def cff_references(manifest: Manifest) -> str:
     """The papers as `references` of CITATION.cff; empty where no config comes from one."""
     papers = [
         {
@@ -105,6 +105,6 @@ def cff_references(facts: Facts) -> str:
             "authors": [{"name": paper.authors}],
             "url": paper.url,
         }
-        for paper in cited(facts)
+        for paper in cited(manifest)
     ]
     return yaml.safe_dump({"references": papers}, sort_keys=False, width=200) if papers else ""

@@ -20,10 +20,10 @@ from ..release import ReleaseError
 from ..storage import folder_lock
 from .content import Content, ReleaseContent
 from .errors import HubError
+from .push_checks import check_report, pushed_since, some
 from .remote import Head, Repository, Tree, differing, local_files
-from .rules import check_report, pushed_since, some
-from .stamp import Mark
 from .validate import ReleaseReport
+from .version_stamp import Mark
 from .versions import BUMPS, Bump, Version, check_above, check_step, latest
 
 MOST_OPERATIONS = 99
@@ -120,10 +120,10 @@ class Plan:
     def to_json(self) -> str:
         """The plan as JSON."""
         hidden = ("repository", "folder", "operations")
-        facts = {name: value for name, value in vars(self).items() if name not in hidden}
-        facts |= {"repo_id": self.repository.name, "tag": self.tag, "title": self.title}
-        facts |= {"operations": [asdict(operation) for operation in self.operations]}
-        return json.dumps(facts, indent=1, ensure_ascii=False)
+        values = {name: value for name, value in vars(self).items() if name not in hidden}
+        values |= {"repo_id": self.repository.name, "tag": self.tag, "title": self.title}
+        values |= {"operations": [asdict(operation) for operation in self.operations]}
+        return json.dumps(values, indent=1, ensure_ascii=False)
 
 
 @contextmanager

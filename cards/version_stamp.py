@@ -1,4 +1,4 @@
-"""The stamp: turns a validated build into version X of repository Y without changing its data.
+"""Stamps a validated build as version X of repository Y without changing its data.
 
 A build knows neither its version nor its repository, so the texts that state them are rendered
 again. The result depends only on the build, the previous release and the mark: repeating a push
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..builders.manifest import Erratum
+from ..builders.build_result import Erratum
 from ..release import CHECKSUMS, Change
 from .diff import ReleaseDiff, diff, rows_by_id
 from .documents import render_documents
-from .facts import MANIFEST, Facts, read_facts
+from .manifest import MANIFEST, Manifest, read_manifest
 from .write import write_texts
 
 ErratumStatus = Literal["revised", "retired", "removed"]
@@ -36,51 +36,53 @@ class Mark:
     """Release day, YYYY-MM-DD."""
 
 
-def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Facts:
-    """Writes `folder` as version `mark` into the new folder `out`; returns its facts.
+def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Manifest:
+    """Writes `folder` as version `mark` into the new folder `out`; returns its manifest.
 
     `published` is the highest release below that version, None for the first. Data files become
     hard links if the file system has them. Raises ReleaseError if a folder is not a release.
     """
-    facts = read_facts(folder)
-    before = None if published is None else read_facts(published)
+    manifest = read_manifest(folder)
+    before = None if published is None else read_manifest(published)
     found = None if published is None else diff(published, folder)
-    change = Change(version=mark.version, date=mark.date, notes=_notes(facts, found, mark.version))
+    change = Change(
+        version=mark.version, date=mark.date, notes=_notes(manifest, found, mark.version)
+    )
     errata = [] if before is None else list(before.errata)
     if found is not None and published is not None:
-        errata += _changed_rows(found, published, folder, facts, mark.version)
+        errata += _changed_rows(found, published, folder, manifest, mark.version)
     listed = {(e.config, e.entry) for e in errata}
-    errata += [e for e in facts.errata if (e.config, e.entry) not in listed]
-    stamped = facts.model_copy(
+    errata += [e for e in manifest.errata if (e.config, e.entry) not in listed]
+    stamped = manifest.model_copy(
         update={
             "repo_id": mark.repo_id,
             "changes": [change, *(before.changes if before else ())],
             "errata": errata,
         }
     )
-    rendered = {*render_documents(stamped), MANIFEST, CHECKSUMS}
+    documents = render_documents(stamped)
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = path.relative_to(folder).as_posix()
-        if name not in rendered:
+        if name not in {*documents, MANIFEST, CHECKSUMS}:
             link(path, out / name)
-    write_texts(stamped, out)
+    write_texts(stamped, documents, out)
     return stamped
 
 
-def _notes(facts: Facts, found: ReleaseDiff | None, version: str) -> list[str]:
+def _notes(manifest: Manifest, found: ReleaseDiff | None, version: str) -> list[str]:
     """The bank's notes on this version, then what changed in the rows."""
-    banked = facts.changes[0].notes if facts.changes[0].version == version else []
+    banked = manifest.changes[0].notes if manifest.changes[0].version == version else []
     if found is None:
-        return banked or [f"First release: {facts.rows:,} rows."]
+        return banked or [f"First release: {manifest.rows:,} rows."]
     changed = [config.sentence() for config in found.configs if config.bump != "NONE"]
     return [*banked, *(changed or ["Every row is unchanged."])]
 
 
 def _changed_rows(
-    found: ReleaseDiff, published: Path, folder: Path, facts: Facts, version: str
+    found: ReleaseDiff, published: Path, folder: Path, manifest: Manifest, version: str
 ) -> Iterator[Erratum]:
     """Every edited or removed row, with the bank's reason if it gives one."""
-    banked = {(e.config, e.entry): e for e in facts.errata}
+    banked = {(e.config, e.entry): e for e in manifest.errata}
     for config in found.configs:
         if config.standing == "dropped":
             yield Erratum(
